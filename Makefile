@@ -1,0 +1,52 @@
+# Each target sets up what it needs: a virtual environment in .venv with pinned packages.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check fix bench test-full clean help
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(READY)  ## the tour, on embedded defaults
+	@$(BIN)/agenttalk demo
+
+test: $(READY)  ## all tests
+	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
+
+test-full: $(READY)  ## the tests with ten times the random cases
+	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest
+
+check: $(READY)  ## format, lint, types, layers, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+fix: $(READY)  ## format and repair what can be repaired
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## measure against peers in the same run
+	$(BIN)/python bench/contracts.py
+
+clean:  ## remove everything that was set up
+	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "AgentTalk needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@if command -v uv >/dev/null 2>&1; then \
+	  test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); \
+	  VIRTUAL_ENV=$(VENV) uv pip install --quiet -r requirements/dev.txt && \
+	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --no-deps --no-build-isolation -e .; \
+	else \
+	  test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
+	fi
+	@touch $(READY)

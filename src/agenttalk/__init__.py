@@ -1,0 +1,62 @@
+"""AgentTalk: a work engine for teams of AI agents in which done is proven, not claimed.
+
+>>> import agenttalk
+>>> answer = agenttalk.generate_command({"plan_id": "_mail", "task_id": "hello", "prompt": "Say hello."})
+>>> answer.command.command_id
+'cmd_hello_001'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.generation import GenerateResult, Repair, ValidateResult
+    from agenttalk.errors import AgentTalkError, Code, ContractError, InputError, JsonError, Problem
+    from agenttalk.rules.commands import Known
+    from agenttalk.rules.commands import validate as validate_command
+    from agenttalk.rules.generation import generate as generate_command
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AgentTalkError": ("agenttalk.errors", "AgentTalkError"),
+    "Code": ("agenttalk.errors", "Code"),
+    "ContractError": ("agenttalk.errors", "ContractError"),
+    "GenerateResult": ("agenttalk.contracts.generation", "GenerateResult"),
+    "InputError": ("agenttalk.errors", "InputError"),
+    "JsonError": ("agenttalk.errors", "JsonError"),
+    "Known": ("agenttalk.rules.commands", "Known"),
+    "Problem": ("agenttalk.errors", "Problem"),
+    "Repair": ("agenttalk.contracts.generation", "Repair"),
+    "ValidateResult": ("agenttalk.contracts.generation", "ValidateResult"),
+    "generate_command": ("agenttalk.rules.generation", "generate"),
+    "validate_command": ("agenttalk.rules.commands", "validate"),
+}
+
+__all__ = [
+    "AgentTalkError",
+    "Code",
+    "ContractError",
+    "GenerateResult",
+    "InputError",
+    "JsonError",
+    "Known",
+    "Problem",
+    "Repair",
+    "ValidateResult",
+    "__version__",
+    "generate_command",
+    "validate_command",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used, so that `agenttalk --help` loads none of them."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'agenttalk' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value: object = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value

@@ -1,0 +1,163 @@
+"""`agenttalk command`: make, check and wrap commands."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from agenttalk.cli import source
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings
+from agenttalk.contracts.base import AgentId, MessageId, is_id
+from agenttalk.contracts.envelope import read_envelope
+from agenttalk.contracts.generation import GenerateResult, ValidateResult
+from agenttalk.errors import Code, UsageError
+from agenttalk.mailbox import fsio, tree
+from agenttalk.rules import commands, envelopes, generation
+from agenttalk.rules.commands import NOTHING, Known
+
+app = typer.Typer(no_args_is_help=True, help="Make, check and wrap commands.", add_completion=False)
+
+BAD = 2
+
+
+@app.command("generate")
+def generate(
+    ctx: typer.Context,
+    pairs: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the command.")] = None,
+    params: Annotated[
+        str | None, typer.Option("--params", help="JSON object with fields; - for standard input.")
+    ] = None,
+    locale: Annotated[
+        Literal["en", "zh"], typer.Option(help="Language of default texts.", envvar="AGENTTALK__LOCALE")
+    ] = "en",
+    with_hash: Annotated[bool, typer.Option("--hash", help="Add payload_hash.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Make a complete, valid command; report every repair, or every error.
+
+    Fields come from --params and from KEY=VALUE pairs, which win. With --root the plan's active DAG, its
+    tasks and the next number are looked up.
+    """
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    given = _parameters(params, pairs or [])
+    known = _known(settings, given)
+    answer = generation.generate(given, known, locale=locale, with_hash=with_hash)
+    if out.as_json:
+        out.data(answer.as_json())
+    else:
+        _tell_generated(out, answer)
+    return 0 if answer.ok else BAD
+
+
+@app.command("validate")
+def validate(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A command or its envelope; - for standard input.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Check a command, or an envelope with one, without changing anything."""
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    document = source.read_json(file)
+    if isinstance(document, dict) and "payload" in document:
+        document = read_envelope(document).payload.model_dump(mode="json").get("command")
+    answer = commands.validate(document, _known(settings, document))
+    _tell_validated(out, answer, file)
+    return 0 if answer.ok else BAD
+
+
+@app.command("envelope")
+def envelope(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A valid command; - for standard input.")],
+    producer: Annotated[str, typer.Option("--from", help="Agent that sends it, the owner of the outbox.")],
+    message_id: Annotated[str | None, typer.Option(help="Id of the message; made when not given.")] = None,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder to write cmd_*.msg.json to, e.g. an outbox.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Wrap a command into the envelope in which it travels."""
+    settings = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=settings.as_json)
+    document = source.read_json(file)
+    answer = commands.validate(document, _known(settings, document))
+    if answer.command is None:
+        _tell_validated(out, answer, file)
+        return BAD
+    name = message_id or f"msg_{secrets.token_hex(16)}"
+    for option, value in (("--from", producer), ("--message-id", name)):
+        if not is_id(value):
+            raise UsageError(
+                Code.ID_INVALID, f"{option} {value!r} is not an id", hint="use letters, digits, '_', '-' and '.'"
+            )
+    now = datetime.now(UTC)  # noqa: TID251 - a door reads the clock
+    wrapped = envelopes.wrap(answer.command, producer=AgentId(producer), message_id=MessageId(name), now=now)
+    if out_folder is None:
+        out.data(wrapped.as_json())
+        return 0
+    path = out_folder / wrapped.file_name
+    fsio.write_file(path, wrapped.to_bytes())
+    if out.as_json:
+        out.data({"ok": True, "file": str(path), "message_id": name})
+    else:
+        out.say(f"[green]✓[/] {path}")
+    return 0
+
+
+def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
+    given = source.read_json(params) if params is not None else {}
+    if not isinstance(given, dict):
+        raise UsageError(
+            Code.COMMAND_FIELD_TYPE, "--params must hold a JSON object", hint='write e.g. {"plan_id": "p"}'
+        )
+    if params is None and not pairs:
+        raise UsageError(
+            Code.OPTION_INVALID, "no fields were given", hint="give KEY=VALUE pairs or --params FILE; see --help"
+        )
+    return {**given, **source.read_pairs(pairs)}
+
+
+def _known(settings: Settings, document: object) -> Known:
+    if settings.root is None or not isinstance(document, dict):
+        return NOTHING
+    again = document.get("reexecute")
+    original = again.get("original_task_id") if isinstance(again, dict) else document.get("original_task_id")
+    return tree.known(settings.root, document.get("plan_id"), document.get("task_id", original))
+
+
+def _tell_generated(out: Output, answer: GenerateResult) -> None:
+    """The command goes to standard output alone, so that it can be piped; what is said of it does not."""
+    out.problems(answer.warnings, warning=True)
+    if answer.command is None:
+        out.problems(answer.errors)
+        out.say(f"[bold red]refused[/]: {_count(len(answer.errors), 'error')}", err=True)
+        return
+    out.repairs(answer.repairs)
+    out.data(answer.command.as_json())
+    out.say(f"[green]✓[/] [bold]{answer.command.command_id}[/] is complete and valid", err=True)
+
+
+def _tell_validated(out: Output, answer: ValidateResult, file: str) -> None:
+    if out.as_json:
+        out.data(answer.as_json())
+        return
+    out.problems(answer.warnings, warning=True)
+    out.problems(answer.errors)
+    name = "standard input" if file == "-" else file
+    if answer.command is not None:
+        out.say(f"[green]✓[/] {name}: [bold]{answer.command.command_id}[/] is valid")
+    else:
+        out.say(f"[bold red]refused[/]: {name} has {_count(len(answer.errors), 'error')}", err=True)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "s")

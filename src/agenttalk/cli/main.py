@@ -1,0 +1,122 @@
+"""`agenttalk`: finds the command, loads only its module, and turns every error into words and an exit code.
+
+Exit codes: 0 good · 1 it was checked and is not so, or something failed · 2 bad input ·
+3 a person or a gate is awaited · 70 a fault of AgentTalk · 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+
+from agenttalk import __version__
+from agenttalk.cli.output import Output, Settings
+from agenttalk.errors import AgentTalkError, Code, InputError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "command": ("agenttalk.cli.command", "Make, check and wrap commands."),
+    "schema": ("agenttalk.cli.schema", "Show or export the JSON Schemas of all documents."),
+    "skill": ("agenttalk.cli.skill", "Install Agent Skills for coding agents."),
+    "demo": ("agenttalk.cli.demo", "A short tour that checks itself."),
+}
+"""Name → module with an `app`, and what to say of it in the list. Nothing is imported for the list."""
+
+EXIT_BAD_INPUT = 2
+EXIT_FAILED = 1
+EXIT_FAULT = 70
+EXIT_INTERRUPTED = 130
+
+
+class LazyGroup(TyperGroup):
+    """Lists commands from the table and imports the one that is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The real command in place of its entry in the list."""
+        name, _, rest = super().resolve_command(ctx, args)
+        module = import_module(COMMANDS[str(name)][0])
+        return name, typer.main.get_command(module.app), rest
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 good, 1 not so or failed, 2 bad input, 3 waiting for a person, 70 our fault, 130 stopped.",
+)
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        typer.echo(f"agenttalk {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    ctx: typer.Context,
+    root: Annotated[
+        Path | None, typer.Option("--root", help="Folder with agents/ and system_runtime/.", envvar="AGENTTALK_ROOT")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")] = False,
+    version: Annotated[  # noqa: ARG001 - handled by its callback
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """The work engine for teams of AI agents in which done is proven, not claimed."""
+    ctx.obj = Settings(root=root, as_json=as_json)
+
+
+def call(arguments: list[str]) -> int:
+    """Run the command line; the exit code says how it went. Nothing is raised."""
+    out = Output(as_json="--json" in arguments)
+    try:
+        code = typer.main.get_command(app).main(arguments, prog_name="agenttalk", standalone_mode=False)
+    except TyperException as error:
+        return _usage(out, error)
+    except AgentTalkError as error:
+        out.error(error.code, error.message, error.hint)
+        return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has enough. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # the top of everything: say it and end with its own code
+        if os.environ.get("AGENTTALK_DEBUG"):
+            raise
+        out.error(
+            Code.UNHANDLED_EXCEPTION,
+            f"{type(error).__name__}: {error}",
+            "this is a fault of AgentTalk; please report it with what AGENTTALK_DEBUG=1 shows",
+        )
+        return EXIT_FAULT
+    return code if isinstance(code, int) else 0
+
+
+def _usage(out: Output, error: TyperException) -> int:
+    message = error.format_message()
+    context = getattr(error, "ctx", None)
+    if not message or type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(message or (context.get_help() if context else ""), err=True)
+        return EXIT_BAD_INPUT
+    path = context.command_path if context else "agenttalk"
+    out.error(Code.OPTION_INVALID, message, f"see '{path} --help'")
+    return EXIT_BAD_INPUT
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(call(sys.argv[1:]))

@@ -1,0 +1,107 @@
+"""How the command line speaks: JSON for programs on standard output, words for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
+    from agenttalk.contracts.generation import Repair
+    from agenttalk.errors import Problem
+
+RootOption = Annotated[
+    Path | None,
+    typer.Option("--root", help="Folder with agents/ and system_runtime/.", envvar="AGENTTALK_ROOT"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options that every command takes, given before or after the command's name."""
+
+    root: Path | None = None
+    as_json: bool = False
+
+    @staticmethod
+    def merged(ctx: typer.Context, root: Path | None, as_json: bool) -> Settings:  # noqa: FBT001 - options as given
+        """The command's own options over those given before its name."""
+        before = ctx.obj if isinstance(ctx.obj, Settings) else Settings()
+        return Settings(root=root or before.root, as_json=as_json or before.as_json)
+
+
+class Output:
+    """Where a command's answer goes."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._consoles: dict[bool, Console] = {}
+
+    def console(self, *, err: bool = False) -> Console:
+        """Rich is loaded only when somebody is to read something."""
+        if err not in self._consoles:
+            from rich.console import Console
+
+            self._consoles[err] = Console(stderr=err, highlight=False, soft_wrap=True)
+        return self._consoles[err]
+
+    def data(self, value: object) -> None:
+        """A JSON value on standard output, indented for the eye and the same for programs."""
+        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+    def say(self, text: str, *, err: bool = False) -> None:
+        """A line for people, with rich markup."""
+        self.console(err=err).print(text)
+
+    def error(self, code: str, message: str, hint: str = "") -> None:
+        """What went wrong and what to do, on standard error (in JSON: on standard output)."""
+        if self.as_json:
+            self.data({"ok": False, "error": {"code": str(code), "message": message, "hint": hint}})
+        else:
+            self._fault("[bold red]✗[/]", "", code, message, hint, err=True)
+
+    def problems(self, problems: Iterable[Problem], *, warning: bool = False, err: bool = True) -> None:
+        """Each problem with its field, code and way out."""
+        mark = "[yellow]![/]" if warning else "[bold red]✗[/]"
+        for problem in problems:
+            self._fault(mark, problem.field, problem.code, problem.message, problem.hint, err=err)
+
+    def repairs(self, repairs: Iterable[Repair], *, err: bool = True) -> None:
+        """What was done to a command: repairs one by one, plain defaults in one line."""
+        defaults = []
+        for repair in repairs:
+            if repair.before is None and repair.why.endswith("the default"):
+                defaults.append(f"{repair.field}={shortened(repair.after, 24)}")
+            else:
+                change = f"{shortened(repair.before, 30)} → {shortened(repair.after, 50)}"
+                self.say(f"[yellow]~[/] [bold]{repair.field}[/]: {change}  [dim]{repair.why}[/]", err=err)
+        if defaults:
+            self.say(f"[yellow]~[/] defaults: [dim]{', '.join(defaults)}[/]", err=err)
+
+    def _fault(self, mark: str, field: str, code: str, message: str, hint: str, *, err: bool) -> None:
+        where = f"[bold]{_plain(field)}[/]: " if field else ""
+        self.say(f"{mark} {where}{_plain(message)} [dim]\\[{code}][/]", err=err)
+        if hint:
+            self.say(f"  [cyan]→[/] {_plain(hint)}", err=err)
+
+
+def _plain(text: str) -> str:
+    """Text from outside: no markup, and no control characters that could act on the terminal."""
+    from rich.markup import escape
+
+    return escape("".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text))
+
+
+def shortened(value: Any, width: int = 60) -> str:
+    """A value in at most `width` characters, safe to print."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _plain(text if len(text) <= width else text[: width - 1] + "…")

@@ -1,0 +1,284 @@
+"""The alphabet of all documents: ids, paths, hashes, times, versions, and what every document does.
+
+A `Part` is any object inside a document, a `Document` one that stands in a file of its own. Both are
+frozen, read strictly (no `"3"` for 3), keep fields they do not know and write them back, and take a
+null for a field as its absence.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Annotated, Any, ClassVar, Final, NewType, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    WithJsonSchema,
+    model_serializer,
+)
+from pydantic_core import PydanticCustomError
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.memory import collector_paused
+from agenttalk.contracts.problem import nearest, problems_of, without
+from agenttalk.errors import Code, ContractError, Problem
+
+ID_PATTERN: Final = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$"
+PATH_PATTERN: Final = r"^(?!(.*/)?\.{1,2}(/|$))[^/\\\x00-\x1f\x7f]+(/[^/\\\x00-\x1f\x7f]+)*$"
+HASH_PATTERN: Final = r"^(sha256:)?[0-9a-f]{64}$"
+TIME_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z$"
+VERSION_PATTERN: Final = r"^(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})$"
+READS_MAJOR: Final = 1
+"""The MAJOR version of documents that this release understands."""
+MAX_INTEGER: Final = 2**53 - 1
+"""Larger integers do not survive every JSON reader."""
+
+_ID = re.compile(ID_PATTERN.replace("$", r"\Z"))
+_HASH = re.compile(HASH_PATTERN.replace("$", r"\Z"))
+_TIME = re.compile(TIME_PATTERN.replace("$", r"\Z"), re.ASCII)
+_VERSION = re.compile(VERSION_PATTERN.replace("$", r"\Z"), re.ASCII)
+_PATH = re.compile(PATH_PATTERN.replace("$", r"\Z"))
+
+
+def is_id(text: str) -> bool:
+    """Whether a text can be an id, and so a file name."""
+    return len(text) <= 128 and _ID.match(text) is not None
+
+
+def is_hash(text: str) -> bool:
+    """Whether a text is a sha256 in one of the two spellings that are read."""
+    return _HASH.match(text) is not None
+
+
+def _check_id(text: str) -> str:
+    if not is_id(text):
+        raise PydanticCustomError(Code.ID_INVALID, "not an id: {text}", {"text": repr(text[:140])})
+    return text
+
+
+def _check_hash(text: str) -> str:
+    if not is_hash(text):
+        raise PydanticCustomError(Code.HASH_INVALID, "not a sha256 hash: {text}", {"text": repr(text[:80])})
+    return text if text.startswith("sha256:") else f"sha256:{text}"
+
+
+def _check_path(text: str) -> str:
+    # Only a long path can have a part that is too long for a file system; the others are spared the look.
+    too_long = len(text) > 63 and (len(text) > 1024 or any(len(part.encode()) > 255 for part in text.split("/")))
+    if too_long or not _PATH.match(text):
+        raise PydanticCustomError(
+            Code.PATH_OUTSIDE_FOLDER, "not a path inside the folder: {text}", {"text": repr(text[:140])}
+        )
+    return text
+
+
+def _read_time(value: object) -> object:
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            return value.astimezone(UTC)
+    elif not isinstance(value, str):
+        raise PydanticCustomError("string_type", "Input should be a valid string")
+    elif _TIME.match(value):
+        whole, _, fraction = value[:-1].partition(".")
+        try:
+            return datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}+00:00")
+        except ValueError:
+            pass  # a 31st of February or a 25th hour: told below, like every other text that is no time
+    raise PydanticCustomError(Code.TIME_INVALID, "not a UTC time: {text}", {"text": repr(value)[:60]})
+
+
+def write_time(value: datetime) -> str:
+    """A time as documents write it."""
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _check_version(text: str) -> str:
+    match = _VERSION.match(text)
+    if not match:
+        raise PydanticCustomError(Code.FIELD_VALUE, "a version is MAJOR.MINOR, not {text}", {"text": repr(text[:40])})
+    if int(match[1]) != READS_MAJOR:
+        raise PydanticCustomError(
+            Code.SCHEMA_VERSION_UNSUPPORTED,
+            "version {text} is not one that this release reads ({major}.x)",
+            {"text": text, "major": READS_MAJOR},
+        )
+    return text
+
+
+def _check_text(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError(Code.FIELD_VALUE, "must not be empty")
+    return text
+
+
+def _check_number(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PydanticCustomError("float_type", "Input should be a valid number")
+    if not isfinite(value):
+        raise PydanticCustomError(Code.FIELD_VALUE, "must be a finite number")
+    return value
+
+
+def _check_score(value: object) -> int | float:
+    score = _check_number(value)
+    if not 0 <= score <= 100:
+        raise PydanticCustomError(Code.FIELD_VALUE, "a score is a number from 0 to 100")
+    return score
+
+
+_ID_SCHEMA = WithJsonSchema({"type": "string", "pattern": ID_PATTERN, "minLength": 1, "maxLength": 128})
+_PATH_SCHEMA = WithJsonSchema({"type": "string", "pattern": PATH_PATTERN, "minLength": 1, "maxLength": 1024})
+
+PlanId = NewType("PlanId", str)
+TaskId = NewType("TaskId", str)
+AgentId = NewType("AgentId", str)
+CommandId = NewType("CommandId", str)
+MessageId = NewType("MessageId", str)
+
+IdText = Annotated[str, AfterValidator(_check_id), _ID_SCHEMA]
+"""An id of no particular kind. It becomes a file name, so a bad one is refused, not escaped."""
+PlanIdText = Annotated[PlanId, AfterValidator(_check_id), _ID_SCHEMA]
+TaskIdText = Annotated[TaskId, AfterValidator(_check_id), _ID_SCHEMA]
+AgentIdText = Annotated[AgentId, AfterValidator(_check_id), _ID_SCHEMA]
+MessageIdText = Annotated[MessageId, AfterValidator(_check_id), _ID_SCHEMA]
+
+RelativePath = Annotated[str, AfterValidator(_check_path), _PATH_SCHEMA]
+"""A relative, normalised POSIX path that stays in its folder."""
+InputPattern = Annotated[str, AfterValidator(_check_path), _PATH_SCHEMA]
+"""A file name, path or glob, relative like a path."""
+Sha256 = Annotated[str, AfterValidator(_check_hash), WithJsonSchema({"type": "string", "pattern": HASH_PATTERN})]
+"""`sha256:<64 lowercase hex>`; bare hex is read and gets its prefix."""
+Instant = Annotated[
+    datetime,
+    BeforeValidator(_read_time),
+    PlainSerializer(write_time, when_used="always"),
+    WithJsonSchema({"type": "string", "format": "date-time", "pattern": TIME_PATTERN}),
+]
+"""A moment in UTC. Digits beyond the microsecond are cut."""
+Version = Annotated[str, AfterValidator(_check_version), WithJsonSchema({"type": "string", "pattern": VERSION_PATTERN})]
+Text = Annotated[str, AfterValidator(_check_text), WithJsonSchema({"type": "string", "pattern": r"\S"})]
+"""A text that says something: not empty, not only white space."""
+Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+Positive = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
+Number = Annotated[float, PlainValidator(_check_number), WithJsonSchema({"type": "number"})]
+"""A finite number that stays as it was written: 85 does not become 85.0."""
+Score = Annotated[float, PlainValidator(_check_score), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})]
+
+_T = TypeVar("_T")
+Many = Annotated[tuple[_T, ...], Field(strict=False)]
+"""An array. Strictness is lifted for the container alone, so that a list may fill a tuple."""
+
+
+class Part(BaseModel):
+    """An object inside a document."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="allow",
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        protected_namespaces=(),
+    )
+
+    _spellings: ClassVar[dict[str, str]] = {}
+    """Every spelling under which a field is read → the field's name. Filled once per class."""
+    _omitted: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are left out when they are None, by name and by alias."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        aliases = {name: field.alias or name for name, field in cls.model_fields.items()}
+        cls._spellings = {name: name for name in aliases} | {alias: name for name, alias in aliases.items()}
+        optional = {name for name, field in cls.model_fields.items() if field.default is None}
+        cls._omitted = frozenset(optional | {aliases[name] for name in optional})
+
+    @classmethod
+    def read(cls, data: object) -> Self:
+        """Read from JSON values, taking a null for a field's absence; raises pydantic's ValidationError."""
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            # Optional fields take a null by themselves. For the others a second look is enough, and
+            # only documents that have such nulls pay for it.
+            nulls = [fault["loc"] for fault in error.errors(include_url=False) if fault["input"] is None]
+            if not nulls:
+                raise
+            return cls.model_validate(without(data, nulls))
+
+    @model_serializer(mode="wrap")
+    def _leave_absent_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = write(self)
+        for name in self._omitted:
+            if name in data and data[name] is None:
+                del data[name]
+        return data
+
+    @classmethod
+    def unknown_fields(cls, data: dict[str, Any]) -> dict[str, str]:
+        """Top-level keys that are no field of this model but nearly one → the field they resemble."""
+        strange = [key for key in data if key not in cls._spellings]
+        return {key: near for key in strange if (near := nearest(key, cls._spellings)) is not None}
+
+    def as_json(self) -> dict[str, Any]:
+        """The document as JSON values: aliases, unknown fields kept, absent fields left out."""
+        return self.model_dump(mode="json")
+
+
+class Document(Part):
+    """A document that stands in a file of its own."""
+
+    size_limit: ClassVar[int] = wire.DOCUMENT_LIMIT
+
+    schema_version: Version = "1.0"
+    """Version of this document's format. A higher MINOR is read, a higher MAJOR is refused."""
+
+    @classmethod
+    def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Bring an older form of the document into today's. The data handed in is not changed."""
+        return data
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """Read the document from JSON values; raises ContractError with every problem."""
+        if not isinstance(data, dict):
+            problem = Problem(code=Code.FIELD_TYPE, field="", message="a document is a JSON object")
+            raise _refusal(cls, (problem,))
+        try:
+            with collector_paused():
+                return cls.read(cls.lift(data))
+        except ValidationError as error:
+            raise _refusal(cls, problems_of(error)) from error
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read the document from the bytes of its file; raises JsonError or ContractError."""
+        return cls.from_json(wire.read(data, limit=cls.size_limit))
+
+    def to_bytes(self) -> bytes:
+        """The document as the bytes of its file, in the one canonical form."""
+        return wire.write(self.as_json())
+
+
+def _refusal(kind: type[Document], problems: tuple[Problem, ...]) -> ContractError:
+    # Nothing else said of a document in an unknown version can be trusted.
+    problems = tuple(p for p in problems if p.code is Code.SCHEMA_VERSION_UNSUPPORTED) or problems
+    first = problems[0]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    where = f"{first.field}: " if first.field else ""
+    return ContractError(
+        first.code, f"not a valid {kind.__name__}: {where}{first.message}{more}", problems, hint=first.hint
+    )

@@ -1,0 +1,30 @@
+"""Mail between agents and people."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agenttalk.contracts.base import AgentIdText, Document, Instant, Many, MessageIdText, Text
+
+
+class Mail(Document):
+    """A letter (`mail_<message_id>.json` in `outbox/_mail/`)."""
+
+    message_id: MessageIdText
+    """Its id."""
+    sender: Annotated[AgentIdText, Field(alias="from")]
+    """Who writes."""
+    to: Annotated[Many[AgentIdText], Field(min_length=1)]
+    """Who reads."""
+    kind: Literal["inform", "request"]
+    """Whether reading is enough or an answer is needed."""
+    subject: Text
+    """In a line."""
+    body: str
+    """The letter."""
+    in_reply_to: MessageIdText | None = None
+    """The letter it answers."""
+    deadline: Instant | None = None
+    """Until when a request must be answered."""

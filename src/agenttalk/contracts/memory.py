@@ -1,0 +1,23 @@
+"""Help for documents that are very large."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Hold the cyclic garbage collector off while very many objects are made that will all be kept.
+
+    It would look through them again and again and find nothing; for a DAG of 100,000 tasks that is
+    most of the time. Whoever finds it off already leaves it so.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,185 @@
+"""The plan as files show it: its manifest, its status, and which DAG is active."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from agenttalk.contracts.base import (
+    AgentIdText,
+    Count,
+    Document,
+    Instant,
+    Many,
+    Part,
+    PlanIdText,
+    Positive,
+    Sha256,
+    TaskIdText,
+    Text,
+)
+
+TaskState = Literal[
+    "PENDING",
+    "READY",
+    "RUNNING",
+    "BLOCKED_WAITING_INPUT",
+    "BLOCKED_WAITING_REVIEW",
+    "BLOCKED_WAITING_HUMAN",
+    "COMPLETED",
+    "FAILED",
+    "SKIPPED",
+]
+
+
+class ActiveDagRef(Document):
+    """Which DAG of a plan is in force (`active_dag_ref.json`)."""
+
+    plan_id: PlanIdText
+    """The plan."""
+    dag_kind: Literal["meta", "business"]
+    """Whether it plans the work or is the work."""
+    task_dag_sha256: Sha256
+    """Hash of task_dag.json."""
+    task_dag_revision: Count | None = None
+    """Its revision."""
+    updated_at: Instant | None = None
+    """When it was switched to."""
+
+
+class ManifestAgent(Part):
+    """An agent of the plan."""
+
+    agent_id: AgentIdText
+    """Its id."""
+    required: bool = True
+    """Whether the plan can do without it."""
+
+
+class Deliverable(Part):
+    """A result of the whole plan."""
+
+    name: Text
+    """Name of the output."""
+    from_task_id: TaskIdText | None = None
+    """The task that makes it."""
+    accept_if: str | None = None
+    """When it is acceptable."""
+
+
+class PhaseTimeout(Part):
+    """How long a phase may take and what then holds."""
+
+    timeout_seconds: Positive
+    """Limit."""
+    default_decision: str | None = None
+    """What holds when nobody decided."""
+
+
+class PhaseTimeouts(Part):
+    """Limits of the phases in which somebody must decide."""
+
+    dag_review: PhaseTimeout | None = None
+    """Review of the DAG."""
+    artifact_validation: PhaseTimeout | None = None
+    """Validation of artifacts."""
+    release_gate: PhaseTimeout | None = None
+    """Release; never defaults to approve."""
+
+
+class Policies(Part):
+    """Rules of a plan."""
+
+    max_reexecute_times: Count = 3
+    """Rounds of rework per task."""
+    timeout_default_seconds: Positive = 3600
+    """Limit of a task that names none."""
+    timeouts: PhaseTimeouts | None = None
+    """Limits of deciding."""
+    release_gates_required: Many[str] = ()
+    """Gates that a release needs."""
+
+
+class PlanManifest(Document):
+    """Who takes part in a plan, what it delivers and by which rules (`plan_manifest.json`)."""
+
+    plan_id: PlanIdText
+    """The plan."""
+    plan_name: str | None = None
+    """Its name."""
+    commanders: Many[AgentIdText] = ()
+    """Agents that may send commands."""
+    agents: Many[ManifestAgent] = ()
+    """Who takes part."""
+    deliverables: Many[Deliverable] = ()
+    """What it delivers."""
+    policies: Policies = Policies()
+    """Its rules."""
+
+
+class Attempts(Part):
+    """How often a task was tried."""
+
+    reexecute_count: Count = 0
+    """Rounds of rework."""
+    retry_count: Count = 0
+    """Retries after crashes and timeouts."""
+
+
+class Blocking(Part):
+    """Why a task waits."""
+
+    reason: Text
+    """What it waits for."""
+    missing: Many[str] | None = None
+    """Inputs that are missing."""
+    started_at: Instant | None = None
+    """Since when."""
+    request_id: str | None = None
+    """The human request about it."""
+
+
+class TaskStatus(Part):
+    """A task in the plan's status."""
+
+    task_id: TaskIdText
+    """The task."""
+    assigned_agent_id: AgentIdText
+    """Who does it."""
+    state: TaskState
+    """Where it stands."""
+    updated_at: Instant | None = None
+    """Since when."""
+    attempts: Attempts = Attempts()
+    """How often it was tried."""
+    blocking: Blocking | None = None
+    """Why it waits."""
+
+
+class BlockedSummary(Part):
+    """How many tasks wait, and for what."""
+
+    waiting_input: Annotated[Count, Field(alias="INPUT")] = 0
+    """For an input."""
+    waiting_review: Annotated[Count, Field(alias="REVIEW")] = 0
+    """For a review."""
+    waiting_human: Annotated[Count, Field(alias="HUMAN")] = 0
+    """For a person."""
+
+
+class PlanStatus(Document):
+    """Where every task of a plan stands (`plan_status.json`)."""
+
+    plan_id: PlanIdText
+    """The plan."""
+    active_task_dag_sha256: Sha256
+    """The DAG in force."""
+    updated_at: Instant
+    """When this was written."""
+    tasks: Many[TaskStatus]
+    """Each task."""
+    blocked_summary: BlockedSummary = BlockedSummary()
+    """How many wait."""
+    gates_summary: dict[str, Any] = {}
+    """Gates and where they stand."""

@@ -1,0 +1,110 @@
+"""What pydantic found wrong with a document, in our words: a code, a field, and a way out."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from agenttalk.errors import Code, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def problems_of(error: ValidationError) -> tuple[Problem, ...]:
+    """Every fault that pydantic found, in our words. Our own types bring their code with them."""
+    return tuple(
+        _problem(fault["type"], fault["loc"], fault["msg"], fault["input"])
+        for fault in error.errors(include_url=False, include_context=False)
+    )
+
+
+def without(document: object, locations: Iterable[tuple[int | str, ...]]) -> object:
+    """A copy of a document without the fields at these places; an array's items stay where they are."""
+    copy = _copied(document)
+    for loc in locations:
+        *path, last = _without_tags(loc)
+        holder: Any = copy
+        for part in path:
+            holder = holder[part]
+        if isinstance(holder, dict):
+            holder.pop(last, None)
+    return copy
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelt one most likely means, if any is close."""
+    # Very long names cannot be typing mistakes, and comparing them would take long.
+    matches = get_close_matches(name[:80].lower(), known, n=1, cutoff=0.75)
+    return matches[0] if matches else None
+
+
+def field_path(loc: Iterable[int | str]) -> str:
+    """`("a", 0, "b")` as people write it: `a[0].b`."""
+    path = ""
+    for part in loc:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            path += f".{part}" if path else part
+    return path
+
+
+def _problem(kind: str, loc: tuple[int | str, ...], message: str, value: object) -> Problem:
+    field = field_path(_without_tags(loc))
+    if kind in Code.__members__:
+        hint = HINTS.get(Code(kind)) or f"it is {_shown(value)}"
+        return Problem(code=Code(kind), field=field, message=message, hint=hint)
+    if kind == "missing":
+        near = _misspelt(str(loc[-1]), value)
+        hint = f"{near!r} is there: did you mean {loc[-1]!r}?" if near else "add it"
+        return Problem(code=Code.FIELD_MISSING, field=field, message="this field is required", hint=hint)
+    code = Code.FIELD_TYPE if _is_type_fault(kind) else Code.FIELD_VALUE
+    return Problem(code=code, field=field, message=_lower(message), hint=f"it is {_shown(value)}")
+
+
+HINTS: dict[Code, str] = {
+    Code.ID_INVALID: "use letters, digits, '_', '-' and single dots, at most 128 characters",
+    Code.HASH_INVALID: "write sha256: and 64 lowercase hex digits",
+    Code.TIME_INVALID: "write UTC such as 2026-01-31T09:30:00Z",
+    Code.PATH_OUTSIDE_FOLDER: "use a relative path with '/' inside the folder: no '..', '.', '\\' or empty parts",
+    Code.SCHEMA_VERSION_UNSUPPORTED: "upgrade AgentTalk, or have the sender write a version that it reads",
+    Code.FIELD_SPELLED_TWICE: "keep one of the two",
+}
+
+
+def _is_type_fault(kind: str) -> bool:
+    return kind.endswith("_type") or kind in {"is_instance_of", "string_unicode", "invalid_key"}
+
+
+def _without_tags(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Pydantic names the chosen member of a tagged union in the path; a reader's document has no such level."""
+    kept = list(loc)
+    for at in range(len(loc) - 1, 1, -1):
+        if loc[at - 2] == "checks" and isinstance(loc[at - 1], int):
+            del kept[at]
+    return tuple(kept)
+
+
+def _copied(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _misspelt(name: str, document: object) -> str | None:
+    if not isinstance(document, dict):
+        return None
+    found: Mapping[str, Any] = document
+    return nearest(name, [key for key in found if isinstance(key, str) and len(key) <= 80])
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,297 @@
+"""The completion promise: what done means for a task, and how the engine will see it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from agenttalk.contracts.base import Count, Many, Number, Part, Positive, RelativePath, Sha256, Text
+from agenttalk.errors import Code
+
+Trust = Literal["claimed", "attested", "observed", "executed", "confirmed"]
+Checkpoint = Literal["pre-plan", "pre-act", "post-act", "pre-verify", "pre-ship"]
+Severity = Literal["hard-deny", "soft-deny", "warning"]
+DoneType = Literal["acceptance-met", "gate-passed", "evidence-present", "user-confirmed"]
+AbortType = Literal["budget-exhausted", "unsafe", "scope-drift", "stuck", "user-aborted"]
+RedFirst = Literal["required", "record", "off"]
+
+
+class PromisePart(Part):
+    """Parts of a promise are written in camelCase and read in both spellings."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_spelling(cls, data: object) -> object:
+        if isinstance(data, dict):
+            names = [cls._spellings[key] for key in data if key in cls._spellings]
+            for name in names:
+                if names.count(name) > 1:
+                    raise PydanticCustomError(
+                        Code.FIELD_SPELLED_TWICE, "{name} is given in two spellings", {"name": name}
+                    )
+        return data
+
+
+class StopCondition(PromisePart):
+    """A condition that ends a run. What `target` means depends on `type`."""
+
+    target: str | None = None
+    """Criterion, checkpoint, evidence id or kind of budget; `*` for all criteria."""
+
+
+class DoneCondition(StopCondition):
+    """A condition of being done."""
+
+    type: DoneType
+    """Which kind."""
+
+
+class AbortCondition(StopCondition):
+    """A condition that stops the run."""
+
+    type: AbortType
+    """Which kind."""
+
+
+class AcceptanceCriterion(PromisePart):
+    """One thing that must be shown."""
+
+    id: str
+    """Name of the criterion."""
+    description: str
+    """What it demands, for people."""
+    evidence_required: Many[str] = ()
+    """Evidence ids, any one of which shows it."""
+    min_trust: Trust | None = None
+    """Least trust that counts; by default what its check gives."""
+
+
+class Budget(Part):
+    """What a run may use."""
+
+    tokens: Positive | None = None
+    """Tokens in and out."""
+    cost_usd: Number | None = None
+    """Money."""
+    seconds: Positive | None = None
+    """Wall time."""
+    tool_calls: Positive | None = None
+    """Calls of tools."""
+
+
+class Check(Part):
+    """How the engine itself obtains one piece of evidence. The evidence bears the check's id."""
+
+    id: Text
+    """Evidence id that it produces."""
+    covers: Many[str] | None = None
+    """Globs of what the evidence is about; by default the whole tree."""
+    protected: Many[str] | None = None
+    """Globs that must be as at the baseline when the check runs."""
+    files: Many[RelativePath] | None = None
+    """The check's own files, taken from beside the plan."""
+    red_first: RedFirst = "record"
+    """Whether the check must fail before the work starts."""
+    min_trust: Annotated[Trust | None, Field(alias="minTrust")] = None
+    """Least trust that its evidence needs."""
+    timeout: Positive | None = None
+    """Limit in seconds."""
+    retries: Count = 0
+    """Runs again for failures only; what passes then is recorded as flaky."""
+
+
+class RunCheck(Check):
+    """Runs a command in a sealed checkout; exit code 0 passes."""
+
+    kind: Literal["run"]
+    run: Text
+    """Command line for `sh -c`."""
+    cwd: RelativePath | None = None
+    """Folder of the checkout to run in."""
+    env: dict[str, str] | None = None
+    """Additional environment."""
+
+
+class TestsCheck(Check):
+    """Runs a test suite and reads its JUnit report."""
+
+    kind: Literal["tests"]
+    run: Text
+    """Command line for `sh -c`."""
+    junit: RelativePath
+    """Where the report will lie."""
+    min_tests: Positive | None = None
+    """Fewest tests that must have run."""
+    cwd: RelativePath | None = None
+    """Folder of the checkout to run in."""
+    env: dict[str, str] | None = None
+    """Additional environment."""
+    protect_config: bool = True
+    """Whether the test runner's own configuration is protected too."""
+
+
+class FileCheck(Check):
+    """Looks at a file."""
+
+    kind: Literal["file"]
+    path: RelativePath
+    """The file."""
+    contains: str | None = None
+    """Text that it must hold."""
+    sha256: Sha256 | None = None
+    """Hash that it must have."""
+    min_bytes: Count | None = None
+    """Least size."""
+
+
+class JsonCheck(Check):
+    """Looks at a JSON file."""
+
+    kind: Literal["json"]
+    path: RelativePath
+    """The file."""
+    json_schema: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    """JSON Schema that it must meet."""
+    required_fields: Many[str] | None = None
+    """Fields that it must have."""
+
+
+class GitCheck(Check):
+    """Looks at the tree and history as the engine sees them."""
+
+    kind: Literal["git"]
+    commits_min: Count | None = None
+    """Fewest commits since the baseline."""
+    branch: str | None = None
+    """Branch that must exist."""
+    clean: bool | None = None
+    """Whether nothing may be left uncommitted."""
+    changed: Many[str] | None = None
+    """Globs that must have changed."""
+
+
+class HttpCheck(Check):
+    """Asks an address."""
+
+    kind: Literal["http"]
+    url: Text
+    """Address to GET."""
+    status: Annotated[int, Field(ge=100, le=599)] = 200
+    """Status that must come back."""
+    contains: str | None = None
+    """Text that the answer must hold."""
+
+
+class ArtifactCheck(Check):
+    """Looks at a stored output."""
+
+    kind: Literal["artifact"]
+    output: Text
+    """Name of the output."""
+    accepted_by: str | None = None
+    """Agent that must have accepted it."""
+
+
+class ReportCheck(Check):
+    """Takes the agent's own report: a claim and no more."""
+
+    kind: Literal["report"]
+
+
+class HumanCheck(Check):
+    """Asks a person."""
+
+    kind: Literal["human"]
+    question: Text
+    """What the person is asked."""
+
+
+class ForgeCheck(Check):
+    """Reads the code forge with the engine's own token."""
+
+    kind: Literal["forge"]
+
+
+class OtherCheck(Check):
+    """A kind that an extension brings; its own keys are kept as they are."""
+
+    kind: Text
+    """Name under which the extension registered it."""
+
+
+CHECK_KINDS = frozenset({"run", "tests", "file", "json", "git", "http", "artifact", "report", "human", "forge"})
+
+
+def _check_tag(value: Any) -> str:
+    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    return kind if isinstance(kind, str) and kind in CHECK_KINDS else "other"
+
+
+AnyCheck = Annotated[
+    Annotated[RunCheck, Tag("run")]
+    | Annotated[TestsCheck, Tag("tests")]
+    | Annotated[FileCheck, Tag("file")]
+    | Annotated[JsonCheck, Tag("json")]
+    | Annotated[GitCheck, Tag("git")]
+    | Annotated[HttpCheck, Tag("http")]
+    | Annotated[ArtifactCheck, Tag("artifact")]
+    | Annotated[ReportCheck, Tag("report")]
+    | Annotated[HumanCheck, Tag("human")]
+    | Annotated[ForgeCheck, Tag("forge")]
+    | Annotated[OtherCheck, Tag("other")],
+    Discriminator(_check_tag),
+]
+
+DEFAULT_DONE = (DoneCondition(type="acceptance-met", target="*"),)
+DEFAULT_ABORT = (
+    AbortCondition(type="budget-exhausted"),
+    AbortCondition(type="unsafe"),
+    AbortCondition(type="scope-drift"),
+    AbortCondition(type="stuck"),
+    AbortCondition(type="user-aborted"),
+)
+
+
+class CompletionPromise(PromisePart):
+    """What done means for a task.
+
+    The model reads even a promise that is not worth much (no criteria, a bad id), because judging it,
+    with a severity for each fault, is a rule of its own.
+    """
+
+    id: str
+    """`cp-<epoch milliseconds>-<4 hex digits>`."""
+    objective: str
+    """What is to be achieved."""
+    acceptance: Many[AcceptanceCriterion]
+    """What must be shown."""
+    allowed_scope: Many[str] = ()
+    """Globs that may change; empty means everything that is not disallowed."""
+    disallowed_scope: Many[str] = ()
+    """Globs that must not change; they win."""
+    required_evidence: Many[str] = ()
+    """Evidence ids that must all be there."""
+    done_when: Many[DoneCondition] = DEFAULT_DONE
+    """All must hold."""
+    abort_when: Many[AbortCondition] = DEFAULT_ABORT
+    """Any one stops the run."""
+    checks: Many[AnyCheck] = ()
+    """How the engine obtains evidence."""
+    budget: Budget | None = None
+    """What the run may use."""
+
+
+class GateResult(PromisePart):
+    """The decision of one checkpoint."""
+
+    allowed: bool
+    """Whether it lets the run pass."""
+    checkpoint: Checkpoint
+    """Which one."""
+    trace_id: str
+    """Where the decision is recorded."""

@@ -1,0 +1,243 @@
+"""Judgements: feedback on an input, results of gates and reviews, decisions, the release manifest."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from agenttalk.contracts.base import (
+    AgentIdText,
+    Document,
+    IdText,
+    Instant,
+    Many,
+    Part,
+    PlanIdText,
+    Score,
+    Sha256,
+    TaskIdText,
+    Text,
+)
+
+IssueSeverity = Literal["HIGH", "MEDIUM", "LOW"]
+Outcome = Literal["PASS", "REJECT"]
+
+
+class Issue(Part):
+    """One thing that is wrong with an artifact. A bare text is read as the description of a MEDIUM issue."""
+
+    severity: IssueSeverity = "MEDIUM"
+    """How much it matters."""
+    category: str | None = None
+    """E.g. COMPLETENESS, CLARITY, CORRECTNESS."""
+    description: Text
+    """What is wrong."""
+    location: str | None = None
+    """Where it is."""
+    suggestion: str | None = None
+    """What would mend it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: object) -> object:
+        return {"description": data} if isinstance(data, str) else data
+
+
+class Expectations(Part):
+    """What the next version should have."""
+
+    additions: Many[str] = ()
+    """What is to be added."""
+    modifications: Many[str] = ()
+    """What is to be changed."""
+
+
+class ValidationFeedback(Document):
+    """A consumer's judgement of an input, before it uses it."""
+
+    validator: AgentIdText
+    """The agent that judges."""
+    original_agent: AgentIdText
+    """The agent that made the artifact."""
+    original_task_id: TaskIdText
+    """The task that made it."""
+    validation_time: Instant
+    """When it was judged."""
+    score: Score
+    """0 to 100."""
+    decision: Literal["ACCEPT", "REJECT"]
+    """Whether it may be used."""
+    reason: Text
+    """Why, in one sentence."""
+    issues: Many[Issue] = ()
+    """Each thing that is wrong."""
+    expectations: Expectations | None = None
+    """What the next version should have."""
+
+
+class ArtifactSubject(Part):
+    """Which artifact a judgement is about."""
+
+    producer_agent_id: AgentIdText
+    """Who made it."""
+    task_id: TaskIdText
+    """The task that made it."""
+    artifact_name: Text
+    """Name of the output."""
+    artifact_sha256: Sha256
+    """Hash of its bytes."""
+
+
+class NextAction(Part):
+    """What a validator proposes to do next."""
+
+    type: Text
+    """E.g. REEXECUTE or ARCHIVE."""
+    target_agent_id: AgentIdText | None = None
+    """Who would do it."""
+    prompt: str | None = None
+    """What it would be told."""
+
+
+class ArtifactValidationResult(Document):
+    """A validator's result for an artifact; decides whether it is archived."""
+
+    validation_id: IdText
+    """Its id."""
+    validator_agent_id: AgentIdText
+    """Who judged."""
+    validated_at: Instant
+    """When."""
+    subject: ArtifactSubject
+    """What was judged."""
+    score: Score | None = None
+    """0 to 100."""
+    decision: Outcome
+    """PASS or REJECT."""
+    criteria: dict[str, Any] = {}
+    """What it was measured by."""
+    evidence: dict[str, Any] = {}
+    """What was seen."""
+    issues: Many[Issue] = ()
+    """Each thing that is wrong."""
+    next_action: NextAction | None = None
+    """What the validator proposes."""
+
+
+class GateSubject(Part):
+    """What a release gate was run on."""
+
+    sha256: Sha256
+    """Hash of the artifact to be shipped."""
+
+
+class ReleaseGateResult(Document):
+    """The result of one release gate."""
+
+    plan_id: PlanIdText | None = None
+    """The plan it belongs to."""
+    gate: str | None = None
+    """Which gate: build, deploy, smoke, e2e or security; by default what its file is called after."""
+    decision: Outcome
+    """PASS or REJECT."""
+    score: Score | None = None
+    """0 to 100."""
+    subject: GateSubject
+    """What it was run on."""
+    evidence: dict[str, Any] = {}
+    """What was seen."""
+    produced_by: Text
+    """The check or validator that made it."""
+    produced_at: Instant | None = None
+    """When."""
+
+
+class ReviewedDag(Part):
+    """Which DAG a review is about."""
+
+    file_name: Text
+    """Its file."""
+    sha256: Sha256
+    """Hash of its bytes."""
+
+
+class DagReviewResult(Document):
+    """A reviewer's judgement of a plan's DAG."""
+
+    review_id: IdText
+    """Its id."""
+    reviewer_agent_id: AgentIdText
+    """Who judged."""
+    dag: ReviewedDag
+    """What was judged."""
+    score: Score
+    """0 to 100."""
+    decision: Literal["APPROVE", "REVISE", "REJECT"]
+    """What the reviewer asks for."""
+    criteria_version: str | None = None
+    """Which criteria were used."""
+    score_breakdown: Many[dict[str, Any]] = ()
+    """Parts of the score."""
+    issues: Many[Issue] = ()
+    """Each thing that is wrong."""
+
+
+class DecisionSubject(Part):
+    """What a decision is about."""
+
+    kind: Text
+    """E.g. task_dag or release."""
+    ref_sha256: Sha256
+    """Hash of it."""
+
+
+class DecisionRecord(Document):
+    """A decision, who made it and on what."""
+
+    plan_id: PlanIdText | None = None
+    """The plan it belongs to."""
+    decision_id: IdText
+    """Its id."""
+    decision_type: Text
+    """DAG_REVIEW, RELEASE and others."""
+    decision: Text
+    """What was decided, e.g. APPROVE."""
+    decided_by_agent_id: AgentIdText
+    """Who decided."""
+    decided_at: Instant | None = None
+    """When."""
+    subject: DecisionSubject
+    """What it is about."""
+    missing_participants: Many[str] = ()
+    """Who did not take part."""
+    evidence_files: Many[str] = ()
+    """What it rests on."""
+
+
+class NamedHash(Part):
+    """A thing with a name and a hash."""
+
+    name: Text
+    """Its name."""
+    sha256: Sha256
+    """Hash of its bytes."""
+
+
+class ReleaseManifest(Document):
+    """What was released, or why it was not."""
+
+    plan_id: PlanIdText | None = None
+    """The plan it belongs to."""
+    release_id: IdText
+    """Its id."""
+    artifacts: Many[NamedHash]
+    """What is shipped."""
+    evidence_required: Many[str]
+    """Gates that had to pass."""
+    evidence_refs: Many[NamedHash]
+    """Their results."""
+    decision: Literal["APPROVE", "REJECT"]
+    """What was decided."""
+    reasons: Many[str] = ()
+    """Why."""

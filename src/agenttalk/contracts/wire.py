@@ -1,0 +1,158 @@
+"""Bytes in and out: JSON read strictly, written in one way, and hashed.
+
+Reading refuses whatever two programs could understand differently: NaN and Infinity (also by
+overflow), a key twice in one object, half characters, a byte order mark, nesting deeper than
+`MAX_DEPTH`, and documents over their size limit. Writing sorts keys by code point, uses no
+white space and keeps every character as it is (UTF-8), so equal documents have equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any, Final, NoReturn, TypeAlias
+
+from agenttalk.errors import Code, JsonError
+
+JsonValue: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
+"""Any value that JSON can hold. The inner values are `Any` because callers narrow them at once."""
+
+MAX_DEPTH: Final = 64
+ENVELOPE_LIMIT: Final = 1024 * 1024
+"""Size limit of a message envelope, and of a command on its own, in bytes."""
+DOCUMENT_LIMIT: Final = 256 * 1024 * 1024
+"""Size limit of every other document (a DAG of 100,000 tasks has some 50 MB)."""
+
+_BOM = b"\xef\xbb\xbf"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_MAX_DIGITS = 4000
+_INTEGER_LIMIT: Final = 10**_MAX_DIGITS
+
+
+def read(data: bytes, *, limit: int = ENVELOPE_LIMIT) -> JsonValue:
+    """Parse bytes strictly; raises JsonError and nothing else."""
+    if len(data) > limit:
+        raise JsonError(
+            Code.JSON_TOO_LARGE,
+            f"the document has {len(data):,} bytes; the limit is {limit:,}",
+            hint="hand large content over as a payload file and refer to it by path",
+        )
+    if data.startswith(_BOM):
+        raise JsonError(
+            Code.JSON_SYNTAX,
+            "the document begins with a byte order mark",
+            hint="save the file as UTF-8 without BOM",
+        )
+    value = _parse(data)
+    # A plain document cannot be too deep or hold half characters: only the rare one is walked.
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH or _SURROGATE_ESCAPE.search(data):
+        require_json(value)
+    return value
+
+
+def write(value: JsonValue) -> bytes:
+    """The one canonical form: sorted keys, no white space, UTF-8. Raises JsonError for what JSON cannot hold."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+        return text.encode("utf-8")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise JsonError(Code.JSON_VALUE, f"this value cannot be written as JSON: {error}") from error
+
+
+def sha256(data: bytes) -> str:
+    """The hash of bytes as documents write it: `sha256:<64 lowercase hex digits>`."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def require_json(value: object, *, depth: int = 0) -> None:
+    """Raise JsonError unless a Python value could have come out of `read` (a tuple counts as an array)."""
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise JsonError(Code.JSON_VALUE, f"a key is {type(key).__name__}, not text")
+            _require_text(key)
+        items: Iterable[object] = value.values()
+    elif isinstance(value, list | tuple):
+        items = value
+    else:
+        _require_scalar(value)
+        return
+    if depth == MAX_DEPTH:
+        raise _too_deep()
+    for item in items:
+        if isinstance(item, str):  # by far the most frequent, and worth sparing the call below
+            _require_text(item)
+        else:
+            require_json(item, depth=depth + 1)
+
+
+def _require_text(text: str) -> None:
+    if not text.isascii() and _SURROGATE.search(text):
+        raise JsonError(Code.JSON_TEXT, "a text holds half a character (a lone surrogate)")
+
+
+def _require_scalar(value: object) -> None:
+    if isinstance(value, str):
+        _require_text(value)
+    elif isinstance(value, float):
+        if not isfinite(value):
+            raise JsonError(Code.JSON_NUMBER, "a number is NaN or infinite")
+    elif isinstance(value, int):
+        if not -_INTEGER_LIMIT < value < _INTEGER_LIMIT:
+            raise JsonError(Code.JSON_NUMBER, f"a number has more than {_MAX_DIGITS} digits")
+    elif value is not None:
+        raise JsonError(Code.JSON_VALUE, f"{type(value).__name__} is not a JSON value")
+
+
+def _parse(data: bytes) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_integer,
+        )
+    except UnicodeDecodeError as error:
+        raise JsonError(Code.JSON_SYNTAX, f"not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise JsonError(
+            Code.JSON_SYNTAX, f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise JsonError(Code.JSON_DUPLICATE_KEY, f"the key {twice[:80]!r} stands twice in one object")
+    return result
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise JsonError(Code.JSON_NUMBER, f"{text} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise JsonError(Code.JSON_NUMBER, f"the number {text[:40]} is too large")
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise JsonError(Code.JSON_NUMBER, f"a number has {len(text):,} digits")
+    return int(text)
+
+
+def _too_deep() -> JsonError:
+    return JsonError(Code.JSON_TOO_DEEP, f"nested deeper than {MAX_DEPTH} levels")

@@ -1,0 +1,189 @@
+"""Every error of AgentTalk, and every code that an error or a problem can carry.
+
+    AgentTalkError
+    ├── InputError              what was handed in is wrong; doing the same again cannot help
+    │   ├── JsonError           not JSON as we read it
+    │   ├── ContractError       JSON, but not the document it should be; carries every problem found
+    │   └── UsageError          a name, file or option that does not exist
+    └── MachineError            the machine would not do it (disk, permissions); a retry can help
+
+Foreign errors (pydantic, json, OSError) are translated where they enter and never leave a door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Code(StrEnum):
+    """The stable, public name of what went wrong. Programs match on it; the wording may change."""
+
+    JSON_SYNTAX = "JSON_SYNTAX"
+    JSON_TOO_LARGE = "JSON_TOO_LARGE"
+    JSON_TOO_DEEP = "JSON_TOO_DEEP"
+    JSON_DUPLICATE_KEY = "JSON_DUPLICATE_KEY"
+    JSON_NUMBER = "JSON_NUMBER"
+    JSON_TEXT = "JSON_TEXT"
+    JSON_VALUE = "JSON_VALUE"
+
+    FIELD_MISSING = "FIELD_MISSING"
+    FIELD_TYPE = "FIELD_TYPE"
+    FIELD_VALUE = "FIELD_VALUE"
+    FIELD_UNKNOWN = "FIELD_UNKNOWN"
+    FIELD_SPELLED_TWICE = "FIELD_SPELLED_TWICE"
+    ID_INVALID = "ID_INVALID"
+    HASH_INVALID = "HASH_INVALID"
+    TIME_INVALID = "TIME_INVALID"
+    PATH_OUTSIDE_FOLDER = "PATH_OUTSIDE_FOLDER"
+    SCHEMA_VERSION_UNSUPPORTED = "SCHEMA_VERSION_UNSUPPORTED"
+    UNSUPPORTED_MESSAGE_TYPE = "UNSUPPORTED_MESSAGE_TYPE"
+
+    COMMAND_FIELD_MISSING = "COMMAND_FIELD_MISSING"
+    COMMAND_FIELD_TYPE = "COMMAND_FIELD_TYPE"
+    COMMAND_FIELD_VALUE = "COMMAND_FIELD_VALUE"
+    COMMAND_SEQ_MISSING = "COMMAND_SEQ_MISSING"
+    COMMAND_SEQ_INVALID_FORMAT = "COMMAND_SEQ_INVALID_FORMAT"
+    COMMAND_SEQ_MISMATCH = "COMMAND_SEQ_MISMATCH"
+    COMMAND_TASK_MISMATCH = "COMMAND_TASK_MISMATCH"
+    COMMAND_ID_REUSED = "COMMAND_ID_REUSED"
+    COMMAND_DAG_MISMATCH = "COMMAND_DAG_MISMATCH"
+    COMMAND_ROUTES_ITSELF = "COMMAND_ROUTES_ITSELF"
+    COMMAND_SCORE_CRITERIA_MISSING = "COMMAND_SCORE_CRITERIA_MISSING"
+    COMMAND_PAYLOAD_HASH_MISMATCH = "COMMAND_PAYLOAD_HASH_MISMATCH"
+    COMMAND_ENVELOPE_MISMATCH = "COMMAND_ENVELOPE_MISMATCH"
+    COMMAND_NOT_AUTHORISED = "COMMAND_NOT_AUTHORISED"
+    TASK_NOT_IN_DAG = "TASK_NOT_IN_DAG"
+
+    DAG_CYCLE = "DAG_CYCLE"
+    DAG_TASK_DUPLICATE = "DAG_TASK_DUPLICATE"
+    DAG_TASK_UNKNOWN = "DAG_TASK_UNKNOWN"
+    DAG_AGENT_UNKNOWN = "DAG_AGENT_UNKNOWN"
+    DAG_OUTPUT_DUPLICATE = "DAG_OUTPUT_DUPLICATE"
+    DAG_INPUT_UNREACHABLE = "DAG_INPUT_UNREACHABLE"
+    DAG_OUTPUT_UNRECEIVED = "DAG_OUTPUT_UNRECEIVED"
+    DAG_FALLBACK_INVALID = "DAG_FALLBACK_INVALID"
+    DAG_TOO_COMPLEX = "DAG_TOO_COMPLEX"
+
+    NAME_UNKNOWN = "NAME_UNKNOWN"
+    FILE_UNREADABLE = "FILE_UNREADABLE"
+    FILE_UNWRITABLE = "FILE_UNWRITABLE"
+    ACTIVE_DAG_REF_MISMATCH = "ACTIVE_DAG_REF_MISMATCH"
+    OPTION_INVALID = "OPTION_INVALID"
+    UNHANDLED_EXCEPTION = "UNHANDLED_EXCEPTION"
+
+
+class Meaning(NamedTuple):
+    """What a code says in one line, and whether doing the same again can help."""
+
+    text: str
+    retriable: bool = False
+
+
+MEANINGS: dict[Code, Meaning] = {
+    Code.JSON_SYNTAX: Meaning("The bytes are not JSON in UTF-8."),
+    Code.JSON_TOO_LARGE: Meaning("The document is over the size limit for its kind."),
+    Code.JSON_TOO_DEEP: Meaning("Objects and arrays are nested deeper than 64 levels."),
+    Code.JSON_DUPLICATE_KEY: Meaning("One object has the same key twice; readers would disagree on it."),
+    Code.JSON_NUMBER: Meaning("A number is NaN, infinite or too long to be read."),
+    Code.JSON_TEXT: Meaning("A text holds half a character (a lone surrogate) and cannot be written."),
+    Code.JSON_VALUE: Meaning("A Python value that JSON cannot hold was handed in."),
+    Code.FIELD_MISSING: Meaning("A required field is missing or null."),
+    Code.FIELD_TYPE: Meaning("A field has the wrong type."),
+    Code.FIELD_VALUE: Meaning("A field has the right type but a value that is not allowed."),
+    Code.FIELD_UNKNOWN: Meaning("A field is not one we know but nearly one; it is kept and does nothing."),
+    Code.FIELD_SPELLED_TWICE: Meaning("A field is given in both of its spellings."),
+    Code.ID_INVALID: Meaning("An id is not 1-128 letters, digits, _ - . without a leading or double dot."),
+    Code.HASH_INVALID: Meaning("A hash is not sha256:<64 lowercase hex digits>."),
+    Code.TIME_INVALID: Meaning("A time is not UTC in ISO 8601 with Z at the end."),
+    Code.PATH_OUTSIDE_FOLDER: Meaning("A path is absolute, not normalised, or leaves its folder."),
+    Code.SCHEMA_VERSION_UNSUPPORTED: Meaning("The document's MAJOR version is not one this release reads."),
+    Code.UNSUPPORTED_MESSAGE_TYPE: Meaning("An envelope is neither a command nor an artifact."),
+    Code.COMMAND_FIELD_MISSING: Meaning("A command lacks a field that is never invented."),
+    Code.COMMAND_FIELD_TYPE: Meaning("A command's field has a type that cannot be converted."),
+    Code.COMMAND_FIELD_VALUE: Meaning("A command's field has a value that is not allowed."),
+    Code.COMMAND_SEQ_MISSING: Meaning("A command has no command_seq."),
+    Code.COMMAND_SEQ_INVALID_FORMAT: Meaning("command_id does not end in _ and at least three digits."),
+    Code.COMMAND_SEQ_MISMATCH: Meaning("command_seq differs from the number at the end of command_id."),
+    Code.COMMAND_TASK_MISMATCH: Meaning("command_id names another task than task_id."),
+    Code.COMMAND_ID_REUSED: Meaning("The plan already has a command of this command_id."),
+    Code.COMMAND_DAG_MISMATCH: Meaning("dag_ref is not the plan's active DAG: the command is out of date."),
+    Code.COMMAND_ROUTES_ITSELF: Meaning("A command says where it or its results go; only the DAG may."),
+    Code.COMMAND_SCORE_CRITERIA_MISSING: Meaning("A score is required but not what it is measured by."),
+    Code.COMMAND_PAYLOAD_HASH_MISMATCH: Meaning("payload_hash is not the hash of this command."),
+    Code.COMMAND_ENVELOPE_MISMATCH: Meaning("An envelope's ids differ from those of the command inside."),
+    Code.COMMAND_NOT_AUTHORISED: Meaning("The sender may not command this task."),
+    Code.TASK_NOT_IN_DAG: Meaning("The plan's DAG has no such task."),
+    Code.DAG_CYCLE: Meaning("Tasks depend on each other in a circle."),
+    Code.DAG_TASK_DUPLICATE: Meaning("Two nodes of a DAG have the same task_id."),
+    Code.DAG_TASK_UNKNOWN: Meaning("A node refers to a task that is not in the DAG."),
+    Code.DAG_AGENT_UNKNOWN: Meaning("A node refers to an agent that the plan does not have."),
+    Code.DAG_OUTPUT_DUPLICATE: Meaning("A node declares the same output twice."),
+    Code.DAG_INPUT_UNREACHABLE: Meaning("A required input can never arrive."),
+    Code.DAG_OUTPUT_UNRECEIVED: Meaning("An output goes to nobody and is no deliverable."),
+    Code.DAG_FALLBACK_INVALID: Meaning(
+        "A fallback is the task itself, or has other outputs than the task it replaces."
+    ),
+    Code.DAG_TOO_COMPLEX: Meaning("The DAG's patterns would take too long to match."),
+    Code.NAME_UNKNOWN: Meaning("Nothing has this name."),
+    Code.FILE_UNREADABLE: Meaning("A file is missing or cannot be read.", retriable=True),
+    Code.FILE_UNWRITABLE: Meaning("A file cannot be written.", retriable=True),
+    Code.ACTIVE_DAG_REF_MISMATCH: Meaning("active_dag_ref.json and task_dag.json disagree.", retriable=True),
+    Code.OPTION_INVALID: Meaning("An argument or option of the command line is wrong."),
+    Code.UNHANDLED_EXCEPTION: Meaning("A fault of AgentTalk itself; please report it."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault of a document."""
+
+    code: Code
+    """Stable name of the fault."""
+    field: str
+    """Where it is, e.g. `produces[0].files[1].path`; empty for the document as a whole."""
+    message: str
+    """What is wrong."""
+    hint: str = ""
+    """What to do about it."""
+
+
+class AgentTalkError(Exception):
+    """Base of all errors. Says what is wrong (`str`), its `code`, and what to do (`hint`)."""
+
+    def __init__(self, code: Code, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+    @property
+    def retriable(self) -> bool:
+        """Whether doing the same again can help."""
+        return MEANINGS[self.code].retriable
+
+
+class InputError(AgentTalkError):
+    """What was handed in is wrong."""
+
+
+class JsonError(InputError):
+    """Bytes or values that are not JSON as we read it."""
+
+
+class ContractError(InputError):
+    """JSON that is not the document it should be. `problems` names everything that is wrong."""
+
+    def __init__(self, code: Code, message: str, problems: Sequence[Problem], *, hint: str = "") -> None:
+        super().__init__(code, message, hint=hint)
+        self.problems = tuple(problems)
+
+
+class UsageError(InputError):
+    """A name, file or option that does not exist."""
+
+
+class MachineError(AgentTalkError):
+    """The machine would not do it."""

@@ -1,0 +1,1 @@
+"""The public folder contract: what lies where under a root."""

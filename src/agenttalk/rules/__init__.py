@@ -1,0 +1,1 @@
+"""What follows: pure, total functions from what is known to what is decided."""

@@ -1,0 +1,95 @@
+"""Every snippet of the documentation is run.
+
+In a `console` block a line that begins with `$ ` is a command; what follows is its output (both
+streams, in order). `...` on a line of its own stands for any lines, inside a line for any text. A
+command that ends in `# exits N` must end with that code, others with 0. The blocks of one page run
+one after the other in one empty folder. `make` targets are only looked up: CI runs them itself.
+A `python` block is executed; it checks itself with `assert`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")])
+BLOCK = re.compile(r"^```(console|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+EXITS = re.compile(r"\s+# exits (\d+)$")
+
+
+def snippets(page: Path) -> list[tuple[str, str]]:
+    return [(match[1], match[2]) for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_snippets_of_the_page_do_what_it_says(page: Path, tmp_path: Path):
+    for language, text in snippets(page):
+        if language == "python":
+            exec(compile(text, str(page), "exec"), {})  # noqa: S102 - our own documentation
+            continue
+        for command, expected in commands_in(text):
+            run_and_compare(command, expected, tmp_path)
+
+
+def test_the_readme_has_snippets_that_are_run():
+    kinds = {language for language, _ in snippets(REPOSITORY / "README.md")}
+    assert kinds == {"console", "python"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_between_pages_lead_somewhere(page: Path):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(r'(?:src|srcset|href)="([^"#]+)"', text)
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert missing == []
+
+
+def commands_in(block: str) -> list[tuple[str, list[str]]]:
+    found: list[tuple[str, list[str]]] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif line.startswith("> ") and not found[-1][1]:
+            found[-1] = (found[-1][0] + "\n" + line[2:], [])
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def run_and_compare(command: str, expected: list[str], folder: Path) -> None:
+    words = shlex.split(command, comments=True)
+    if words[0] in {"git", "cd"}:
+        return
+    if words[0] == "make":
+        subprocess.run(["make", "--dry-run", *words[1:]], cwd=REPOSITORY, check=True, capture_output=True)
+        return
+    wanted = int(exits[1]) if (exits := EXITS.search(command)) else 0
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={"PATH": programs, "HOME": str(folder), "COLUMNS": "200", "LC_ALL": "C.UTF-8"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == wanted, f"$ {command}\nended with {done.returncode}:\n{done.stdout}"
+    if expected:
+        assert as_pattern(expected).fullmatch(done.stdout.rstrip() + "\n"), f"$ {command}\nprinted:\n{done.stdout}"
+
+
+def as_pattern(expected: list[str]) -> re.Pattern[str]:
+    lines = [
+        "(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()).replace(r"\.\.\.", ".*") + "\n"
+        for line in expected
+    ]
+    return re.compile("".join(lines))
