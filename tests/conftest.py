@@ -1,0 +1,18 @@
+"""What all tests share. `AGENTTALK_TEST_EFFORT=10` runs ten times the random cases."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+EFFORT = int(os.environ.get("AGENTTALK_TEST_EFFORT", "1"))
+
+settings.register_profile(
+    "agenttalk",
+    max_examples=100 * EFFORT,
+    deadline=None,  # a busy machine is no fault of the code
+    derandomize=EFFORT == 1,  # the short run is the same everywhere; the long one looks further
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("agenttalk")

@@ -1,0 +1,137 @@
+"""Strict reading, canonical writing, hashing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from samples import json_values
+
+from agenttalk.contracts import wire
+from agenttalk.errors import Code, JsonError
+
+
+def refusal(data: bytes, limit: int = wire.ENVELOPE_LIMIT) -> Code:
+    with pytest.raises(JsonError) as caught:
+        wire.read(data, limit=limit)
+    return caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", Code.JSON_SYNTAX),
+        (b"{", Code.JSON_SYNTAX),
+        (b"{'a': 1}", Code.JSON_SYNTAX),
+        (b'{"a": 1,}', Code.JSON_SYNTAX),
+        (b'{"a": 1} {"a": 2}', Code.JSON_SYNTAX),
+        (b'"\xff"', Code.JSON_SYNTAX),
+        (b"\xef\xbb\xbf{}", Code.JSON_SYNTAX),
+        ('{"a": 1}'.encode("utf-16"), Code.JSON_SYNTAX),
+        (b'"a\nb"', Code.JSON_SYNTAX),
+        (b"NaN", Code.JSON_NUMBER),
+        (b"[Infinity]", Code.JSON_NUMBER),
+        (b"-Infinity", Code.JSON_NUMBER),
+        (b"1e999", Code.JSON_NUMBER),
+        (b"-1e999", Code.JSON_NUMBER),
+        (b"1" * 5000, Code.JSON_NUMBER),
+        (b'{"a": 1, "a": 1}', Code.JSON_DUPLICATE_KEY),
+        (b'[{"b": {"a": 1, "c": 2, "a": 3}}]', Code.JSON_DUPLICATE_KEY),
+        (b'{"a": 1, "\\u0061": 2}', Code.JSON_DUPLICATE_KEY),
+        (b'"\\ud800"', Code.JSON_TEXT),
+        (b'{"\\udfff": 1}', Code.JSON_TEXT),
+        (b'["a", {"b": ["\\uDEAD x"]}]', Code.JSON_TEXT),
+        (b"[" * 65 + b"]" * 65, Code.JSON_TOO_DEEP),
+        (b'{"a":' * 65 + b"1" + b"}" * 65, Code.JSON_TOO_DEEP),
+        (b"[" * 500_000, Code.JSON_TOO_DEEP),
+    ],
+    ids=range(24),
+)
+def test_what_two_readers_could_take_differently_is_refused(data: bytes, code: Code):
+    assert refusal(data) is code
+
+
+def test_a_document_over_its_limit_is_refused_before_it_is_parsed():
+    assert refusal(b" " * 11, limit=10) is Code.JSON_TOO_LARGE
+    assert wire.read(b'"' + b"a" * 8 + b'"', limit=10) == "a" * 8
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b"[" * 64 + b"]" * 64, None),
+        (b'"\\ud83d\\ude00"', "😀"),
+        ('"中文 \u2028 \u202e é"'.encode(), "中文 \u2028 \u202e é"),
+        (b" \n\t{}\r", {}),
+        (b"-0.5e-3", -0.0005),
+        (b"9007199254740993", 9007199254740993),
+        (b'"' + b"[{" * 100 + b'"', "[{" * 100),
+    ],
+    ids=range(7),
+)
+def test_unusual_but_clear_documents_are_read(data: bytes, value: Any):
+    read = wire.read(data)
+    assert value is None or read == value
+
+
+@given(json_values)
+def test_what_is_written_reads_back_the_same(value: Any):
+    assert wire.read(wire.write(value)) == value
+
+
+@given(json_values)
+def test_equal_values_have_equal_bytes_whatever_their_order(value: Any):
+    shuffled = json.loads(json.dumps(value), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+    assert wire.write(shuffled) == wire.write(value)
+
+
+def test_the_canonical_form_is_what_other_languages_can_make_too():
+    value = {"b": [1, 2.5, None, True], "a": {"é": "中", "z": '"\\\n'}, "_": {}}
+    expected = b'{"_":{},"a":{"z":"\\"\\\\\\n","\xc3\xa9":"\xe4\xb8\xad"},"b":[1,2.5,null,true]}'
+    assert wire.write(value) == expected
+
+
+def loop() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (math.nan, Code.JSON_NUMBER),
+        ([math.inf], Code.JSON_NUMBER),
+        (10**4001, Code.JSON_NUMBER),
+        ("\ud800", Code.JSON_TEXT),
+        ({"\udfff": 1}, Code.JSON_TEXT),
+        (["\ud800"], Code.JSON_TEXT),
+        ({1: 2}, Code.JSON_VALUE),
+        ({"a": b"bytes"}, Code.JSON_VALUE),
+        ({"a": {1, 2}}, Code.JSON_VALUE),
+        (object(), Code.JSON_VALUE),
+        (loop(), Code.JSON_TOO_DEEP),
+    ],
+    ids=range(11),
+)
+def test_python_values_that_json_cannot_hold_are_refused(value: Any, code: Code):
+    with pytest.raises(JsonError) as caught:
+        wire.require_json(value)
+    assert caught.value.code is code
+    if code is not Code.JSON_NUMBER or not isinstance(value, int):
+        with pytest.raises(JsonError):
+            wire.read(wire.write(value))
+
+
+@given(json_values)
+def test_every_json_value_is_taken(value: Any):
+    wire.require_json(value)
+    wire.require_json((value, 1.5, 3, False))
+
+
+def test_hashes_are_those_of_the_bytes():
+    assert wire.sha256(b"abc") == "sha256:" + hashlib.sha256(b"abc").hexdigest()
