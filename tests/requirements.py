@@ -20,20 +20,30 @@ class Requirement(NamedTuple):
 
 REQUIREMENTS: dict[str, Requirement] = {
     # Commands
-    "C01": Requirement("An agent never builds command JSON by hand: it calls generate_command (skill, CLI, MCP, API, Python)", "S0, S1"),
-    "C02": Requirement("Missing defaults are added, types converted, invalid optional values defaulted, every repair reported", "S0, S1"),
+    "C01": Requirement(
+        "An agent never builds command JSON by hand: it calls generate_command (skill, CLI, MCP, API, Python)", "S0, S1"
+    ),
+    "C02": Requirement(
+        "Missing defaults are added, types converted, invalid optional values defaulted, every repair reported",
+        "S0, S1",
+    ),
     "C03": Requirement("plan_id, task_id, prompt are never invented", "S0, S1"),
     "C04": Requirement("command_id = cmd_<task_id>_<NNN…>, ≥ 3 digits", "S0, S1"),
     "C05": Requirement("command_seq equals the id's number", "S0, S1"),
     "C06": Requirement("the id's task equals task_id", "S0, S1"),
     "C07": Requirement("command_id unique in its plan", "S0, S1"),
-    "C08": Requirement("prompt non-empty; required_inputs an array; wait_for_inputs, score_required booleans; timeout a positive integer; retry_times ≥ 0", "S0, S1"),
+    "C08": Requirement(
+        "prompt non-empty; required_inputs an array; wait_for_inputs, score_required booleans; timeout a positive integer; retry_times ≥ 0",
+        "S0, S1",
+    ),
     "C09": Requirement("score_required implies score_criteria", "S0, S1"),
     "C10": Requirement("idempotency_key defaulted; never the dedup key", "S0, S1"),
     "C11": Requirement("dag_ref.sha256 required and equal to the active DAG", "S0, S1"),
     "C12": Requirement("payload_hash checked when present", "S0, S1"),
     "C13": Requirement("schema_version rules", "S0, S1"),
-    "C14": Requirement("on_complete / on_failure templates with {result}, {score}, {error}: notice and log only", "S0, S1"),
+    "C14": Requirement(
+        "on_complete / on_failure templates with {result}, {score}, {error}: notice and log only", "S0, S1"
+    ),
     "C15": Requirement("a command never carries a delivery target", "S0, S1"),
     "C16": Requirement("generation and validation are logged", "S0, S1"),
     "C17": Requirement("new fields can be added without breaking old readers", "S0, S1"),
@@ -57,12 +67,19 @@ REQUIREMENTS: dict[str, Requirement] = {
     # Running
     "X01": Requirement("Inputs are searched in the workspace's inputs and the task folder only", "S1"),
     "X02": Requirement("resolved_inputs win over required_inputs; globs work", "S1"),
-    "X03": Requirement("Missing inputs with wait: BLOCKED_WAITING_INPUT, others go on; arrival triggers by itself", "S1"),
-    "X04": Requirement("Waiting past timeout: human_intervention_request listing what is missing, BLOCKED_WAITING_HUMAN, error recorded; late arrival still runs", "S1"),
+    "X03": Requirement(
+        "Missing inputs with wait: BLOCKED_WAITING_INPUT, others go on; arrival triggers by itself", "S1"
+    ),
+    "X04": Requirement(
+        "Waiting past timeout: human_intervention_request listing what is missing, BLOCKED_WAITING_HUMAN, error recorded; late arrival still runs",
+        "S1",
+    ),
     "X05": Requirement("started_at of a wait survives restarts", "S1"),
     "X06": Requirement("Missing inputs without wait: it runs, the missing ones named in prompt and record", "S1"),
     "X07": Requirement("Prompt = inputs + agent profile + command prompt", "S1"),
-    "X08": Requirement("Result {result}, with score: {score 0–100, score_explanation}; invalid scores sent back, then failed", "S1"),
+    "X08": Requirement(
+        "Result {result}, with score: {score 0–100, score_explanation}; invalid scores sent back, then failed", "S1"
+    ),
     "X09": Requirement("Poll every 10 s (5 busy, 30 idle) as safety net, events at once", "S1"),
     "X10": Requirement("Serial inside an agent, parallel across", "S1"),
     "X11": Requirement("Selectors and pick policies; ambiguity asks a person", "S1"),
@@ -73,10 +90,17 @@ REQUIREMENTS: dict[str, Requirement] = {
     "X15": Requirement("the seed's example commands run as examples", "S1"),
     # Chain validation and release
     "V01": Requirement("The producer is not its own validator", "S2"),
-    "V02": Requirement("The consumer validates before use: format, required fields, quality threshold, completeness", "S2"),
-    "V03": Requirement("Rejection makes a re-execution command: original task and agent, validation_result {validator, score, reason, issues}, prompt, previous output and feedback as inputs", "S2"),
+    "V02": Requirement(
+        "The consumer validates before use: format, required fields, quality threshold, completeness", "S2"
+    ),
+    "V03": Requirement(
+        "Rejection makes a re-execution command: original task and agent, validation_result {validator, score, reason, issues}, prompt, previous output and feedback as inputs",
+        "S2",
+    ),
     "V04": Requirement("It goes through outbox and router like any command", "S2"),
-    "V05": Requirement("validation_feedback has severity, category, description, location, suggestion, expectations", "S2"),
+    "V05": Requirement(
+        "validation_feedback has severity, category, description, location, suggestion, expectations", "S2"
+    ),
     "V06": Requirement("Outputs of a re-execution are marked with its count", "S2"),
     "V07": Requirement("At most 3 by default, counted per task; then failed, alert, human request with history", "S2"),
     "V08": Requirement("Validation and re-execution history is recorded and shown", "S2"),
@@ -117,7 +141,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     # Toolchain
     "T01": Requirement("Toolchain events become toolchain tasks on `_toolchain`, never mail", "S4"),
     "T02": Requirement("must_haves {event_type, action_type, steps, context, from, source}", "S4"),
-    "T03": Requirement("all ten scenarios of the table plus infrastructure_failure, right recipient, right steps", "S4"),
+    "T03": Requirement(
+        "all ten scenarios of the table plus infrastructure_failure, right recipient, right steps", "S4"
+    ),
     "T04": Requirement('context section: facts, numbered steps, "work to carry out"', "S4"),
     "T05": Requirement("constraints section: strong wording, red-flags table; no optional-sounding words", "S4"),
     "T06": Requirement('API section: report, outputs, help; no "mark done"', "S4"),
@@ -126,7 +152,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "T09": Requirement("review_merged and infrastructure_failure always pass", "S4"),
     "T10": Requirement("done set by the engine; agents cannot set states", "S4"),
     "T11": Requirement("business failure → PR/issue comment naming the assignee", "S4"),
-    "T12": Requirement("system failure (crash, timeout, retries, 3 business failures) → forge issue for the lead", "S4"),
+    "T12": Requirement(
+        "system failure (crash, timeout, retries, 3 business failures) → forge issue for the lead", "S4"
+    ),
     "T13": Requirement("infrastructure failure → direct task for ops, no recursion", "S4"),
     "T14": Requirement("unknown assignee: warning, no task", "S4"),
     "T15": Requirement("`_toolchain` and `_mail` databases apart; created on first use", "S4"),
@@ -148,11 +176,106 @@ REQUIREMENTS: dict[str, Requirement] = {
 }
 
 DEFERRED: frozenset[str] = frozenset(
-    """
-    C14 C16 M02 M03 M04 M05 M06 M07 M08 M09 M10 M11 M12 M13 M14 M15 X01 X02 X03 X04 X05 X06 X07 X08 X09 X10
-    X11 X12 X13 X14 X16 X15 V01 V02 V03 V04 V05 V06 V07 V08 V09 V10 V11 V12 V13 P01 P02 P03 P04 P05 P06 P07 P08
-    P09 P10 P11 P12 P13 P14 P15 E01 E02 E03 E04 E05 E06 E07 E08 E09 E10 E11 E12 T01 T02 T03 T04 T05 T06 T07
-    T08 T09 T10 T11 T12 T13 T14 T15 T16 T17 T18 T19 T20 T21 T22 T23 T24 T25 T26 A01 A02 A03
-    """.split()
+    [
+        "C14",
+        "C16",
+        "M02",
+        "M03",
+        "M04",
+        "M05",
+        "M06",
+        "M07",
+        "M08",
+        "M09",
+        "M10",
+        "M11",
+        "M12",
+        "M13",
+        "M14",
+        "M15",
+        "X01",
+        "X02",
+        "X03",
+        "X04",
+        "X05",
+        "X06",
+        "X07",
+        "X08",
+        "X09",
+        "X10",
+        "X11",
+        "X12",
+        "X13",
+        "X14",
+        "X16",
+        "X15",
+        "V01",
+        "V02",
+        "V03",
+        "V04",
+        "V05",
+        "V06",
+        "V07",
+        "V08",
+        "V09",
+        "V10",
+        "V11",
+        "V12",
+        "V13",
+        "P01",
+        "P02",
+        "P03",
+        "P06",
+        "P07",
+        "P08",
+        "P09",
+        "P10",
+        "P11",
+        "P12",
+        "P13",
+        "P14",
+        "P15",
+        "E01",
+        "E02",
+        "E03",
+        "E04",
+        "E05",
+        "E06",
+        "E07",
+        "E08",
+        "E09",
+        "E10",
+        "E11",
+        "E12",
+        "T01",
+        "T02",
+        "T03",
+        "T04",
+        "T05",
+        "T06",
+        "T07",
+        "T08",
+        "T09",
+        "T10",
+        "T11",
+        "T12",
+        "T13",
+        "T14",
+        "T15",
+        "T16",
+        "T17",
+        "T18",
+        "T19",
+        "T20",
+        "T21",
+        "T22",
+        "T23",
+        "T24",
+        "T25",
+        "T26",
+        "A01",
+        "A02",
+        "A03",
+    ]
 )
 """Ids that no capability has reached yet."""

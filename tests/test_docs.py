@@ -29,22 +29,22 @@ def snippets(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_snippets_of_the_page_do_what_it_says(page: Path, tmp_path: Path):
+def test_snippets_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
     for language, text in snippets(page):
         if language == "python":
-            exec(compile(text, str(page), "exec"), {})  # noqa: S102 - our own documentation
+            exec(compile(text, str(page), "exec"), {})
             continue
         for command, expected in commands_in(text):
             run_and_compare(command, expected, tmp_path)
 
 
-def test_the_readme_has_snippets_that_are_run():
+def test_the_readme_has_snippets_that_are_run() -> None:
     kinds = {language for language, _ in snippets(REPOSITORY / "README.md")}
     assert kinds == {"console", "python"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_links_between_pages_lead_somewhere(page: Path):
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(r'(?:src|srcset|href)="([^"#]+)"', text)
     missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from samples import DIGEST, command, documents
 
 from agenttalk.contracts import catalogue
 from agenttalk.contracts.base import Document, Part
@@ -22,9 +21,12 @@ from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, read
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import DecisionRecord, ValidationFeedback
-from agenttalk.errors import Code, ContractError, UsageError
+from agenttalk.errors import Code, ContractError, JsonError, UsageError
+from samples import DIGEST, command, documents
 
 GOLDEN = Path(__file__).parent.parent / "golden"
+UNSHRUNK = (Phase.explicit, Phase.generate)
+"""Shrinking a whole document takes minutes and says little more."""
 NAMES = sorted(catalogue.DOCUMENTS)
 FEEDBACK: dict[str, Any] = {
     "validator": "backend",
@@ -55,9 +57,9 @@ def read(name: str, data: dict[str, Any]) -> Part:
 
 @pytest.mark.shows("C17")
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_every_document_survives_a_round_trip_with_what_it_does_not_know(name: str, data: st.DataObject):
+def test_every_document_survives_a_round_trip_with_what_it_does_not_know(name: str, data: st.DataObject) -> None:
     raw = data.draw(documents(name))
     document = read(name, raw)
     written = document.as_json()
@@ -69,9 +71,9 @@ def test_every_document_survives_a_round_trip_with_what_it_does_not_know(name: s
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_what_we_write_meets_the_schema_that_we_publish(name: str, data: st.DataObject):
+def test_what_we_write_meets_the_schema_that_we_publish(name: str, data: st.DataObject) -> None:
     document = read(name, data.draw(documents(name)))
     assume(name != "command" or scores_agree(document.as_json()))
     assume(name != "command_envelope" or scores_agree(document.as_json()["payload"]["command"]))
@@ -83,7 +85,7 @@ def scores_agree(document: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_schemas_are_as_they_were_last_agreed(name: str):
+def test_schemas_are_as_they_were_last_agreed(name: str) -> None:
     """A failure here is a change of a public contract. Look at the difference; AGENTTALK_UPDATE_GOLDEN=1 accepts it."""
     Draft202012Validator.check_schema(catalogue.schema(name))
     now = json.dumps(catalogue.schema(name), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
@@ -93,12 +95,12 @@ def test_schemas_are_as_they_were_last_agreed(name: str):
     assert file.read_text(encoding="utf-8") == now
 
 
-def test_every_golden_schema_belongs_to_a_document():
+def test_every_golden_schema_belongs_to_a_document() -> None:
     assert sorted(file.name.removesuffix(".schema.json") for file in GOLDEN.iterdir()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_field_says_what_it_is(name: str):
+def test_every_field_says_what_it_is(name: str) -> None:
     schema = catalogue.schema(name)
     objects = [schema, *schema.get("$defs", {}).values()]
     silent = [
@@ -112,7 +114,7 @@ def test_every_field_says_what_it_is(name: str):
     assert catalogue.summary(name)
 
 
-def test_an_unknown_document_is_named_with_the_nearest_one():
+def test_an_unknown_document_is_named_with_the_nearest_one() -> None:
     with pytest.raises(UsageError, match="no document called 'comand'") as caught:
         catalogue.schema("comand")
     assert caught.value.hint == "did you mean 'command'?"
@@ -121,12 +123,12 @@ def test_an_unknown_document_is_named_with_the_nearest_one():
     assert "agenttalk schema" in caught.value.hint
 
 
-def test_documents_are_frozen():
+def test_documents_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Command.from_json(command()).prompt = "x"  # type: ignore[misc]
 
 
-def test_every_problem_of_a_document_is_named_at_once():
+def test_every_problem_of_a_document_is_named_at_once() -> None:
     error = refusal(ValidationFeedback, {**FEEDBACK, "validator": "a/b", "score": 101, "reason": None, "issues": [{}]})
     assert [(problem.code, problem.field) for problem in error.problems] == [
         (Code.ID_INVALID, "validator"),
@@ -138,32 +140,32 @@ def test_every_problem_of_a_document_is_named_at_once():
     assert not error.retriable
 
 
-def test_a_misspelt_field_is_pointed_at():
+def test_a_misspelt_field_is_pointed_at() -> None:
     document = {("reasn" if key == "reason" else key): value for key, value in FEEDBACK.items()}
     (problem,) = refusal(ValidationFeedback, document).problems
     assert problem.hint == "'reasn' is there: did you mean 'reason'?"
 
 
-def test_what_is_no_object_is_no_document():
+def test_what_is_no_object_is_no_document() -> None:
     assert refusal(Command, [1]).code is Code.FIELD_TYPE
     with pytest.raises(ContractError):
         Command.from_bytes(b"null")
 
 
-def test_of_a_document_in_an_unknown_version_nothing_else_is_said():
+def test_of_a_document_in_an_unknown_version_nothing_else_is_said() -> None:
     error = refusal(Command, {"schema_version": "2.0", "plan_id": "a/b"})
     assert [problem.code for problem in error.problems] == [Code.SCHEMA_VERSION_UNSUPPORTED]
     assert "2.0" in error.message
     assert "upgrade" in error.hint
 
 
-def test_a_newer_minor_keeps_what_it_brings():
+def test_a_newer_minor_keeps_what_it_brings() -> None:
     written = Command.from_json(command(schema_version="1.9", brand_new={"a": None})).as_json()
     assert written["schema_version"] == "1.9"
     assert written["brand_new"] == {"a": None}
 
 
-def test_a_null_counts_as_absence_and_an_unknown_null_survives():
+def test_a_null_counts_as_absence_and_an_unknown_null_survives() -> None:
     record = {
         "decision_id": "d1",
         "decision_type": "RELEASE",
@@ -180,12 +182,28 @@ def test_a_null_counts_as_absence_and_an_unknown_null_survives():
     assert "plan_id" not in written
 
 
-def test_nulls_in_arrays_are_no_absence():
+def test_values_that_json_cannot_hold_are_no_document() -> None:
+    with pytest.raises(JsonError):
+        Command.from_json({**command(), "x": float("nan")})
+
+
+def test_a_long_wrong_value_is_shown_shortened_and_a_container_by_its_kind() -> None:
+    error = refusal(
+        Command, command(timeout="9" * 100, wait_for_inputs={}, score_required=[], priority=None, retry_times=True)
+    )
+    hints = {problem.field: problem.hint for problem in error.problems}
+    assert hints["timeout"].endswith("...")
+    assert hints["wait_for_inputs"] == "it is an object"
+    assert hints["score_required"] == "it is an array"
+    assert hints["retry_times"] == "it is true"
+
+
+def test_nulls_in_arrays_are_no_absence() -> None:
     error = refusal(Command, command(required_inputs=["a", None]))
     assert [(problem.code, problem.field) for problem in error.problems] == [(Code.FIELD_TYPE, "required_inputs[1]")]
 
 
-def test_reading_very_large_documents_leaves_the_collector_as_it_was():
+def test_reading_very_large_documents_leaves_the_collector_as_it_was() -> None:
     Command.from_json(command())
     assert gc.isenabled()
     gc.disable()
@@ -196,7 +214,7 @@ def test_reading_very_large_documents_leaves_the_collector_as_it_was():
         gc.enable()
 
 
-def test_unknown_fields_that_nearly_are_known_are_found():
+def test_unknown_fields_that_nearly_are_known_are_found() -> None:
     assert Command.unknown_fields({"timout": 1, "x_own": 2, "prompt": "p"}) == {"timout": "timeout"}
 
 
@@ -220,11 +238,13 @@ def envelope(**changes: Any) -> dict[str, Any]:
 
 def artifact(**changes: Any) -> dict[str, Any]:
     files = [{"path": "a.md", "sha256": DIGEST}]
-    return envelope(**{"type": "artifact", "output_name": "a.md", "payload": {"files": files}, "command_id": ..., **changes})
+    return envelope(
+        **{"type": "artifact", "output_name": "a.md", "payload": {"files": files}, "command_id": ..., **changes}
+    )
 
 
 @pytest.mark.shows("M01")
-def test_a_command_envelope_carries_a_command_with_the_same_ids():
+def test_a_command_envelope_carries_a_command_with_the_same_ids() -> None:
     read_back = read_envelope(envelope())
     assert isinstance(read_back, CommandEnvelope)
     assert read_back.file_name == "cmd_task_001_001.msg.json"
@@ -232,7 +252,7 @@ def test_a_command_envelope_carries_a_command_with_the_same_ids():
 
 @pytest.mark.shows("M01")
 @pytest.mark.parametrize("name", ["plan_id", "task_id", "command_id"])
-def test_an_envelope_that_differs_from_its_command_is_refused(name: str):
+def test_an_envelope_that_differs_from_its_command_is_refused(name: str) -> None:
     other = "cmd_task_001_002" if name == "command_id" else "other"
     with pytest.raises(ContractError) as caught:
         read_envelope(envelope(**{name: other}))
@@ -240,14 +260,14 @@ def test_an_envelope_that_differs_from_its_command_is_refused(name: str):
     assert name in caught.value.message
 
 
-def test_an_artifact_envelope_needs_its_output_and_files():
+def test_an_artifact_envelope_needs_its_output_and_files() -> None:
     assert isinstance(read_envelope(artifact()), ArtifactEnvelope)
     with pytest.raises(ContractError) as caught:
         read_envelope(artifact(output_name=..., payload={"files": []}))
     assert [problem.field for problem in caught.value.problems] == ["output_name", "payload.files"]
 
 
-def test_other_types_of_messages_do_not_exist():
+def test_other_types_of_messages_do_not_exist() -> None:
     with pytest.raises(ContractError) as caught:
         read_envelope(envelope(type="broadcast"))
     assert caught.value.code is Code.UNSUPPORTED_MESSAGE_TYPE
@@ -261,7 +281,7 @@ def test_other_types_of_messages_do_not_exist():
 # DAGs
 
 
-def test_a_1_0_dag_is_lifted():
+def test_a_1_0_dag_is_lifted() -> None:
     old = {
         "plan_id": "p",
         "nodes": [
@@ -287,18 +307,18 @@ def test_a_1_0_dag_is_lifted():
     assert dag.nodes[0].outputs[0].versioning.mode == "reject_on_change"
 
 
-def test_lifting_leaves_nonsense_for_reading_to_refuse():
+def test_lifting_leaves_nonsense_for_reading_to_refuse() -> None:
     for nodes in (None, 3, [3], [{"required_inputs": [1], "outputs": 3}]):
         with pytest.raises(ContractError):
             TaskDag.from_json({"plan_id": "p", "nodes": nodes})
 
 
-def test_a_pick_policy_that_is_given_is_kept():
+def test_a_pick_policy_that_is_given_is_kept() -> None:
     need = Input.read({"name": "n", "selector": {"type": "by_glob", "value": "*.md"}, "pick_policy": "first_seen"})
     assert need.policy == "first_seen"
 
 
-def test_an_unknown_selector_is_refused():
+def test_an_unknown_selector_is_refused() -> None:
     node = {"task_id": "a", "assigned_agent_id": "x", "inputs": [{"name": "n", "selector": {"type": "by_magic"}}]}
     error = refusal(TaskDag, {"schema_version": "1.1", "plan_id": "p", "nodes": [node]})
     assert error.problems[0].field == "nodes[0].inputs[0].selector"
@@ -314,7 +334,7 @@ PROMISE: dict[str, Any] = {
 }
 
 
-def test_a_promise_has_its_defaults_and_is_written_in_camel_case():
+def test_a_promise_has_its_defaults_and_is_written_in_camel_case() -> None:
     written = CompletionPromise.read(PROMISE).as_json()
     assert written["doneWhen"] == [{"type": "acceptance-met", "target": "*"}]
     assert [each["type"] for each in written["abortWhen"]] == [
@@ -327,7 +347,7 @@ def test_a_promise_has_its_defaults_and_is_written_in_camel_case():
     assert written["acceptance"][0]["evidenceRequired"] == ["tests-pass"]
 
 
-def test_a_promise_is_read_in_both_spellings_but_not_in_both_at_once():
+def test_a_promise_is_read_in_both_spellings_but_not_in_both_at_once() -> None:
     snake = {**PROMISE, "allowed_scope": ["src/**"], "done_when": []}
     assert CompletionPromise.read(snake).as_json()["allowedScope"] == ["src/**"]
     node = {"task_id": "a", "assigned_agent_id": "x", "promise": {**snake, "allowedScope": ["**"]}}
@@ -335,8 +355,11 @@ def test_a_promise_is_read_in_both_spellings_but_not_in_both_at_once():
     assert [(each.code, each.field) for each in error.problems] == [(Code.FIELD_SPELLED_TWICE, "nodes[0].promise")]
 
 
-def test_a_check_lacks_what_its_kind_needs():
-    broken = {**PROMISE, "checks": [{"id": "a", "kind": "tests", "run": "x"}, {"id": "b", "kind": "file"}, {"id": "c"}, 5]}
+def test_a_check_lacks_what_its_kind_needs() -> None:
+    broken = {
+        **PROMISE,
+        "checks": [{"id": "a", "kind": "tests", "run": "x"}, {"id": "b", "kind": "file"}, {"id": "c"}, 5],
+    }
     node = {"task_id": "a", "assigned_agent_id": "x", "promise": broken}
     error = refusal(TaskDag, {"schema_version": "1.1", "plan_id": "p", "nodes": [node]})
     assert [(problem.code, problem.field) for problem in error.problems] == [
@@ -347,14 +370,14 @@ def test_a_check_lacks_what_its_kind_needs():
     ]
 
 
-def test_a_check_of_a_kind_that_an_extension_brings_keeps_its_keys():
+def test_a_check_of_a_kind_that_an_extension_brings_keeps_its_keys() -> None:
     own = {"id": "lint", "kind": "eslint", "config": {"a": 1}, "minTrust": "executed"}
     written = CompletionPromise.read({**PROMISE, "checks": [own]}).as_json()["checks"][0]
     assert own.items() <= written.items()
     assert CompletionPromise.model_validate(CompletionPromise.read(PROMISE)).checks[0].id == "tests-pass"
 
 
-def test_a_promise_built_from_checks_that_are_models_is_the_same():
+def test_a_promise_built_from_checks_that_are_models_is_the_same() -> None:
     promise = CompletionPromise.read(PROMISE)
     again = CompletionPromise(
         id=promise.id, objective=promise.objective, acceptance=promise.acceptance, checks=promise.checks
@@ -362,7 +385,7 @@ def test_a_promise_built_from_checks_that_are_models_is_the_same():
     assert again == promise
 
 
-def test_a_null_inside_a_check_counts_as_absence_too():
+def test_a_null_inside_a_check_counts_as_absence_too() -> None:
     checks = [{"id": "a", "kind": "tests", "run": "x", "junit": "r.xml", "red_first": None, "retries": None}]
     assert CompletionPromise.read({**PROMISE, "checks": checks}).checks[0].red_first == "record"
 
@@ -370,23 +393,23 @@ def test_a_null_inside_a_check_counts_as_absence_too():
 # Others
 
 
-def test_an_issue_may_be_a_plain_text():
+def test_an_issue_may_be_a_plain_text() -> None:
     feedback = ValidationFeedback.from_json({**FEEDBACK, "issues": ["No login API."]})
     assert feedback.issues[0].severity == "MEDIUM"
     assert feedback.issues[0].description == "No login API."
 
 
-def test_a_manifest_has_its_defaults():
+def test_a_manifest_has_its_defaults() -> None:
     manifest = PlanManifest.from_json({"plan_id": "p"})
     assert manifest.policies.max_reexecute_times == 3
     assert manifest.policies.timeout_default_seconds == 3600
 
 
-def test_a_command_knows_whether_its_board_is_virtual():
+def test_a_command_knows_whether_its_board_is_virtual() -> None:
     assert not Command.from_json(command()).virtual
     assert Command.from_json(command(plan_id="_mail")).virtual
 
 
-def test_nodes_need_an_agent():
+def test_nodes_need_an_agent() -> None:
     with pytest.raises(ValueError, match="assigned_agent_id"):
         Node.model_validate({"task_id": "a"})

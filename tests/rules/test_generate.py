@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import DIGEST, OTHER_DIGEST, command, documents, json_values
 
 import agenttalk
 from agenttalk.contracts.command import DagRef
@@ -18,6 +17,7 @@ from agenttalk.rules import commands
 from agenttalk.rules.commands import Known
 from agenttalk.rules.generation import generate
 from agenttalk.rules.wording import COMMANDS
+from samples import DIGEST, OTHER_DIGEST, command, documents, json_values
 
 ACTIVE = Known(dag_ref=DagRef(sha256=DIGEST, revision=4))
 LEAST = {"plan_id": "plan_shop", "task_id": "task_001", "prompt": "Write the stories."}
@@ -42,7 +42,7 @@ def repairs(answer: GenerateResult) -> dict[str, tuple[Any, Any]]:
 
 
 @pytest.mark.shows("C01", "C02", "C10")
-def test_three_fields_become_a_whole_command_with_the_table_of_defaults():
+def test_three_fields_become_a_whole_command_with_the_table_of_defaults() -> None:
     answer = agenttalk.generate_command(LEAST, known=ACTIVE)
     assert answer.command is not None
     assert answer.command.as_json() == {
@@ -109,7 +109,7 @@ def test_three_fields_become_a_whole_command_with_the_table_of_defaults():
         ("dag_ref", DIGEST, {"sha256": DIGEST}),
     ],
 )
-def test_types_are_converted_and_useless_values_replaced_and_both_told(field: str, given: Any, expected: Any):
+def test_types_are_converted_and_useless_values_replaced_and_both_told(field: str, given: Any, expected: Any) -> None:
     answer = generate({**LEAST, field: given}, ACTIVE)
     assert made({**LEAST, field: given})[field] == expected
     before, after = repairs(answer)[field]
@@ -117,7 +117,7 @@ def test_types_are_converted_and_useless_values_replaced_and_both_told(field: st
     assert after == expected
 
 
-def test_inputs_are_waited_for_unless_it_is_said_otherwise():
+def test_inputs_are_waited_for_unless_it_is_said_otherwise() -> None:
     assert made({**LEAST, "required_inputs": ["a.md"]})["wait_for_inputs"] is True
     assert made({**LEAST, "required_inputs": ["a.md"], "wait_for_inputs": False})["wait_for_inputs"] is False
     resolved = [{"input_name": "a", "required": True, "paths": ["a.md"]}]
@@ -127,18 +127,18 @@ def test_inputs_are_waited_for_unless_it_is_said_otherwise():
 @pytest.mark.shows("C03")
 @pytest.mark.parametrize("field", ["plan_id", "task_id", "prompt"])
 @pytest.mark.parametrize("value", [..., None, "", "  ", [], {}])
-def test_identity_and_intent_are_never_invented(field: str, value: Any):
+def test_identity_and_intent_are_never_invented(field: str, value: Any) -> None:
     params = {key: each for key, each in {**LEAST, field: value}.items() if each is not ...}
     answer = generate(params, ACTIVE)
     assert field in {where for _, where in codes(answer)}
     assert field not in repairs(answer)
 
 
-def test_without_a_task_nothing_is_said_of_what_is_built_from_it():
+def test_without_a_task_nothing_is_said_of_what_is_built_from_it() -> None:
     assert codes(generate({"plan_id": "plan_shop", "prompt": "x"}, ACTIVE)) == [(Code.COMMAND_FIELD_MISSING, "task_id")]
 
 
-def test_numbers_may_name_plans_and_tasks():
+def test_numbers_may_name_plans_and_tasks() -> None:
     answer = generate({"plan_id": 7, "task_id": 8, "prompt": "x"}, ACTIVE)
     assert answer.command is not None
     assert (answer.command.plan_id, answer.command.command_id) == ("7", "cmd_8_001")
@@ -160,7 +160,7 @@ def test_numbers_may_name_plans_and_tasks():
     ],
     ids=range(9),
 )
-def test_ids_are_built_from_task_and_number(given: dict[str, Any], command_id: str, seq: int):
+def test_ids_are_built_from_task_and_number(given: dict[str, Any], command_id: str, seq: int) -> None:
     document = made({**LEAST, **given})
     assert (document["command_id"], document["command_seq"]) == (command_id, seq)
 
@@ -188,28 +188,32 @@ def test_ids_are_built_from_task_and_number(given: dict[str, Any], command_id: s
     ],
     ids=range(16),
 )
-def test_what_only_the_author_can_mend_is_an_error_and_no_repair(given: dict[str, Any], expected: tuple[Code, str]):
+def test_what_only_the_author_can_mend_is_an_error_and_no_repair(
+    given: dict[str, Any], expected: tuple[Code, str]
+) -> None:
     assert expected in codes(generate({**LEAST, **given}, ACTIVE))
 
 
 @pytest.mark.shows("C07")
-def test_the_next_number_follows_what_is_known():
+def test_the_next_number_follows_what_is_known() -> None:
     known = Known(dag_ref=ACTIVE.dag_ref, command_ids={"cmd_task_001_001", "cmd_task_001_002"}, last_seq=2)
     assert made(LEAST, known)["command_id"] == "cmd_task_001_003"
     assert codes(generate({**LEAST, "command_seq": 2}, known)) == [(Code.COMMAND_ID_REUSED, "command_id")]
     gap = Known(dag_ref=ACTIVE.dag_ref, command_ids={"cmd_task_001_005"}, last_seq=5)
     assert codes(generate({**LEAST, "command_seq": 3}, gap)) == [(Code.COMMAND_FIELD_VALUE, "command_seq")]
-    assert codes(generate({**LEAST, "command_id": "cmd_task_001_003"}, gap)) == [(Code.COMMAND_FIELD_VALUE, "command_id")]
+    assert codes(generate({**LEAST, "command_id": "cmd_task_001_003"}, gap)) == [
+        (Code.COMMAND_FIELD_VALUE, "command_id")
+    ]
 
 
 @pytest.mark.shows("C11")
-def test_a_plan_needs_its_dag_and_a_board_does_not():
+def test_a_plan_needs_its_dag_and_a_board_does_not() -> None:
     assert codes(generate(LEAST)) == [(Code.COMMAND_FIELD_MISSING, "dag_ref")]
     assert "dag_ref" not in made({**LEAST, "plan_id": "_toolchain"})
 
 
 @pytest.mark.shows("C09")
-def test_scoring_gets_criteria_in_the_language_asked_for():
+def test_scoring_gets_criteria_in_the_language_asked_for() -> None:
     english = made({**LEAST, "score_required": True})
     chinese = made({**LEAST, "score_required": True}, locale="zh")
     assert english["score_criteria"] == COMMANDS["en"].rubric
@@ -218,7 +222,7 @@ def test_scoring_gets_criteria_in_the_language_asked_for():
     assert "{score}" in chinese["on_complete"]["message_template"]
 
 
-def test_criteria_mean_that_a_score_is_wanted_unless_it_is_denied():
+def test_criteria_mean_that_a_score_is_wanted_unless_it_is_denied() -> None:
     assert made({**LEAST, "score_criteria": "coverage"})["score_required"] is True
     assert "score_criteria" not in made({**LEAST, "score_criteria": "coverage", "score_required": "no"})
     assert "score_criteria" not in made({**LEAST, "score_criteria": []})
@@ -226,7 +230,7 @@ def test_criteria_mean_that_a_score_is_wanted_unless_it_is_denied():
 
 
 @pytest.mark.shows("C12")
-def test_a_payload_hash_is_made_when_asked_for_and_kept_true():
+def test_a_payload_hash_is_made_when_asked_for_and_kept_true() -> None:
     assert "payload_hash" not in made(LEAST)
     document = made(LEAST, with_hash=True)
     assert document["payload_hash"] == commands.payload_hash(document)
@@ -234,7 +238,7 @@ def test_a_payload_hash_is_made_when_asked_for_and_kept_true():
     assert made(document) == document
 
 
-def test_a_hash_that_fitted_what_was_given_is_renewed_after_repairs():
+def test_a_hash_that_fitted_what_was_given_is_renewed_after_repairs() -> None:
     given: dict[str, Any] = {**LEAST, "timeout": "60"}
     given["payload_hash"] = commands.payload_hash(given)
     document = made(given)
@@ -244,12 +248,12 @@ def test_a_hash_that_fitted_what_was_given_is_renewed_after_repairs():
 
 @pytest.mark.shows("C12")
 @pytest.mark.parametrize("bad", [OTHER_DIGEST, "nonsense", 5])
-def test_a_hash_that_never_fitted_is_refused(bad: Any):
+def test_a_hash_that_never_fitted_is_refused(bad: Any) -> None:
     answer = generate({**LEAST, "payload_hash": bad}, ACTIVE, with_hash=True)
     assert "payload_hash" in {where for _, where in codes(answer)}
 
 
-def test_a_hash_cannot_be_made_for_what_is_refused():
+def test_a_hash_cannot_be_made_for_what_is_refused() -> None:
     assert codes(generate({"plan_id": "plan_shop", "task_id": "t"}, ACTIVE, with_hash=True)) == [
         (Code.COMMAND_FIELD_MISSING, "prompt")
     ]
@@ -266,7 +270,7 @@ REEXECUTION: dict[str, Any] = {
 }
 
 
-def test_a_re_execution_in_the_older_shape_is_lifted():
+def test_a_re_execution_in_the_older_shape_is_lifted() -> None:
     answer = generate(REEXECUTION, Known(dag_ref=ACTIVE.dag_ref, last_seq=1, reexecutions=1))
     assert answer.command is not None
     assert answer.command.task_id == "task_001"
@@ -278,21 +282,51 @@ def test_a_re_execution_in_the_older_shape_is_lifted():
     assert {"original_task_id", "reexecute", "task_id", "command_id"} <= repairs(answer).keys()
 
 
-def test_a_re_execution_that_lacks_its_reason_is_refused():
-    broken = {key: value for key, value in REEXECUTION.items() if key != "validation_result"}
-    assert codes(generate(broken, ACTIVE)) == [(Code.COMMAND_FIELD_MISSING, "reexecute.validation_result")]
-    assert (Code.COMMAND_FIELD_TYPE, "reexecute") in codes(generate({**LEAST, "reexecute": 3}, ACTIVE))
-    assert (Code.COMMAND_FIELD_MISSING, "task_id") in codes(
-        generate({**REEXECUTION, "original_task_id": 5}, ACTIVE)
+@pytest.mark.parametrize(("given", "expected"), [("40", 40), (" 7 ", 7)])
+def test_a_score_that_is_text_becomes_a_number(given: str, expected: int) -> None:
+    result = {**REEXECUTION["validation_result"], "score": given}
+    answer = generate({**REEXECUTION, "validation_result": result}, ACTIVE)
+    assert answer.command is not None
+    assert answer.command.as_json()["reexecute"]["validation_result"]["score"] == expected
+    bad = {**result, "score": "many"}
+    assert (Code.COMMAND_FIELD_TYPE, "reexecute.validation_result.score") in codes(
+        generate({**REEXECUTION, "validation_result": bad}, ACTIVE)
     )
 
 
-@pytest.mark.parametrize(("params", "code"), [(None, Code.COMMAND_FIELD_TYPE), ("x", Code.COMMAND_FIELD_TYPE), ({"a": {1}}, Code.JSON_VALUE)])
-def test_what_is_no_json_object_is_refused(params: object, code: Code):
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"dag_ref": DIGEST[7:]},
+        {
+            "reexecute": {
+                "original_task_id": "task_001",
+                "original_agent": "a",
+                "validation_result": {"validator": "b", "score": 3, "reason": "r", "issues": ["i"]},
+            }
+        },
+    ],
+)
+def test_a_hash_is_over_what_is_written_also_when_parts_bring_defaults(extra: dict[str, Any]) -> None:
+    document = made({**LEAST, **extra}, with_hash=True)
+    assert document["payload_hash"] == commands.payload_hash(document)
+
+
+def test_a_re_execution_that_lacks_its_reason_is_refused() -> None:
+    broken = {key: value for key, value in REEXECUTION.items() if key != "validation_result"}
+    assert codes(generate(broken, ACTIVE)) == [(Code.COMMAND_FIELD_MISSING, "reexecute.validation_result")]
+    assert (Code.COMMAND_FIELD_TYPE, "reexecute") in codes(generate({**LEAST, "reexecute": 3}, ACTIVE))
+    assert (Code.COMMAND_FIELD_MISSING, "task_id") in codes(generate({**REEXECUTION, "original_task_id": 5}, ACTIVE))
+
+
+@pytest.mark.parametrize(
+    ("params", "code"), [(None, Code.COMMAND_FIELD_TYPE), ("x", Code.COMMAND_FIELD_TYPE), ({"a": {1}}, Code.JSON_VALUE)]
+)
+def test_what_is_no_json_object_is_refused(params: object, code: Code) -> None:
     assert codes(generate(params)) == [(code, "")]
 
 
-def test_what_is_given_is_not_changed():
+def test_what_is_given_is_not_changed() -> None:
     params = {**REEXECUTION, "timeout": "5", "on_complete": {"notes": "n"}}
     before = copy.deepcopy(params)
     generate(params, ACTIVE)
@@ -300,14 +334,14 @@ def test_what_is_given_is_not_changed():
 
 
 @pytest.mark.shows("C17")
-def test_fields_that_we_do_not_know_are_kept_and_near_misses_pointed_at():
+def test_fields_that_we_do_not_know_are_kept_and_near_misses_pointed_at() -> None:
     answer = generate({**LEAST, "x_team": ["a"], "retry_time": 3}, ACTIVE)
     assert answer.command is not None
     assert answer.command.as_json()["x_team"] == ["a"]
     assert [warning.hint for warning in answer.warnings] == ["did you mean 'retry_times'?"]
 
 
-def test_the_answer_has_the_agreed_shape():
+def test_the_answer_has_the_agreed_shape() -> None:
     answer = generate({**LEAST, "timeout": "5"}, ACTIVE).as_json()
     assert answer.keys() == {"ok", "command", "repairs", "errors", "warnings"}
     assert {"field": "timeout", "from": "5", "to": 5, "why": "converted from text"} in answer["repairs"]
@@ -320,19 +354,12 @@ def test_the_answer_has_the_agreed_shape():
 
 loose = st.fixed_dictionaries(
     {"plan_id": st.just("plan_shop"), "task_id": st.just("task_001"), "prompt": st.just("Do it.")},
-    optional={
-        name: json_values
-        for name in (
-            "command_id", "command_seq", "dag_ref", "required_inputs", "wait_for_inputs", "score_required",
-            "score_criteria", "timeout", "retry_times", "priority", "idempotency_key", "on_complete", "on_failure",
-            "schema_version", "payload_hash", "produces", "resolved_inputs", "reexecute", "promise", "x_own",
-        )
-    },
+    optional=dict.fromkeys(("command_id", "command_seq", "dag_ref", "required_inputs", "wait_for_inputs", "score_required", "score_criteria", "timeout", "retry_times", "priority", "idempotency_key", "on_complete", "on_failure", "schema_version", "payload_hash", "produces", "resolved_inputs", "reexecute", "promise", "x_own"), json_values),
 )  # fmt: skip
 
 
 @given(loose | documents("command"), st.booleans(), st.sampled_from(["en", "zh"]))
-def test_what_generate_makes_always_passes_validate(params: dict[str, Any], with_hash: bool, locale: Any):
+def test_what_generate_makes_always_passes_validate(params: dict[str, Any], with_hash: bool, locale: Any) -> None:
     answer = generate(params, ACTIVE, with_hash=with_hash, locale=locale)
     assert answer.ok is (answer.command is not None) is (not answer.errors)
     if answer.command is not None:
@@ -344,7 +371,7 @@ def test_what_generate_makes_always_passes_validate(params: dict[str, Any], with
 
 
 @given(loose)
-def test_every_difference_between_what_was_given_and_made_is_told(params: dict[str, Any]):
+def test_every_difference_between_what_was_given_and_made_is_told(params: dict[str, Any]) -> None:
     answer = generate(params, ACTIVE)
     if answer.command is not None:
         document = answer.command.as_json()
@@ -356,12 +383,12 @@ def test_every_difference_between_what_was_given_and_made_is_told(params: dict[s
 
 
 @given(json_values | loose | st.dictionaries(st.text(), json_values))
-def test_nothing_that_is_given_raises(params: Any):
+def test_nothing_that_is_given_raises(params: Any) -> None:
     assert generate(params, ACTIVE).ok in {True, False}
     assert commands.validate(params, ACTIVE).ok in {True, False}
 
 
-def test_a_valid_command_needs_no_repair_of_what_it_says():
+def test_a_valid_command_needs_no_repair_of_what_it_says() -> None:
     answer = generate(command(), ACTIVE)
     assert answer.ok
     assert not {"plan_id", "command_id", "command_seq", "prompt", "timeout", "required_inputs"} & repairs(answer).keys()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import DIGEST, OTHER_DIGEST, command, json_values
 
 from agenttalk.contracts.command import DagRef
 from agenttalk.errors import Code
 from agenttalk.rules import commands
 from agenttalk.rules.commands import Known, validate
+from samples import DIGEST, OTHER_DIGEST, command, json_values
 
 REQUIRED = (
     "plan_id", "task_id", "command_id", "command_seq", "dag_ref", "prompt", "required_inputs",
@@ -28,7 +29,7 @@ def codes(document: object, known: Known = commands.NOTHING) -> list[tuple[Code,
     return [(error.code, error.field) for error in answer.errors]
 
 
-def test_a_good_command_is_accepted_and_left_as_it_is():
+def test_a_good_command_is_accepted_and_left_as_it_is() -> None:
     document = command(x_own={"kept": None})
     before = copy.deepcopy(document)
     assert validate(document).ok
@@ -75,7 +76,9 @@ def test_a_good_command_is_accepted_and_left_as_it_is():
         (11, {"timeout": 2**53}, (Code.COMMAND_FIELD_VALUE, "timeout")),
     ],
 )
-def test_each_check_of_the_specification_has_its_code(number: int, changes: dict[str, Any], expected: tuple[Code, str]):
+def test_each_check_of_the_specification_has_its_code(
+    number: int, changes: dict[str, Any], expected: tuple[Code, str]
+) -> None:
     assert 1 <= number <= 11
     assert expected in codes(command(**changes))
 
@@ -88,8 +91,14 @@ def test_each_check_of_the_specification_has_its_code(number: int, changes: dict
         ({"priority": "URGENT"}, (Code.COMMAND_FIELD_VALUE, "priority")),
         ({"schema_version": "2.0"}, (Code.SCHEMA_VERSION_UNSUPPORTED, "schema_version")),
         ({"schema_version": 1}, (Code.COMMAND_FIELD_TYPE, "schema_version")),
-        ({"resolved_inputs": [{"input_name": "a", "required": True, "paths": []}]}, (Code.COMMAND_FIELD_VALUE, "resolved_inputs[0].paths")),
-        ({"produces": [{"output_name": "a", "files": [{"path": "../a"}]}]}, (Code.PATH_OUTSIDE_FOLDER, "produces[0].files[0].path")),
+        (
+            {"resolved_inputs": [{"input_name": "a", "required": True, "paths": []}]},
+            (Code.COMMAND_FIELD_VALUE, "resolved_inputs[0].paths"),
+        ),
+        (
+            {"produces": [{"output_name": "a", "files": [{"path": "../a"}]}]},
+            (Code.PATH_OUTSIDE_FOLDER, "produces[0].files[0].path"),
+        ),
         ({"promise": {"id": "x"}}, (Code.COMMAND_FIELD_MISSING, "promise.objective")),
         ({"dag_ref": {"sha256": "..."}}, (Code.HASH_INVALID, "dag_ref.sha256")),
         ({"payload_hash": "abc"}, (Code.HASH_INVALID, "payload_hash")),
@@ -97,14 +106,22 @@ def test_each_check_of_the_specification_has_its_code(number: int, changes: dict
     ],
     ids=range(10),
 )
-def test_other_fields_have_their_rules_too(changes: dict[str, Any], expected: tuple[Code, str]):
+def test_other_fields_have_their_rules_too(changes: dict[str, Any], expected: tuple[Code, str]) -> None:
     assert expected in codes(command(**changes))
 
 
 @pytest.mark.shows("C18")
-def test_all_errors_come_at_once():
+def test_all_errors_come_at_once() -> None:
     found = codes(
-        command(plan_id="a b", command_seq=9, prompt="", timeout="1h", score_required=True, deliver_to=["x"], wait_for_inputs=...)
+        command(
+            plan_id="a b",
+            command_seq=9,
+            prompt="",
+            timeout="1h",
+            score_required=True,
+            deliver_to=["x"],
+            wait_for_inputs=...,
+        )
     )
     assert found == [
         (Code.ID_INVALID, "plan_id"),
@@ -119,14 +136,14 @@ def test_all_errors_come_at_once():
 
 
 @pytest.mark.shows("C07")
-def test_a_command_id_is_used_once_in_its_plan():
+def test_a_command_id_is_used_once_in_its_plan() -> None:
     known = Known(command_ids={"cmd_task_001_001"}, last_seq=1)
     assert codes(command(), known) == [(Code.COMMAND_ID_REUSED, "command_id")]
     assert codes(command(command_id="cmd_task_001_002", command_seq=2), known) == []
 
 
 @pytest.mark.shows("C11")
-def test_the_dag_ref_is_required_and_must_be_the_active_one():
+def test_the_dag_ref_is_required_and_must_be_the_active_one() -> None:
     assert codes(command(dag_ref=...)) == [(Code.COMMAND_FIELD_MISSING, "dag_ref")]
     assert codes(command(dag_ref=None)) == [(Code.COMMAND_FIELD_MISSING, "dag_ref")]
     assert codes(command(dag_ref={"sha256": OTHER_DIGEST}), Known(dag_ref=DagRef(sha256=DIGEST))) == [
@@ -138,12 +155,12 @@ def test_the_dag_ref_is_required_and_must_be_the_active_one():
 
 
 @pytest.mark.shows("C11")
-def test_virtual_boards_have_no_dag():
+def test_virtual_boards_have_no_dag() -> None:
     assert codes(command(plan_id="_mail", dag_ref=...)) == []
     assert codes(command(dag_ref=5)) == [(Code.COMMAND_FIELD_TYPE, "dag_ref")]
 
 
-def test_a_task_that_the_dag_does_not_have_is_refused_with_the_nearest():
+def test_a_task_that_the_dag_does_not_have_is_refused_with_the_nearest() -> None:
     answer = validate(command(), Known(task_ids={"task_01", "other"}))
     assert [(error.code, error.hint) for error in answer.errors] == [(Code.TASK_NOT_IN_DAG, "did you mean 'task_01'?")]
     assert validate(command(), Known(task_ids={"zzz"})).errors[0].hint == "the DAG decides which tasks exist"
@@ -165,12 +182,14 @@ def test_a_task_that_the_dag_does_not_have_is_refused_with_the_nearest():
     ],
     ids=range(8),
 )
-def test_a_score_needs_criteria_and_criteria_a_score(required: bool, criteria: Any, expected: list[tuple[Code, str]]):
+def test_a_score_needs_criteria_and_criteria_a_score(
+    required: bool, criteria: Any, expected: list[tuple[Code, str]]
+) -> None:
     assert codes(command(score_required=required, score_criteria=criteria)) == expected
 
 
 @pytest.mark.shows("C12")
-def test_the_payload_hash_is_checked_when_it_is_there():
+def test_the_payload_hash_is_checked_when_it_is_there() -> None:
     good = command()
     good["payload_hash"] = commands.payload_hash(good)
     assert codes(good) == []
@@ -183,14 +202,28 @@ def test_the_payload_hash_is_checked_when_it_is_there():
 @pytest.mark.shows("C15")
 @pytest.mark.parametrize(
     "name",
-    ["send_to", "deliver_to", "target", "target_agent", "target_agent_id", "targets", "sendTo", "Deliver-To", "recipients", "routing", "to_agent_id", "assigned_agent_id", "TARGET"],
+    [
+        "send_to",
+        "deliver_to",
+        "target",
+        "target_agent",
+        "target_agent_id",
+        "targets",
+        "sendTo",
+        "Deliver-To",
+        "recipients",
+        "routing",
+        "to_agent_id",
+        "assigned_agent_id",
+        "TARGET",
+    ],
 )
-def test_a_command_that_routes_itself_is_refused(name: str):
+def test_a_command_that_routes_itself_is_refused(name: str) -> None:
     assert codes(command(**{name: "backend"})) == [(Code.COMMAND_ROUTES_ITSELF, name)]
 
 
 @pytest.mark.shows("C15")
-def test_routing_is_found_inside_notices_and_outputs_but_not_in_vocabularies_of_their_own():
+def test_routing_is_found_inside_notices_and_outputs_but_not_in_vocabularies_of_their_own() -> None:
     inside = command(
         on_complete={"message_template": "x", "send_to": "a"},
         on_failure={"message_template": "x", "more": {"deeper": [{"deliver_to": "a"}]}},
@@ -201,12 +234,17 @@ def test_routing_is_found_inside_notices_and_outputs_but_not_in_vocabularies_of_
         (Code.COMMAND_ROUTES_ITSELF, "on_failure.more.deeper[0].deliver_to"),
         (Code.COMMAND_ROUTES_ITSELF, "produces[0].files[0].target"),
     ]
-    promise = {"id": "cp-1-abcd", "objective": "o", "acceptance": [], "doneWhen": [{"type": "acceptance-met", "target": "*"}]}
-    schema = {"properties": {"send_to": {}}}
+    promise = {
+        "id": "cp-1-abcd",
+        "objective": "o",
+        "acceptance": [{"id": "a", "description": "d"}],
+        "doneWhen": [{"type": "acceptance-met", "target": "*"}],
+    }
+    schema: dict[str, Any] = {"properties": {"send_to": {}}}
     assert codes(command(promise=promise, validation_criteria={"json_schema": schema}, x_note={"target": 1})) == []
 
 
-def test_a_re_execution_is_an_order_for_the_original_task():
+def test_a_re_execution_is_an_order_for_the_original_task() -> None:
     again = {
         "original_task_id": "task_001",
         "original_agent": "pm",
@@ -218,7 +256,7 @@ def test_a_re_execution_is_an_order_for_the_original_task():
     assert codes(command(reexecute=other)) == [(Code.COMMAND_TASK_MISMATCH, "reexecute.original_task_id")]
 
 
-def test_a_misspelt_field_is_kept_and_pointed_at():
+def test_a_misspelt_field_is_kept_and_pointed_at() -> None:
     answer = validate(command(time_out=5, x_own=1))
     assert answer.ok
     assert [(warning.code, warning.field, warning.hint) for warning in answer.warnings] == [
@@ -226,16 +264,26 @@ def test_a_misspelt_field_is_kept_and_pointed_at():
     ]
 
 
-@pytest.mark.parametrize(("document", "code"), [(None, Code.COMMAND_FIELD_TYPE), ([], Code.COMMAND_FIELD_TYPE), ({"a": b""}, Code.JSON_VALUE), (command(x=float("nan")), Code.JSON_NUMBER), (command(x="\ud800"), Code.JSON_TEXT)], ids=range(5))
-def test_what_is_no_json_object_is_no_command(document: object, code: Code):
+@pytest.mark.parametrize(
+    ("document", "code"),
+    [
+        (None, Code.COMMAND_FIELD_TYPE),
+        ([], Code.COMMAND_FIELD_TYPE),
+        ({"a": b""}, Code.JSON_VALUE),
+        (command(x=float("nan")), Code.JSON_NUMBER),
+        (command(x="\ud800"), Code.JSON_TEXT),
+    ],
+    ids=range(5),
+)
+def test_what_is_no_json_object_is_no_command(document: object, code: Code) -> None:
     assert codes(document) == [(code, "")]
 
 
 @given(field=st.sampled_from(REQUIRED), value=json_values)
-def test_no_mutation_of_a_required_field_that_makes_it_wrong_is_accepted(field: str, value: Any):
+def test_no_mutation_of_a_required_field_that_makes_it_wrong_is_accepted(field: str, value: Any) -> None:
     """Whatever is put in place of a required field: it is accepted only if it is right by itself."""
     document = command(**{field: value})
-    right = {
+    right: dict[str, Callable[[Any], bool]] = {
         "plan_id": lambda v: isinstance(v, str) and v != "",
         "task_id": lambda v: v == "task_001",
         "command_id": lambda v: isinstance(v, str) and v.startswith("cmd_task_001_") and int(v[13:]) == 1,
@@ -246,12 +294,12 @@ def test_no_mutation_of_a_required_field_that_makes_it_wrong_is_accepted(field: 
         "wait_for_inputs": lambda v: isinstance(v, bool),
         "score_required": lambda v: v is False,
         "timeout": lambda v: type(v) is int and v > 0,
-    }[field](value)
-    if not right:
+    }
+    if not right[field](value):
         assert not validate(document).ok
 
 
 @pytest.mark.parametrize("field", REQUIRED)
-def test_no_required_field_can_be_left_out(field: str):
+def test_no_required_field_can_be_left_out(field: str) -> None:
     assert field in {where for _, where in codes(command(**{field: ...}))}
     assert field in {where for _, where in codes(command(**{field: None}))}

@@ -12,7 +12,6 @@ import typer
 from agenttalk.cli import source
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings
 from agenttalk.contracts.base import AgentId, MessageId, is_id
-from agenttalk.contracts.envelope import read_envelope
 from agenttalk.contracts.generation import GenerateResult, ValidateResult
 from agenttalk.errors import Code, UsageError
 from agenttalk.mailbox import fsio, tree
@@ -29,7 +28,7 @@ def generate(
     ctx: typer.Context,
     pairs: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the command.")] = None,
     params: Annotated[
-        str | None, typer.Option("--params", help="JSON object with fields; - for standard input.")
+        str | None, typer.Option("--params", metavar="FILE", help="JSON object with fields; - for standard input.")
     ] = None,
     locale: Annotated[
         Literal["en", "zh"], typer.Option(help="Language of default texts.", envvar="AGENTTALK__LOCALE")
@@ -66,9 +65,12 @@ def validate(
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
     document = source.read_json(file)
+    besides = None if file == "-" else Path(file)
     if isinstance(document, dict) and "payload" in document:
-        document = read_envelope(document).payload.model_dump(mode="json").get("command")
-    answer = commands.validate(document, _known(settings, document))
+        known = _known(settings, envelopes.command_in(document), besides)
+        answer = envelopes.validate(document, known)
+    else:
+        answer = commands.validate(document, _known(settings, document, besides))
     _tell_validated(out, answer, file)
     return 0 if answer.ok else BAD
 
@@ -126,12 +128,12 @@ def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
     return {**given, **source.read_pairs(pairs)}
 
 
-def _known(settings: Settings, document: object) -> Known:
+def _known(settings: Settings, document: object, besides: Path | None = None) -> Known:
     if settings.root is None or not isinstance(document, dict):
         return NOTHING
     again = document.get("reexecute")
     original = again.get("original_task_id") if isinstance(again, dict) else document.get("original_task_id")
-    return tree.known(settings.root, document.get("plan_id"), document.get("task_id", original))
+    return tree.known(settings.root, document.get("plan_id"), document.get("task_id", original), besides=besides)
 
 
 def _tell_generated(out: Output, answer: GenerateResult) -> None:

@@ -109,9 +109,8 @@ def call(arguments: list[str]) -> int:
 def _usage(out: Output, error: TyperException) -> int:
     message = error.format_message()
     context = getattr(error, "ctx", None)
-    if not message or type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(message or (context.get_help() if context else ""), err=True)
-        return EXIT_BAD_INPUT
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return EXIT_BAD_INPUT  # the help is printed already
     path = context.command_path if context else "agenttalk"
     out.error(Code.OPTION_INVALID, message, f"see '{path} --help'")
     return EXIT_BAD_INPUT

@@ -45,5 +45,5 @@ def _export(out: Output, names: list[str], folder: Path) -> int:
     if out.as_json:
         out.data({"ok": True, "files": [str(path) for path in paths]})
     else:
-        out.say(f"[green]✓[/] {len(paths)} schemas in {folder}")
+        out.say(f"[green]✓[/] {len(paths)} schema{'s' * (len(paths) > 1)} in {folder}")
     return 0

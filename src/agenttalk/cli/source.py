@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.contracts import wire
-from agenttalk.errors import Code, JsonError, UsageError
+from agenttalk.errors import Code, JsonError, MachineError, UsageError
 from agenttalk.mailbox import fsio
 
 
@@ -16,8 +16,13 @@ def read_json(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire.JsonValu
     if source == "-":
         data = sys.stdin.buffer.read(limit + 1)
     else:
-        # Resolved first: the user may well hand us a symlink of his own.
-        data = fsio.read_file(Path(source).resolve(), limit=limit)
+        try:
+            # Resolved first: the user may well hand us a symlink of his own.
+            data = fsio.read_file(Path(source).resolve(), limit=limit)
+        except MachineError as error:
+            inline = source.lstrip().startswith("{")
+            hint = "to give JSON directly, pipe it in and write - for the file" if inline else error.hint
+            raise UsageError(error.code, error.message, hint=hint) from error
     try:
         return wire.read(data, limit=limit)
     except JsonError as error:

@@ -128,6 +128,10 @@ def _check_number(value: object) -> int | float:
     return value
 
 
+def _unchanged(value: Any) -> Any:
+    return value
+
+
 def _check_score(value: object) -> int | float:
     score = _check_number(value)
     if not 0 <= score <= 100:
@@ -169,9 +173,16 @@ Text = Annotated[str, AfterValidator(_check_text), WithJsonSchema({"type": "stri
 """A text that says something: not empty, not only white space."""
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Positive = Annotated[int, Field(ge=1, le=MAX_INTEGER)]
-Number = Annotated[float, PlainValidator(_check_number), WithJsonSchema({"type": "number"})]
+Number = Annotated[
+    float, PlainValidator(_check_number), PlainSerializer(_unchanged), WithJsonSchema({"type": "number"})
+]
 """A finite number that stays as it was written: 85 does not become 85.0."""
-Score = Annotated[float, PlainValidator(_check_score), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})]
+Score = Annotated[
+    float,
+    PlainValidator(_check_score),
+    PlainSerializer(_unchanged),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100}),
+]
 
 _T = TypeVar("_T")
 Many = Annotated[tuple[_T, ...], Field(strict=False)]
@@ -193,8 +204,10 @@ class Part(BaseModel):
         protected_namespaces=(),
     )
 
-    _spellings: ClassVar[dict[str, str]] = {}
-    """Every spelling under which a field is read → the field's name. Filled once per class."""
+    _spellings: ClassVar[frozenset[str]] = frozenset()
+    """Every spelling under which a field is read. Filled once per class, like those below."""
+    _aliases: ClassVar[dict[str, str]] = {}
+    """Fields that have a second spelling, with it."""
     _omitted: ClassVar[frozenset[str]] = frozenset()
     """Fields that are left out when they are None, by name and by alias."""
 
@@ -202,7 +215,8 @@ class Part(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         aliases = {name: field.alias or name for name, field in cls.model_fields.items()}
-        cls._spellings = {name: name for name in aliases} | {alias: name for name, alias in aliases.items()}
+        cls._spellings = frozenset(aliases.keys() | aliases.values())
+        cls._aliases = {name: alias for name, alias in aliases.items() if alias != name}
         optional = {name for name, field in cls.model_fields.items() if field.default is None}
         cls._omitted = frozenset(optional | {aliases[name] for name in optional})
 
@@ -253,7 +267,12 @@ class Document(Part):
 
     @classmethod
     def from_json(cls, data: object) -> Self:
-        """Read the document from JSON values; raises ContractError with every problem."""
+        """Read the document from JSON values; raises ContractError with every problem, or JsonError."""
+        wire.require_json(data)
+        return cls._from_json(data)
+
+    @classmethod
+    def _from_json(cls, data: object) -> Self:
         if not isinstance(data, dict):
             problem = Problem(code=Code.FIELD_TYPE, field="", message="a document is a JSON object")
             raise _refusal(cls, (problem,))
@@ -266,7 +285,7 @@ class Document(Part):
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read the document from the bytes of its file; raises JsonError or ContractError."""
-        return cls.from_json(wire.read(data, limit=cls.size_limit))
+        return cls._from_json(wire.read(data, limit=cls.size_limit))
 
     def to_bytes(self) -> bytes:
         """The document as the bytes of its file, in the one canonical form."""

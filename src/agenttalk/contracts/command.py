@@ -65,7 +65,7 @@ def _check_command_id(text: str) -> str:
 CommandIdText = Annotated[
     CommandId,
     AfterValidator(_check_command_id),
-    WithJsonSchema({"type": "string", "pattern": COMMAND_ID_PATTERN, "maxLength": 160}),
+    WithJsonSchema({"type": "string", "pattern": COMMAND_ID_PATTERN, "maxLength": 149}),
 ]
 
 

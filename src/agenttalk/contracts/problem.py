@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from agenttalk.errors import Code, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 
 def problems_of(error: ValidationError) -> tuple[Problem, ...]:
@@ -55,7 +55,7 @@ def field_path(loc: Iterable[int | str]) -> str:
 def _problem(kind: str, loc: tuple[int | str, ...], message: str, value: object) -> Problem:
     field = field_path(_without_tags(loc))
     if kind in Code.__members__:
-        hint = HINTS.get(Code(kind)) or f"it is {_shown(value)}"
+        hint = HINTS[Code(kind)] if Code(kind) in HINTS else f"it is {_shown(value)}"
         return Problem(code=Code(kind), field=field, message=message, hint=hint)
     if kind == "missing":
         near = _misspelt(str(loc[-1]), value)
@@ -72,6 +72,8 @@ HINTS: dict[Code, str] = {
     Code.PATH_OUTSIDE_FOLDER: "use a relative path with '/' inside the folder: no '..', '.', '\\' or empty parts",
     Code.SCHEMA_VERSION_UNSUPPORTED: "upgrade AgentTalk, or have the sender write a version that it reads",
     Code.FIELD_SPELLED_TWICE: "keep one of the two",
+    Code.COMMAND_ENVELOPE_MISMATCH: "make the envelope anew from the command",
+    Code.COMMAND_SEQ_INVALID_FORMAT: "end it in _ and at least three digits, such as _001",
 }
 
 
@@ -95,10 +97,8 @@ def _copied(value: object) -> object:
 
 
 def _misspelt(name: str, document: object) -> str | None:
-    if not isinstance(document, dict):
-        return None
-    found: Mapping[str, Any] = document
-    return nearest(name, [key for key in found if isinstance(key, str) and len(key) <= 80])
+    names = [key for key in document if isinstance(key, str) and len(key) <= 80] if isinstance(document, dict) else []
+    return nearest(name, names)
 
 
 def _lower(message: str) -> str:
@@ -106,5 +106,9 @@ def _lower(message: str) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, dict | list | tuple):
+        return "an object" if isinstance(value, dict) else "an array"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -16,6 +16,7 @@ Checkpoint = Literal["pre-plan", "pre-act", "post-act", "pre-verify", "pre-ship"
 Severity = Literal["hard-deny", "soft-deny", "warning"]
 DoneType = Literal["acceptance-met", "gate-passed", "evidence-present", "user-confirmed"]
 AbortType = Literal["budget-exhausted", "unsafe", "scope-drift", "stuck", "user-aborted"]
+CHECK_KINDS = frozenset({"run", "tests", "file", "json", "git", "http", "artifact", "report", "human", "forge"})
 RedFirst = Literal["required", "record", "off"]
 
 
@@ -24,13 +25,16 @@ class PromisePart(Part):
 
     model_config = ConfigDict(alias_generator=to_camel)
 
+
+class TwoSpellings(PromisePart):
+    """A part in which a field has two spellings, so that both could be given at once."""
+
     @model_validator(mode="before")
     @classmethod
     def _one_spelling(cls, data: object) -> object:
         if isinstance(data, dict):
-            names = [cls._spellings[key] for key in data if key in cls._spellings]
-            for name in names:
-                if names.count(name) > 1:
+            for name, alias in cls._aliases.items():
+                if name in data and alias in data:
                     raise PydanticCustomError(
                         Code.FIELD_SPELLED_TWICE, "{name} is given in two spellings", {"name": name}
                     )
@@ -58,7 +62,7 @@ class AbortCondition(StopCondition):
     """Which kind."""
 
 
-class AcceptanceCriterion(PromisePart):
+class AcceptanceCriterion(TwoSpellings):
     """One thing that must be shown."""
 
     id: str
@@ -220,11 +224,8 @@ class ForgeCheck(Check):
 class OtherCheck(Check):
     """A kind that an extension brings; its own keys are kept as they are."""
 
-    kind: Text
+    kind: Annotated[Text, WithJsonSchema({"type": "string", "pattern": r"\S", "not": {"enum": sorted(CHECK_KINDS)}})]
     """Name under which the extension registered it."""
-
-
-CHECK_KINDS = frozenset({"run", "tests", "file", "json", "git", "http", "artifact", "report", "human", "forge"})
 
 
 def _check_tag(value: Any) -> str:
@@ -257,7 +258,7 @@ DEFAULT_ABORT = (
 )
 
 
-class CompletionPromise(PromisePart):
+class CompletionPromise(TwoSpellings):
     """What done means for a task.
 
     The model reads even a promise that is not worth much (no criteria, a bad id), because judging it,
@@ -286,7 +287,7 @@ class CompletionPromise(PromisePart):
     """What the run may use."""
 
 
-class GateResult(PromisePart):
+class GateResult(TwoSpellings):
     """The decision of one checkpoint."""
 
     allowed: bool

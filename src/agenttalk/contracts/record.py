@@ -307,4 +307,4 @@ class DeadletterEntry(Document):
     original: DeadletterOriginal
     """What."""
     actions: DeadletterActions
-    """What can be done."""
+    """How it can go on."""

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any, Final, NoReturn, TypeAlias
 
+from agenttalk.contracts.memory import collector_paused
 from agenttalk.errors import Code, JsonError
 
 JsonValue: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
@@ -48,10 +49,13 @@ def read(data: bytes, *, limit: int = ENVELOPE_LIMIT) -> JsonValue:
             "the document begins with a byte order mark",
             hint="save the file as UTF-8 without BOM",
         )
-    value = _parse(data)
-    # A plain document cannot be too deep or hold half characters: only the rare one is walked.
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH or _SURROGATE_ESCAPE.search(data):
-        require_json(value)
+    with collector_paused():
+        value = _parse(data)
+        # Most documents cannot be too deep or hold half characters; only the others are walked.
+        if _SURROGATE_ESCAPE.search(data):
+            require_json(value)
+        elif data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+            _require_depth(value)
     return value
 
 
@@ -75,7 +79,8 @@ def require_json(value: object, *, depth: int = 0) -> None:
         for key in value:
             if not isinstance(key, str):
                 raise JsonError(Code.JSON_VALUE, f"a key is {type(key).__name__}, not text")
-            _require_text(key)
+            if not key.isascii():
+                _require_text(key)
         items: Iterable[object] = value.values()
     elif isinstance(value, list | tuple):
         items = value
@@ -85,14 +90,27 @@ def require_json(value: object, *, depth: int = 0) -> None:
     if depth == MAX_DEPTH:
         raise _too_deep()
     for item in items:
-        if isinstance(item, str):  # by far the most frequent, and worth sparing the call below
-            _require_text(item)
-        else:
+        # Plain text and flags are by far the most frequent, and worth sparing a call.
+        if type(item) is str and item.isascii():
+            continue
+        if item is not None and type(item) is not bool:
             require_json(item, depth=depth + 1)
 
 
+def _require_depth(value: object) -> None:
+    """Refuse a parsed value that is nested too deep: level by level, which is quick even for very large ones."""
+    containers = (dict, list)
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        inner = (item.values() if type(item) is dict else item for item in level)
+        level = [child for children in inner for child in children if type(child) in containers]
+        if not level:
+            return
+    raise _too_deep()
+
+
 def _require_text(text: str) -> None:
-    if not text.isascii() and _SURROGATE.search(text):
+    if _SURROGATE.search(text):
         raise JsonError(Code.JSON_TEXT, "a text holds half a character (a lone surrogate)")
 
 

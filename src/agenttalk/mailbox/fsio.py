@@ -17,9 +17,10 @@ def read_file(path: Path, *, limit: int) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _unreadable(path, "not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise _unreadable(path, "not a regular file")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise _unreadable(path, f"larger than {limit:,} bytes")

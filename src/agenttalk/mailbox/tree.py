@@ -22,8 +22,8 @@ def plan_folder(root: Path, plan_id: str) -> Path:
     return root / "system_runtime" / "plans" / plan_id
 
 
-def known(root: Path, plan_id: object, task_id: object) -> Known:
-    """What a root tells about a task, for making its next command.
+def known(root: Path, plan_id: object, task_id: object, *, besides: Path | None = None) -> Known:
+    """What a root tells about a task, for making its next command. The file `besides` does not count.
 
     Ids that are no ids tell nothing; the rules will refuse them. An unknown plan or a DAG that is
     being switched is an error here, because guessing would make a command for the wrong DAG.
@@ -37,7 +37,7 @@ def known(root: Path, plan_id: object, task_id: object) -> Known:
     if not isinstance(plan_id, str) or not is_id(plan_id):
         return NOTHING
     task = task_id if isinstance(task_id, str) and is_id(task_id) else None
-    seqs, rounds = _orders(root, plan_id, task) if task else ([], 0)
+    seqs, rounds = _orders(root, plan_id, task, besides) if task else ([], 0)
     found = Known(
         command_ids=frozenset(f"cmd_{task}_{seq}" for seq in seqs),
         last_seq=max((int(seq) for seq in seqs), default=0),
@@ -76,18 +76,25 @@ def _active_dag(root: Path, plan_id: str) -> tuple[TaskDag, DagRef]:
     return TaskDag.from_bytes(data), DagRef(sha256=digest, revision=pointer.task_dag_revision)
 
 
-def _orders(root: Path, plan_id: str, task_id: str) -> tuple[list[str], int]:
+def _orders(root: Path, plan_id: str, task_id: str, besides: Path | None) -> tuple[list[str], int]:
     """The numbers of all orders of a task that can be seen, as written, and how many were re-executions."""
     pattern = re.compile(rf"(?:.*__)?cmd_(reexecute_)?{re.escape(task_id)}_([0-9]{{3,16}})\.(?:msg\.)?json\Z")
-    matches = [match for name in _command_files(root, plan_id) if (match := pattern.match(name))]
+    left_out = besides.resolve() if besides else None
+    matches = [
+        match
+        for folder, name in _command_files(root, plan_id)
+        if (match := pattern.match(name)) and (folder / name).resolve() != left_out
+    ]
     rounds = {int(match[2]) for match in matches if match[1]}
     return sorted({match[2] for match in matches}), len(rounds)
 
 
-def _command_files(root: Path, plan_id: str) -> Iterator[str]:
-    yield from fsio.names_in(plan_folder(root, plan_id) / "commands")
+def _command_files(root: Path, plan_id: str) -> Iterator[tuple[Path, str]]:
     agents = root / "agents"
+    folders = [plan_folder(root, plan_id) / "commands"]
     for agent in fsio.names_in(agents):
-        for box in ("outbox", "outbox/.sent", "inbox", "inbox/.pending", "inbox/.processed"):
-            side, _, rest = box.partition("/")
-            yield from fsio.names_in(agents / agent / side / plan_id / rest)
+        folders += [agents / agent / "outbox" / plan_id / rest for rest in ("", ".sent")]
+        folders += [agents / agent / "inbox" / plan_id / rest for rest in ("", ".pending", ".processed")]
+    for folder in folders:
+        for name in fsio.names_in(folder):
+            yield folder, name

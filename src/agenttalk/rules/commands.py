@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -18,7 +19,9 @@ from agenttalk.contracts.base import is_hash
 from agenttalk.contracts.command import Command, DagRef, parse_command_id
 from agenttalk.contracts.generation import ValidateResult
 from agenttalk.contracts.problem import nearest, problems_of
+from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.errors import Code, JsonError, Problem
+from agenttalk.rules import promises
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ def validate_json(document: dict[str, Any], known: Known = NOTHING) -> ValidateR
         if unsupported:
             return _refused(unsupported)
     errors += _consistency(document, known)
+    if command is not None and command.promise is not None:
+        errors += _promise_problems(command.promise)
     if errors:
         return _refused(_one_per_fault(errors), _warnings(document))
     return ValidateResult(ok=True, command=command, warnings=_warnings(document))
@@ -241,6 +246,7 @@ def _routing_fields_inside(value: dict[str, Any] | list[Any], path: str) -> list
     return found
 
 
+@lru_cache(maxsize=1024)
 def _is_routing_name(name: str) -> bool:
     plain = "".join(filter(str.isalnum, name)).lower()
     return plain in _ROUTING_NAMES or plain.startswith(_ROUTING_PREFIXES)
@@ -260,6 +266,14 @@ def _hash_problems(document: dict[str, Any]) -> list[Problem]:
             f"the command's hash is {_short(actual)}, not {_short(given)}: it was changed after it was made",
             "make the command anew",
         )
+    ]
+
+
+def _promise_problems(promise: CompletionPromise) -> list[Problem]:
+    return [
+        _problem(Code.COMMAND_FIELD_VALUE, f"promise.{issue.field}", issue.message, "say what will be shown, and how")
+        for issue in promises.validate(promise).issues
+        if issue.severity == "hard-deny"
     ]
 
 

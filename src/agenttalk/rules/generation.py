@@ -107,9 +107,9 @@ def generate(
 def _judged(draft: _Draft, known: Known, errors: list[Problem]) -> GenerateResult:
     verdict = commands.validate_json(draft.values, known)
     errors += verdict.errors
-    if not isinstance(draft.get("task_id"), str):
+    if any(problem.field == "task_id" and problem.code is not Code.TASK_NOT_IN_DAG for problem in errors):
         # Both are built from task_id; that one error says it all.
-        errors = [p for p in errors if p.field not in {"command_id", "command_seq"}]
+        errors = [problem for problem in errors if problem.field not in {"command_id", "command_seq"}]
     return GenerateResult(
         ok=not errors,
         command=None if errors else verdict.command,
@@ -127,8 +127,16 @@ def _lift_reexecution(draft: _Draft, known: Known) -> None:
             draft.put(name, None, "moved into reexecute")
         draft.put("reexecute", lifted, "a re-execution says so in reexecute")
     again = draft.get("reexecute")
-    if isinstance(again, dict) and again.get("attempt") is None:
-        draft.put("reexecute", {**again, "attempt": known.reexecutions + 1}, "attempt was missing: the next round")
+    if not isinstance(again, dict):
+        return
+    if again.get("attempt") is None:
+        again = {**again, "attempt": known.reexecutions + 1}
+        draft.put("reexecute", again, "attempt was missing: the next round")
+    result = again.get("validation_result")
+    if isinstance(result, dict) and isinstance(result.get("score"), str):
+        score = as_integer(result["score"])
+        if score is not None:
+            draft.put("reexecute", {**again, "validation_result": {**result, "score": score}}, "score was text")
 
 
 def _settle_identity(draft: _Draft, known: Known) -> None:
@@ -211,15 +219,16 @@ def _settle_notice(draft: _Draft, field: str, template: str) -> None:
 
 def _order_problems(draft: _Draft, params: dict[str, Any], known: Known) -> list[Problem]:
     """Orders of a task only count up. The router merely passes over an older one; making one is a mistake."""
-    seq = draft.get("command_seq")
-    reused = draft.get("command_id") in known.command_ids
-    if not isinstance(seq, int) or seq > known.last_seq or not known.last_seq or reused:
+    seq, command_id = draft.get("command_seq"), draft.get("command_id")
+    if not known.command_ids or not isinstance(seq, int) or seq > known.last_seq:
         return []
+    if isinstance(command_id, str) and command_id in known.command_ids:
+        return []  # validating says so
     return [
         Problem(
             code=Code.COMMAND_FIELD_VALUE,
             field="command_seq" if params.get("command_seq") is not None else "command_id",
-            message=f"order {seq} comes after order {known.last_seq} of this task, which exists already",
+            message=f"orders of a task only count up, and order {known.last_seq} exists already",
             hint=f"leave command_seq and command_id out; the next number is {known.last_seq + 1}",
         )
     ]
@@ -235,7 +244,9 @@ def _settle_hash(draft: _Draft, params: dict[str, Any], *, with_hash: bool) -> N
         return
     draft.values.pop("payload_hash", None)
     written = commands.validate_json(draft.values).command
-    digest = commands.payload_hash(written.as_json() if written else draft.values)
+    if written is not None:
+        draft.values = written.as_json()  # the hash is over what will be written, defaults inside parts included
+    digest = commands.payload_hash(draft.values)
     if given is not None and _same(given, digest):
         draft.values["payload_hash"] = given
         return

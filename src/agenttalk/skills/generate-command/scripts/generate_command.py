@@ -29,7 +29,7 @@ def main() -> int:
         error = {
             "code": "NAME_UNKNOWN",
             "message": "the agenttalk command line is not installed",
-            "hint": "run 'pip install agenttalk', or set AGENTTALK_BIN to the program",
+            "hint": "put agenttalk on PATH, or set AGENTTALK_BIN to the program",
         }
         json.dump({"ok": False, "error": error}, sys.stdout)
         return 2

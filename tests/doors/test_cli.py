@@ -1,0 +1,283 @@
+"""The command line as people and programs use it, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenttalk.cli.main import COMMANDS, call
+from agenttalk.contracts import catalogue, wire
+from agenttalk.contracts.envelope import CommandEnvelope
+from samples import DIGEST, command
+
+LEAST = ("plan_id=_mail", "task_id=hello", "prompt=Say hello.")
+
+
+def run(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
+    return subprocess.run(
+        [sys.executable, "-m", "agenttalk", *arguments],
+        input=stdin,
+        env={**clean, "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def answer(*arguments: str, stdin: str = "") -> tuple[int, Any]:
+    done = run(*arguments, "--json", stdin=stdin)
+    assert done.stderr == ""
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.shows("C01")
+def test_a_command_from_pairs_goes_to_standard_output_and_the_rest_to_standard_error() -> None:
+    done = run("command", "generate", *LEAST, "timeout=60")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["timeout"] == 60
+    assert "timeout" in done.stderr
+    assert "cmd_hello_001 is complete and valid" in done.stderr
+
+
+def test_the_json_answer_has_everything() -> None:
+    code, body = answer("command", "generate", *LEAST)
+    assert code == 0
+    assert body["ok"] is True
+    assert body["command"]["command_id"] == "cmd_hello_001"
+    assert {"field": "command_seq", "from": None, "to": 1, "why": "missing: the next for this task"} in body["repairs"]
+
+
+@pytest.mark.shows("C18")
+def test_a_refusal_ends_with_2_and_names_everything() -> None:
+    done = run("command", "generate", "plan_id=a/b", "promt=x", "send_to=you")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    for word in (
+        "ID_INVALID",
+        "COMMAND_FIELD_MISSING",
+        "COMMAND_ROUTES_ITSELF",
+        "did you mean 'prompt'?",
+        "refused: 5 errors",
+    ):
+        assert word in done.stderr
+    code, body = answer("command", "generate", "plan_id=a/b", "promt=x", "send_to=you")
+    assert (code, body["ok"], body["command"]) == (2, False, None)
+    assert [error["code"] for error in body["errors"]] == [
+        "ID_INVALID",
+        "COMMAND_FIELD_MISSING",
+        "COMMAND_FIELD_MISSING",
+        "COMMAND_FIELD_MISSING",
+        "COMMAND_ROUTES_ITSELF",
+    ]
+
+
+def test_parameters_come_from_a_file_or_standard_input_and_pairs_win(tmp_path: Path) -> None:
+    file = tmp_path / "params.json"
+    file.write_text(json.dumps({"plan_id": "_mail", "task_id": "a", "prompt": "from file"}), encoding="utf-8")
+    assert (
+        answer("command", "generate", "--params", str(file), "prompt=from pair")[1]["command"]["prompt"] == "from pair"
+    )
+    assert answer("command", "generate", "--params", "-", stdin=file.read_text(encoding="utf-8"))[0] == 0
+
+
+def test_pairs_reach_inside_and_take_arrays() -> None:
+    _, body = answer(
+        "command",
+        "generate",
+        "plan_id=p",
+        "task_id=t",
+        "prompt=[draft] x",
+        f"dag_ref.sha256={DIGEST}",
+        'required_inputs=["a.md","b.md"]',
+    )
+    assert body["command"]["required_inputs"] == ["a.md", "b.md"]
+    assert body["command"]["dag_ref"] == {"sha256": DIGEST}
+    assert body["command"]["prompt"] == "[draft] x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "code", "hint"),
+    [
+        (("command", "generate"), "", "OPTION_INVALID", "KEY=VALUE"),
+        (("command", "generate", "prompt"), "", "OPTION_INVALID", "task_id=task_001"),
+        (("command", "generate", "=x"), "", "OPTION_INVALID", "task_id=task_001"),
+        (("command", "generate", "a=1", "a=2"), "", "OPTION_INVALID", "once"),
+        (("command", "generate", "a=1", "a.b=2"), "", "OPTION_INVALID", "one or the other"),
+        (("command", "generate", "--params", "/no/such/file"), "", "FILE_UNREADABLE", "permissions"),
+        (("command", "generate", "--params", '{"a": 1}'), "", "FILE_UNREADABLE", "pipe it in"),
+        (("command", "generate", "--params", "-"), "{", "JSON_SYNTAX", ""),
+        (("command", "generate", "--params", "-"), "[]", "COMMAND_FIELD_TYPE", "plan_id"),
+        (("command", "generate", "--locale", "fr", "a=1"), "", "OPTION_INVALID", "agenttalk command generate --help"),
+        (("command", "generate", "--root", "/no/such/root", "a=1"), "", "FILE_UNREADABLE", "system_runtime"),
+        (("command", "validate", "-"), '{"a": 1, "a": 2}', "JSON_DUPLICATE_KEY", ""),
+        (("command", "envelope", "-"), "{}", "OPTION_INVALID", "--help"),
+        (("schema", "comand"), "", "NAME_UNKNOWN", "did you mean 'command'?"),
+        (("skill", "install", "generate_comand"), "", "NAME_UNKNOWN", "did you mean 'generate-command'?"),
+        (("comand",), "", "OPTION_INVALID", "--help"),
+        (("command", "generate", "--rot", "x"), "", "OPTION_INVALID", "--help"),
+    ],
+    ids=range(17),
+)
+def test_wrong_use_ends_with_2_a_code_and_what_to_do(
+    arguments: tuple[str, ...], stdin: str, code: str, hint: str
+) -> None:
+    done = run(*arguments, "--json", stdin=stdin)
+    assert done.returncode == 2
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == code
+    assert hint in error["hint"]
+    plain = run(*arguments, stdin=stdin)
+    assert plain.returncode == 2
+    assert code in plain.stderr
+    assert plain.stdout == ""
+
+
+def test_a_misspelt_command_or_option_is_answered_with_the_nearest() -> None:
+    assert "Did you mean 'command'" in run("comand").stderr
+    assert "--root" in run("command", "generate", "--rot", "x").stderr
+
+
+def test_validate_takes_commands_and_envelopes_and_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "command.json"
+    file.write_bytes(wire.write(command()))
+    before = file.read_bytes()
+    assert "is valid" in run("command", "validate", str(file)).stdout
+    assert file.read_bytes() == before
+    wrapped = run("command", "envelope", str(file), "--from", "pm").stdout
+    assert answer("command", "validate", "-", stdin=wrapped)[1]["ok"] is True
+    code, body = answer("command", "validate", "-", stdin=wrapped.replace('"timeout": 3600', '"timeout": 0'))
+    assert (code, [error["field"] for error in body["errors"]]) == (2, ["payload.command.timeout"])
+    bad = run("command", "validate", "-", stdin=json.dumps(command(timeout="3")))
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert "standard input has 1 error" in bad.stderr
+
+
+@pytest.mark.shows("M01")
+def test_an_envelope_is_written_into_an_outbox_under_its_name(tmp_path: Path) -> None:
+    outbox = tmp_path / "agents/pm/outbox/plan_shop"
+    code, body = answer("command", "envelope", "-", "--from", "pm", "--out", str(outbox), stdin=json.dumps(command()))
+    assert code == 0
+    (file,) = outbox.iterdir()
+    assert file.name == "cmd_task_001_001.msg.json"
+    assert body == {"ok": True, "file": str(file), "message_id": body["message_id"]}
+    assert CommandEnvelope.from_bytes(file.read_bytes()).message_id == body["message_id"]
+    assert (
+        str(file)
+        in run("command", "envelope", "-", "--from", "pm", "--out", str(outbox), stdin=json.dumps(command())).stdout
+    )
+
+
+def test_an_envelope_is_made_only_of_a_valid_command_and_good_ids(tmp_path: Path) -> None:
+    assert answer("command", "envelope", "-", "--from", "pm", stdin=json.dumps(command(prompt="")))[0] == 2
+    for options in (("--from", "a/b"), ("--from", "pm", "--message-id", "../m")):
+        code, body = answer("command", "envelope", "-", *options, stdin=json.dumps(command()))
+        assert (code, body["error"]["code"]) == (2, "ID_INVALID")
+    file = tmp_path / "file"
+    file.touch()
+    done = run("command", "envelope", "-", "--from", "pm", "--out", str(file / "x"), stdin=json.dumps(command()))
+    assert done.returncode == 1
+    assert "FILE_UNWRITABLE" in done.stderr
+
+
+def test_schemas_are_listed_shown_and_exported(tmp_path: Path) -> None:
+    listed = run("schema").stdout
+    assert all(name in listed for name in catalogue.DOCUMENTS)
+    assert json.loads(run("schema", "command").stdout) == catalogue.schema("command")
+    assert answer("schema")[1].keys() == catalogue.DOCUMENTS.keys()
+    assert run("schema", "--out", str(tmp_path)).returncode == 0
+    written = {file.name: json.loads(file.read_bytes()) for file in tmp_path.iterdir()}
+    assert written == {f"{name}.schema.json": catalogue.schema(name) for name in catalogue.DOCUMENTS}
+    assert answer("schema", "ack", "--out", str(tmp_path / "one"))[1]["files"] == [
+        str(tmp_path / "one/ack.schema.json")
+    ]
+
+
+def test_the_demo_checks_itself_and_ends_green() -> None:
+    done = run("demo")
+    assert done.returncode == 0
+    assert "5 of 5 scenes went as they should" in done.stdout
+    code, body = answer("demo")
+    assert (code, body["ok"], len(body["scenes"])) == (0, True, 5)
+
+
+def test_root_and_json_may_stand_before_the_command(tmp_path: Path) -> None:
+    done = run("--json", "--root", str(tmp_path), "command", "generate", "plan_id=p", "task_id=t", "prompt=x")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["code"] == "NAME_UNKNOWN"
+    assert (
+        run("command", "generate", "plan_id=p", "task_id=t", "prompt=x", AGENTTALK_ROOT=str(tmp_path)).returncode == 2
+    )
+
+
+def test_help_is_quick_and_lists_every_command() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = run("--help")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert all(name in done.stdout for name in COMMANDS)
+    assert "Exit codes" in done.stdout
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert cpu < 0.3 * (2 if os.environ.get("COVERAGE_RUN") else 1)
+
+
+def test_help_loads_no_model_and_no_command() -> None:
+    code = "import sys; from agenttalk.cli.main import call; call(['--help']); print([m for m in sys.modules if m.startswith(('pydantic', 'agenttalk.contracts', 'agenttalk.rules', 'agenttalk.cli.c'))])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_without_arguments_the_help_is_shown_once() -> None:
+    for arguments in ((), ("command",)):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert (done.stdout + done.stderr).count("Usage:") == 1
+
+
+def test_the_version_is_shown() -> None:
+    assert run("--version").stdout == "agenttalk 0.1.0\n"
+
+
+def test_text_from_outside_cannot_act_on_the_terminal() -> None:
+    done = run("command", "generate", *LEAST, "x\x1b[31m=1", "target\x1b]0;owned\x07=1", "[red]bold[/]=2")
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
+    assert "\x07" not in done.stderr
+
+
+def test_a_fault_of_our_own_is_told_with_its_own_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_name: str) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("agenttalk.cli.main.import_module", broken)
+    assert call(["schema"]) == 70
+    assert "UNHANDLED_EXCEPTION" in capsys.readouterr().err
+    monkeypatch.setenv("AGENTTALK_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        call(["schema"])
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agenttalk.cli.main.import_module", interrupted)
+    assert call(["schema"]) == 130
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    program = f"{sys.executable} -m agenttalk schema --json | head -c 10; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    program = f"{sys.executable} -m agenttalk schema | head -c 10; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""

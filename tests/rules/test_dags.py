@@ -1,0 +1,361 @@
+"""Whether a DAG can work: every problem at once, in linear time."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.contracts.dag import TaskDag
+from agenttalk.errors import Code, Problem
+from agenttalk.rules import dags
+
+
+def node(task_id: str, *depends_on: str, agent: str = "a", **fields: Any) -> dict[str, Any]:
+    return {"task_id": task_id, "assigned_agent_id": agent, "depends_on": list(depends_on), **fields}
+
+
+def wants(value: str, how: str = "by_output_name", **fields: Any) -> list[dict[str, Any]]:
+    return [{"name": "n", "selector": {"type": how, "value": value}, **fields}]
+
+
+def makes(name: str, *to: str, **fields: Any) -> list[dict[str, Any]]:
+    return [{"name": name, "deliver_to": list(to), **fields}]
+
+
+def dag(*nodes: dict[str, Any], rules: list[dict[str, Any]] | None = None) -> TaskDag:
+    return TaskDag.from_json(
+        {"schema_version": "1.1", "plan_id": "p", "nodes": list(nodes), "routing_rules": rules or []}
+    )
+
+
+def found(*nodes: dict[str, Any], **options: Any) -> list[tuple[Code, str]]:
+    rules = options.pop("rules", None)
+    return [(each.code, each.field) for each in dags.check(dag(*nodes, rules=rules), **options).problems]
+
+
+def only(*nodes: dict[str, Any], **options: Any) -> Problem:
+    (problem,) = dags.check(dag(*nodes), **options).problems
+    return problem
+
+
+def test_a_dag_that_works_has_no_problems() -> None:
+    report = dags.check(
+        dag(
+            node("a", outputs=makes("x.md", "b")),
+            node("b", "a", agent="b", inputs=wants("x.md"), outputs=makes("y.md", deliverable=True)),
+            node("c", "a", agent="b"),
+        ),
+        agents={"a", "b"},
+    )
+    assert report.ok
+    assert report.problems == report.warnings == ()
+
+
+def test_a_circle_is_printed_as_a_path() -> None:
+    problem = only(node("a", "c"), node("b", "a"), node("c", "b"), node("d", "c"))
+    assert problem.code is Code.DAG_CYCLE
+    assert problem.message.endswith("a → b → c → a")
+    assert problem.field == "nodes[0].depends_on"
+
+
+def test_a_task_that_depends_on_itself_is_a_circle() -> None:
+    assert only(node("a", "a")).message.endswith("a → a")
+
+
+def test_each_circle_is_named_once_and_a_long_one_is_shortened() -> None:
+    ring = [node(f"t{i}", f"t{(i - 1) % 30}") for i in range(30)]
+    problems = dags.check(dag(*ring, node("x", "y"), node("y", "x"), node("z", "x", "t0"))).problems
+    assert [problem.code for problem in problems] == [Code.DAG_CYCLE] * 2
+    assert "19 more" in problems[0].message
+    assert problems[1].message.endswith("x → y → x")
+
+
+def test_unknown_tasks_are_named_wherever_they_are_referred_to() -> None:
+    gates = {
+        "branches": [{"when": "score < 70", "activate": ["nope"]}],
+        "thresholds": {"gone_min_score": 5, "other": 1},
+    }
+    policy = {"on_dependency_failed": "SKIP", "fallback_task_id": "never"}
+    assert found(node("build", "biuld", gates=gates, failure_policy=policy)) == [
+        (Code.DAG_TASK_UNKNOWN, "nodes[0].depends_on[0]"),
+        (Code.DAG_TASK_UNKNOWN, "nodes[0].failure_policy.fallback_task_id"),
+        (Code.DAG_TASK_UNKNOWN, "nodes[0].gates.branches[0].activate[0]"),
+        (Code.DAG_TASK_UNKNOWN, "nodes[0].gates.thresholds.gone_min_score"),
+    ]
+    assert only(node("build"), node("x", "biuld")).hint == "did you mean 'build'?"
+
+
+def test_unknown_agents_are_named_wherever_they_are_referred_to() -> None:
+    problems = found(
+        node(
+            "a",
+            agent="pm",
+            outputs=makes("x", "*", "nobody", deliverable=True),
+            failure_policy={"reexecute_target_agent_id": "ghost"},
+        ),
+        rules=[{"match": {}, "deliver_to": ["pn"]}],
+        agents={"pm"},
+    )
+    assert problems == [
+        (Code.DAG_AGENT_UNKNOWN, "nodes[0].outputs[0].deliver_to[1]"),
+        (Code.DAG_AGENT_UNKNOWN, "nodes[0].failure_policy.reexecute_target_agent_id"),
+        (Code.DAG_AGENT_UNKNOWN, "routing_rules[0].deliver_to[0]"),
+    ]
+    assert found(node("a", agent="unknown")) == []
+    assert only(node("a", agent="backned"), agents={"backend"}).hint == "did you mean 'backend'?"
+
+
+def test_duplicates_are_named() -> None:
+    assert found(node("a"), node("a"), node("b", outputs=makes("x", "a") + makes("x", "a"))) == [
+        (Code.DAG_TASK_DUPLICATE, "nodes[0].task_id"),
+        (Code.DAG_OUTPUT_DUPLICATE, "nodes[2].outputs"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "hint"),
+    [
+        (wants("nothing.md"), "declare the output, or mark the input as external"),
+        (wants("y.md"), "did you mean 'x.md'?"),
+        (wants("x.md"), "add 'b' to that output's deliver_to"),
+        (wants("z_*", "by_glob"), "declare the output, or mark the input as external"),
+        (wants("z.md", "by_file_name"), "did you mean 'x.md'?"),
+    ],
+    ids=range(5),
+)
+def test_an_input_that_nothing_brings_is_named_with_a_way_out(inputs: list[dict[str, Any]], hint: str) -> None:
+    problem = only(node("a", outputs=makes("x.md", "c")), node("b", "a", agent="b", inputs=inputs))
+    assert (problem.code, problem.field, problem.hint) == (Code.DAG_INPUT_UNREACHABLE, "nodes[1].inputs[0]", hint)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        wants("report.md"),
+        wants("report.md", "by_file_name"),
+        wants("docs/report.md", "by_file_name"),
+        wants("report.md/part", "by_file_name"),
+        wants("*.md", "by_glob"),
+        wants("r?port.*", "by_glob"),
+        wants("[qr]eport.md", "by_glob"),
+        wants("missing.md", required=False),
+        wants("missing.md", external=True),
+        [{"name": "n", "selector": {"type": "by_message_type", "type_value": "artifact"}}],
+    ],
+    ids=range(10),
+)
+@pytest.mark.parametrize("depends_on", [["a"], []])
+@pytest.mark.parametrize("to", ["b", "*"])
+def test_an_input_that_can_arrive_is_no_problem(inputs: list[dict[str, Any]], depends_on: list[str], to: str) -> None:
+    assert found(node("a", outputs=makes("report.md", to)), node("b", *depends_on, agent="b", inputs=inputs)) == []
+
+
+def test_an_input_made_only_by_what_waits_for_it_is_named() -> None:
+    problem = only(node("a", "b", outputs=makes("x", "b")), node("b", agent="b", inputs=wants("x")))
+    assert problem.code is Code.DAG_INPUT_UNREACHABLE
+    assert "waits for this task" in problem.message
+    own = only(node("a", agent="a", inputs=wants("x"), outputs=makes("x", "a")))
+    assert own.code is Code.DAG_INPUT_UNREACHABLE
+
+
+def test_an_input_with_one_maker_in_a_circle_and_one_free_is_no_problem() -> None:
+    nodes = (
+        node("a", "b", outputs=makes("x", "b")),
+        node("c", outputs=makes("x", "b")),
+        node("b", agent="b", inputs=wants("x")),
+    )
+    assert found(*nodes) == []
+
+
+def test_a_message_input_is_named_by_its_type() -> None:
+    selector = {"type": "by_message_type", "type_value": "artifact", "subtype_value": "schema"}
+    problem = only(node("a", inputs=[{"name": "n", "selector": selector}]))
+    assert "'artifact'" in problem.message
+
+
+def test_inputs_behind_a_circle_are_told_only_when_nothing_makes_them() -> None:
+    problems = found(
+        node("a", "b"),
+        node("b", "a", outputs=makes("x", "c")),
+        node("c", "b", agent="c", inputs=wants("x") + wants("gone")),
+    )
+    assert problems == [(Code.DAG_CYCLE, "nodes[0].depends_on"), (Code.DAG_INPUT_UNREACHABLE, "nodes[2].inputs[1]")]
+
+
+def test_outputs_that_nobody_receives_are_named() -> None:
+    assert found(node("a", outputs=makes("x"))) == [(Code.DAG_OUTPUT_UNRECEIVED, "nodes[0].outputs[0]")]
+    assert found(node("a", outputs=makes("x", deliverable=True))) == []
+
+
+def test_routing_rules_take_what_names_no_receiver_and_the_first_match_wins() -> None:
+    rules = [
+        {"match": {"output_name": "other"}, "deliver_to": ["z"]},
+        {"match": {"content_type": "text/plain"}, "deliver_to": ["z"]},
+        {"match": {"tag": "v1"}, "deliver_to": ["z"]},
+        {"match": {"output_name": "x"}, "deliver_to": ["b"]},
+        {"match": {}, "deliver_to": ["z"]},
+    ]
+    plan = dag(node("a", outputs=makes("x")), rules=rules)
+    assert dags.receivers(plan.nodes[0].outputs[0], plan) == ("b",)
+    assert found(node("a", outputs=makes("x")), node("b", agent="b", inputs=wants("x")), rules=rules) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ({"fallback_task_id": "spare"}, False),
+        ({"fallback_task_id": "other"}, True),
+        ({"fallback_task_id": "c"}, True),
+        ({"fallback_task_id": "a"}, True),
+        ({}, True),
+    ],
+    ids=range(5),
+)
+def test_a_fallback_is_another_task_with_the_same_outputs(policy: dict[str, Any], problem: bool) -> None:
+    codes = [
+        code
+        for code, _ in found(
+            node("a", outputs=makes("x", "c")),
+            node("spare", outputs=makes("x", "c")),
+            node("other", outputs=makes("y1", "c") + makes("y2", "c") + makes("y3", "c") + makes("y4", "c")),
+            node("c", "a", agent="c", failure_policy={"on_dependency_failed": "FALLBACK", **policy}),
+        )
+    ]
+    assert codes == ([Code.DAG_FALLBACK_INVALID] if problem else [])
+
+
+def test_a_fallback_without_outputs_cannot_replace_one_with() -> None:
+    problem = only(
+        node("a", outputs=makes("x", "c")),
+        node("empty"),
+        node("c", "a", agent="c", failure_policy={"on_dependency_failed": "FALLBACK", "fallback_task_id": "empty"}),
+    )
+    assert "makes nothing, but 'a'" in problem.message
+
+
+def test_a_fallback_that_does_not_exist_is_told_once() -> None:
+    policy = {"on_dependency_failed": "FALLBACK", "fallback_task_id": "gone"}
+    assert found(node("a"), node("c", "a", failure_policy=policy)) == [
+        (Code.DAG_TASK_UNKNOWN, "nodes[1].failure_policy.fallback_task_id")
+    ]
+
+
+def test_in_a_foreign_dag_flow_problems_are_warnings() -> None:
+    report = dags.check(dag(node("a", "a", inputs=wants("x"), outputs=makes("y"))), foreign=True)
+    assert [each.code for each in report.problems] == [Code.DAG_CYCLE]
+    assert {each.code for each in report.warnings} == {Code.DAG_INPUT_UNREACHABLE, Code.DAG_OUTPUT_UNRECEIVED}
+
+
+def test_all_problems_come_at_once() -> None:
+    problems = found(
+        node("a", "b", "gone", agent="nobody", outputs=makes("x")),
+        node("b", "a", agent="pm", inputs=wants("y")),
+        node("b", agent="pm"),
+        agents={"pm"},
+    )
+    assert {code for code, _ in problems} == {
+        Code.DAG_TASK_DUPLICATE,
+        Code.DAG_TASK_UNKNOWN,
+        Code.DAG_AGENT_UNKNOWN,
+        Code.DAG_OUTPUT_UNRECEIVED,
+    }
+
+
+def test_hostile_globs_are_refused_instead_of_matched_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dags, "_GLOB_BUDGET", 1000)
+    makers = [node(f"m{i}", outputs=makes(f"o{i}", "*")) for i in range(50)]
+    takers = [node(f"t{i}", inputs=wants(f"*o*{i}*", "by_glob")) for i in range(50)]
+    assert (Code.DAG_TOO_COMPLEX, "nodes") in found(*makers, *takers)
+
+
+def test_names_are_not_compared_one_by_one_in_huge_plans() -> None:
+    many = [node(f"t{i}", outputs=makes(f"o{i}", "a")) for i in range(1001)]
+    agents = {f"a{i}" for i in range(1001)} | {"a"}
+    problems = dags.check(dag(*many, node("x", "t", agent="q", inputs=wants("o"))), agents=agents).problems
+    assert {problem.code for problem in problems} == {
+        Code.DAG_TASK_UNKNOWN,
+        Code.DAG_AGENT_UNKNOWN,
+        Code.DAG_INPUT_UNREACHABLE,
+    }
+    assert all("did you mean" not in problem.hint for problem in problems)
+
+
+edges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20)
+
+
+@given(edges)
+def test_a_circle_is_found_exactly_when_there_is_one(pairs: list[tuple[int, int]]) -> None:
+    before: dict[int, set[int]] = {i: set() for i in range(8)}
+    for task, earlier in pairs:
+        before[task].add(earlier)
+    nodes = [node(f"t{i}", *(f"t{j}" for j in sorted(before[i]))) for i in range(8)]
+    problems = [each for each in dags.check(dag(*nodes)).problems if each.code is Code.DAG_CYCLE]
+    left = set(before)
+    while free := {task for task in left if not before[task] & left}:
+        left -= free
+    assert bool(problems) is bool(left)
+    for problem in problems:
+        path = problem.message.rpartition(": ")[2].split(" → ")
+        assert path[0] == path[-1]
+        assert all(int(a[1:]) in before[int(b[1:])] for a, b in pairwise(path))
+
+
+@given(edges, st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=12))
+def test_inputs_are_unreachable_exactly_when_no_order_brings_them(
+    pairs: list[tuple[int, int]], needs: list[tuple[int, int]]
+) -> None:
+    """Against a plain simulation: run whatever can run until nothing more can."""
+    before = {i: {earlier for task, earlier in pairs if task == i and earlier < i} for i in range(8)}
+    nodes = [
+        node(
+            f"t{i}",
+            *(f"t{j}" for j in sorted(before[i])),
+            outputs=makes(f"o{i % 4}", "*"),
+            inputs=[need for task, wanted in needs if task == i for need in wants(f"o{wanted}")],
+        )
+        for i in range(8)
+    ]
+    wanted = {i: {f"o{w}" for task, w in needs if task == i} for i in range(8)}
+    done: set[int] = set()
+    while free := {
+        i for i in range(8) if i not in done and before[i] <= done and wanted[i] <= {f"o{j % 4}" for j in done}
+    }:
+        done |= free
+    problems = dags.check(dag(*nodes)).problems
+    assert bool(problems) is (len(done) < 8)
+
+
+def test_the_cost_is_linear_in_the_size_of_the_plan() -> None:
+    """Counted in calls, which no busy machine can disturb."""
+
+    def calls(size: int) -> int:
+        plan = dag(
+            *(
+                node(
+                    f"t{i}",
+                    *([f"t{i - 1}"] if i else []),
+                    inputs=wants(f"o{i - 1}") + wants("o*", "by_glob") if i else [],
+                    outputs=makes(f"o{i}", "*"),
+                )
+                for i in range(size)
+            )
+        )
+        count = 0
+
+        def tick(*_: object) -> None:
+            nonlocal count
+            count += 1
+
+        sys.setprofile(tick)
+        try:
+            assert dags.check(plan, agents={"a"}).ok
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert calls(2000) < calls(500) * 4 * 1.1

@@ -1,0 +1,53 @@
+"""Whether a promise is worth being made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.errors import Code
+from agenttalk.rules import commands, promises
+from samples import command
+
+GOOD: dict[str, Any] = {
+    "id": "cp-1717980000000-a3f1",
+    "objective": "The price function works",
+    "acceptance": [{"id": "tests", "description": "The suite passes", "evidenceRequired": ["tests-pass"]}],
+}
+
+
+def issues(**changes: Any) -> list[tuple[str, str]]:
+    validity = promises.validate(CompletionPromise.read({**GOOD, **changes}))
+    assert all(issue.checkpoint == "pre-plan" and issue.message for issue in validity.issues)
+    assert validity.valid is all(issue.severity != "hard-deny" for issue in validity.issues)
+    return [(issue.severity, issue.field) for issue in validity.issues]
+
+
+@pytest.mark.shows("P04", "P05")
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"id": "cp-1-ABCD"}, [("hard-deny", "id")]),
+        ({"id": ""}, [("hard-deny", "id")]),
+        ({"objective": " "}, [("hard-deny", "objective")]),
+        ({"acceptance": []}, [("hard-deny", "acceptance")]),
+        ({"acceptance": [{"id": "", "description": "d"}]}, [("hard-deny", "acceptance[0].id")]),
+        ({"acceptance": [{"id": "a", "description": ""}]}, [("hard-deny", "acceptance[0].description")]),
+        ({"acceptance": [{"id": "a", "description": "d"}] * 2}, [("soft-deny", "acceptance")]),
+        ({"allowedScope": ["src/**", "a"], "disallowedScope": ["src/**"]}, [("soft-deny", "disallowedScope")]),
+        ({"doneWhen": []}, [("warning", "doneWhen")]),
+        ({"abortWhen": []}, [("warning", "abortWhen")]),
+    ],
+    ids=range(11),
+)
+def test_each_fault_of_a_promise_has_its_severity(changes: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert issues(**changes) == expected
+
+
+def test_a_command_with_a_promise_that_shows_nothing_is_refused() -> None:
+    answer = commands.validate(command(promise={**GOOD, "acceptance": []}))
+    assert [(error.code, error.field) for error in answer.errors] == [(Code.COMMAND_FIELD_VALUE, "promise.acceptance")]
+    assert commands.validate(command(promise={**GOOD, "abortWhen": []})).ok
