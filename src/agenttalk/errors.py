@@ -57,6 +57,18 @@ class Code(StrEnum):
     COMMAND_NOT_AUTHORISED = "COMMAND_NOT_AUTHORISED"
     TASK_NOT_IN_DAG = "TASK_NOT_IN_DAG"
 
+    TASK_NOT_FOUND = "TASK_NOT_FOUND"
+    PRODUCER_MISMATCH = "PRODUCER_MISMATCH"
+    PLAN_MISMATCH = "PLAN_MISMATCH"
+    ENVELOPE_PARSE_ERROR = "ENVELOPE_PARSE_ERROR"
+    SCHEMA_INVALID = "SCHEMA_INVALID"
+    MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD = "MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD"
+    ROUTING_NO_TARGET = "ROUTING_NO_TARGET"
+    TARGET_AGENT_NOT_FOUND = "TARGET_AGENT_NOT_FOUND"
+    MISSING_PAYLOAD = "MISSING_PAYLOAD"
+    PAYLOAD_HASH_MISMATCH = "PAYLOAD_HASH_MISMATCH"
+    OUTPUT_VERSION_CONFLICT = "OUTPUT_VERSION_CONFLICT"
+
     DAG_CYCLE = "DAG_CYCLE"
     DAG_TASK_DUPLICATE = "DAG_TASK_DUPLICATE"
     DAG_TASK_UNKNOWN = "DAG_TASK_UNKNOWN"
@@ -116,6 +128,17 @@ MEANINGS: dict[Code, Meaning] = {
     Code.COMMAND_ENVELOPE_MISMATCH: Meaning("An envelope's ids differ from those of the command inside."),
     Code.COMMAND_NOT_AUTHORISED: Meaning("The sender may not command this task."),
     Code.TASK_NOT_IN_DAG: Meaning("The plan's DAG has no such task."),
+    Code.TASK_NOT_FOUND: Meaning("The board has no such task, or it is not this agent's."),
+    Code.PRODUCER_MISMATCH: Meaning("producer_agent_id is not the owner of the outbox."),
+    Code.PLAN_MISMATCH: Meaning("plan_id is not the plan of the outbox folder."),
+    Code.ENVELOPE_PARSE_ERROR: Meaning("A message file is not JSON as we read it."),
+    Code.SCHEMA_INVALID: Meaning("A message lacks a field or has one of a wrong type or value."),
+    Code.MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD: Meaning("A message_id was used before for other content."),
+    Code.ROUTING_NO_TARGET: Meaning("Neither the output nor a routing rule says who receives this."),
+    Code.TARGET_AGENT_NOT_FOUND: Meaning("The receiver has no folder under agents/.", retriable=True),
+    Code.MISSING_PAYLOAD: Meaning("A payload file that the envelope names is not there.", retriable=True),
+    Code.PAYLOAD_HASH_MISMATCH: Meaning("A payload file has other content than the envelope says."),
+    Code.OUTPUT_VERSION_CONFLICT: Meaning("An output that must not change came again with other content."),
     Code.DAG_CYCLE: Meaning("Tasks depend on each other in a circle."),
     Code.DAG_TASK_DUPLICATE: Meaning("Two nodes of a DAG have the same task_id."),
     Code.DAG_TASK_UNKNOWN: Meaning("A node refers to a task that is not in the DAG."),

@@ -312,6 +312,16 @@ def test_a_hash_is_over_what_is_written_also_when_parts_bring_defaults(extra: di
     assert document["payload_hash"] == commands.payload_hash(document)
 
 
+def test_a_round_that_is_given_is_kept() -> None:
+    again = {
+        "original_task_id": "task_001",
+        "original_agent": "pm",
+        "attempt": 2,
+        "validation_result": REEXECUTION["validation_result"],
+    }
+    assert made({**LEAST, "reexecute": again})["reexecute"]["attempt"] == 2
+
+
 def test_a_re_execution_that_lacks_its_reason_is_refused() -> None:
     broken = {key: value for key, value in REEXECUTION.items() if key != "validation_result"}
     assert codes(generate(broken, ACTIVE)) == [(Code.COMMAND_FIELD_MISSING, "reexecute.validation_result")]

@@ -1,0 +1,231 @@
+"""The router's decisions: what a file in an outbox is, whether it may be sent, and to whom it goes.
+
+Nothing here reads a folder or a database. The engine hands in the bytes and what is known, and carries
+out what comes back. A message is routed by the plan's DAG alone, never by what it says of receivers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, read_envelope
+from agenttalk.errors import Code, ContractError, JsonError, Problem
+from agenttalk.rules import envelopes
+from agenttalk.rules.commands import Known
+from agenttalk.rules.dags import receivers
+
+RESERVED: Final = frozenset({"engine", "operator", "system"})
+"""Producers that have no folder: a folder of that name under agents/ is ignored."""
+_OWN_CODES: Final = frozenset(
+    {
+        Code.SCHEMA_VERSION_UNSUPPORTED,
+        Code.UNSUPPORTED_MESSAGE_TYPE,
+        Code.PATH_OUTSIDE_FOLDER,
+        Code.COMMAND_ENVELOPE_MISMATCH,
+    }
+)
+"""Faults of an envelope that have a code of their own; all others are SCHEMA_INVALID."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a message is dead-lettered."""
+
+    code: Code
+    message: str
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A message that could be read, with where it lay."""
+
+    owner: str
+    """Agent whose outbox it lay in; a reserved name for what the engine or an operator sends."""
+    envelope: CommandEnvelope | ArtifactEnvelope
+    sha256: str
+    """Hash of the envelope file: with the message_id it finds duplicates."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What routing needs to know of a plan."""
+
+    dag: TaskDag
+    dag_sha256: str
+    agents: Collection[str]
+    """Agents that have a folder."""
+    foreign: bool = False
+    """Whether the plan's files were found lying there, rather than submitted to us."""
+    commanders: Collection[str] = ()
+    """Agents that the manifest lets command."""
+    nodes: dict[str, Node] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", {node.task_id: node for node in self.dag.nodes})
+
+
+def unpack(data: bytes, *, owner: str, plan_id: str) -> Parcel | Rejection:
+    """Read a message file from the outbox of `owner` for `plan_id`: strict JSON, schema, then whose it is."""
+    try:
+        document = wire.read(data)
+    except JsonError as error:
+        return Rejection(
+            Code.ENVELOPE_PARSE_ERROR, error.message, (Problem(error.code, "", error.message, error.hint),)
+        )
+    problems = _problems_of(document)
+    if problems:
+        return _rejected(problems)
+    envelope = read_envelope(document)
+    if envelope.producer_agent_id != owner:
+        return Rejection(
+            Code.PRODUCER_MISMATCH,
+            f"it says that {envelope.producer_agent_id!r} sends it, but {owner!r} owns the outbox",
+        )
+    if envelope.plan_id != plan_id:
+        return Rejection(
+            Code.PLAN_MISMATCH, f"it is for plan {envelope.plan_id!r} but lies in the folder of {plan_id!r}"
+        )
+    return Parcel(owner, envelope, wire.sha256(data))
+
+
+def _problems_of(document: wire.JsonValue) -> tuple[Problem, ...]:
+    """Faults of a command are told by the command's own rules, so that they keep their codes."""
+    if isinstance(document, dict) and document.get("type") == "command":
+        return envelopes.validate(document, Known()).errors
+    try:
+        read_envelope(document)
+    except ContractError as error:
+        return error.problems
+    return ()
+
+
+def _rejected(problems: tuple[Problem, ...]) -> Rejection:
+    """The first fault that has a code of its own speaks for all; they are all kept beside it."""
+    telling = next((each for each in problems if each.code in _OWN_CODES or each.code.startswith("COMMAND_")), None)
+    first = telling or problems[0]
+    where = f"{first.field}: " if first.field else ""
+    code = telling.code if telling else Code.SCHEMA_INVALID
+    return Rejection(code, where + first.message, problems)
+
+
+def duplicate(parcel: Parcel, earlier_sha256: str | None) -> Literal["new", "duplicate"] | Rejection:
+    """Whether a message came before: by its id and the hash of its envelope, whatever the time between."""
+    if earlier_sha256 is None:
+        return "new"
+    if earlier_sha256 == parcel.sha256:
+        return "duplicate"
+    return Rejection(
+        Code.MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD,
+        f"message_id {parcel.envelope.message_id!r} was used before for other content",
+    )
+
+
+def route(parcel: Parcel, plan: PlanFacts) -> tuple[str, ...] | Rejection:
+    """Who receives a message. A command goes to the task's agent, an artifact to where its output goes."""
+    node = plan.nodes.get(parcel.envelope.task_id)
+    if node is None:
+        return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {parcel.envelope.task_id!r}")
+    if isinstance(parcel.envelope, CommandEnvelope):
+        targets = _command_target(parcel.owner, parcel.envelope, node, plan)
+    else:
+        targets = _artifact_targets(parcel.envelope, node, plan)
+    if isinstance(targets, Rejection):
+        return targets
+    missing = [target for target in targets if target not in plan.agents]
+    if missing:
+        return Rejection(Code.TARGET_AGENT_NOT_FOUND, f"no folder agents/{missing[0]}: {', '.join(missing)}")
+    return targets
+
+
+def _command_target(owner: str, envelope: CommandEnvelope, node: Node, plan: PlanFacts) -> tuple[str, ...] | Rejection:
+    command = envelope.payload.command
+    if command.dag_ref is None or command.dag_ref.sha256 != plan.dag_sha256:
+        return Rejection(Code.COMMAND_DAG_MISMATCH, "it was made for another DAG than the one that is active")
+    if not may_command(owner, node, plan, reexecution=command.reexecute is not None):
+        return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{owner!r} may not command task {node.task_id!r}")
+    return (node.assigned_agent_id,)
+
+
+def may_command(sender: str, node: Node, plan: PlanFacts, *, reexecution: bool) -> bool:
+    """Whether somebody may order work on a task.
+
+    The engine and operators always may; they have no folder. The plan's commanders may. Without any named,
+    in a foreign plan everybody may but the one who does the work, in an engine's own plan nobody. Whoever
+    receives an output may have it made again.
+    """
+    if sender in RESERVED:
+        return True
+    if sender == node.assigned_agent_id:
+        return False
+    if plan.commanders:
+        allowed = sender in plan.commanders
+    else:
+        allowed = plan.foreign
+    return allowed or (reexecution and any(_reaches(output, sender, plan) for output in node.outputs))
+
+
+def _reaches(output: Output, agent_id: str, plan: PlanFacts) -> bool:
+    to = receivers(output, plan.dag)
+    return agent_id in to or EVERYONE in to
+
+
+def _artifact_targets(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts) -> tuple[str, ...] | Rejection:
+    declared = next((output for output in node.outputs if output.name == envelope.output_name), None)
+    types = [file.content_type for file in envelope.payload.files if file.content_type]
+    output = declared or Output(name=envelope.output_name, content_type=types[0] if types else None)
+    targets = receivers(output, plan.dag)
+    if EVERYONE in targets:
+        everyone = {node.assigned_agent_id for node in plan.dag.nodes}
+        return tuple(sorted(everyone | {target for target in targets if target != EVERYONE}))
+    if targets or output.deliverable:
+        return tuple(dict.fromkeys(targets))
+    return Rejection(
+        Code.ROUTING_NO_TARGET,
+        f"nothing says who receives the output {envelope.output_name!r} of task {node.task_id!r}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command as far as supersession is concerned."""
+
+    message_id: str
+    task_id: str
+    command_id: str
+    seq: int
+
+
+def newest_orders(found: Iterable[Order], accepted: dict[str, Order]) -> dict[str, Order]:
+    """Task → the one order that counts, among what a pass found and what was accepted under the same DAG.
+
+    File order does not matter. Of two with the same number the one accepted before stays, else the one
+    whose message_id sorts first, so that every router decides alike.
+    """
+    newest = dict(accepted)
+    for order in sorted(found, key=lambda each: (-each.seq, each.message_id)):
+        current = newest.get(order.task_id)
+        if current is None or order.seq > current.seq:
+            newest[order.task_id] = order
+    return newest
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of a plan's messages. Every message is in exactly one place."""
+
+    sent: int
+    delivered: int = 0
+    superseded: int = 0
+    duplicate: int = 0
+    dead: int = 0
+    in_flight: int = 0
+
+    @property
+    def lost(self) -> int:
+        """How many messages nobody can account for; anything but 0 is an alarm."""
+        return self.sent - self.delivered - self.superseded - self.duplicate - self.dead - self.in_flight

@@ -1,0 +1,240 @@
+"""The router's decisions, without folders and without a database."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.dag import TaskDag
+from agenttalk.errors import Code
+from agenttalk.rules.routing import (
+    Order,
+    Parcel,
+    PlanFacts,
+    Rejection,
+    Tally,
+    duplicate,
+    may_command,
+    newest_orders,
+    route,
+    unpack,
+)
+from samples import DIGEST, OTHER_DIGEST, command
+
+DAG = TaskDag.from_json(
+    {
+        "schema_version": "1.1",
+        "plan_id": "plan_shop",
+        "nodes": [
+            {
+                "task_id": "task_001",
+                "assigned_agent_id": "pm",
+                "outputs": [
+                    {"name": "stories.md", "deliver_to": ["dev", "tester"]},
+                    {"name": "all.md", "deliver_to": ["*"]},
+                    {"name": "final.md", "deliverable": True},
+                    {"name": "lost.md"},
+                ],
+            },
+            {"task_id": "build", "assigned_agent_id": "dev"},
+            {"task_id": "test", "assigned_agent_id": "tester"},
+        ],
+        "routing_rules": [{"match": {"content_type": "text/csv"}, "deliver_to": ["tester"]}],
+    }
+)
+PLAN = PlanFacts(DAG, DIGEST, agents={"pm", "dev", "tester", "lead"}, foreign=True)
+
+
+def envelope(**changes: Any) -> dict[str, Any]:
+    document = {
+        "schema_version": "1.0",
+        "message_id": "m1",
+        "plan_id": "plan_shop",
+        "producer_agent_id": "lead",
+        "type": "command",
+        "created_at": "2026-01-08T10:30:00Z",
+        "task_id": "task_001",
+        "command_id": "cmd_task_001_001",
+        "payload": {"command": command()},
+    }
+    return {key: value for key, value in {**document, **changes}.items() if value is not ...}
+
+
+def artifact(output: str = "stories.md", **changes: Any) -> dict[str, Any]:
+    files = [{"path": "a.md", "sha256": DIGEST, "content_type": changes.pop("content_type", None)}]
+    fields = {"type": "artifact", "producer_agent_id": "pm", "output_name": output, "payload": {"files": files}}
+    return envelope(**{"command_id": ..., **fields, **changes})
+
+
+def parcel(document: dict[str, Any], owner: str | None = None) -> Parcel:
+    unpacked = unpack(wire.write(document), owner=owner or document["producer_agent_id"], plan_id="plan_shop")
+    assert isinstance(unpacked, Parcel), unpacked
+    return unpacked
+
+
+def rejection(data: bytes | dict[str, Any], owner: str = "lead") -> Rejection:
+    raw = data if isinstance(data, bytes) else wire.write(data)
+    unpacked = unpack(raw, owner=owner, plan_id="plan_shop")
+    assert isinstance(unpacked, Rejection)
+    return unpacked
+
+
+def target(document: dict[str, Any], plan: PlanFacts = PLAN) -> tuple[str, ...] | Code:
+    routed = route(parcel(document), plan)
+    return routed.code if isinstance(routed, Rejection) else routed
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"{", Code.ENVELOPE_PARSE_ERROR),
+        (b'{"a":1,"a":2}', Code.ENVELOPE_PARSE_ERROR),
+        (b"\xff\xfe", Code.ENVELOPE_PARSE_ERROR),
+        (b" " * (1024 * 1024 + 1), Code.ENVELOPE_PARSE_ERROR),
+        (b"[]", Code.SCHEMA_INVALID),
+        (envelope(message_id="a/b"), Code.SCHEMA_INVALID),
+        (artifact(output_name=...), Code.SCHEMA_INVALID),
+        (envelope(type=...), Code.SCHEMA_INVALID),
+        (envelope(type="broadcast"), Code.UNSUPPORTED_MESSAGE_TYPE),
+        (envelope(schema_version="2.0"), Code.SCHEMA_VERSION_UNSUPPORTED),
+        (artifact(schema_version="2.0"), Code.SCHEMA_VERSION_UNSUPPORTED),
+        (artifact(payload={"files": [{"path": "../a", "sha256": DIGEST}]}), Code.PATH_OUTSIDE_FOLDER),
+        (envelope(task_id="other"), Code.COMMAND_ENVELOPE_MISMATCH),
+        (envelope(payload={"command": command(command_seq=...)}), Code.COMMAND_SEQ_MISSING),
+        (envelope(payload={"command": command(command_seq=2)}), Code.COMMAND_SEQ_MISMATCH),
+        (envelope(payload={"command": command(send_to="x")}), Code.COMMAND_ROUTES_ITSELF),
+        (envelope(payload={"command": command(required_inputs=["../x"])}), Code.PATH_OUTSIDE_FOLDER),
+        (envelope(producer_agent_id="dev"), Code.PRODUCER_MISMATCH),
+        (envelope(plan_id="other", payload={"command": command(plan_id="other")}), Code.PLAN_MISMATCH),
+    ],
+    ids=range(19),
+)
+def test_what_cannot_be_sent_is_refused_with_its_code(data: bytes | dict[str, Any], code: Code) -> None:
+    refused = rejection(data)
+    assert refused.code is code
+    assert refused.message
+
+
+def test_a_refusal_keeps_every_problem() -> None:
+    refused = rejection(envelope(message_id="a/b", payload={"command": command(prompt="", timeout=0)}))
+    assert refused.code is Code.COMMAND_FIELD_VALUE
+    assert [problem.field for problem in refused.problems] == [
+        "message_id",
+        "payload.command.prompt",
+        "payload.command.timeout",
+    ]
+
+
+def test_the_hash_is_that_of_the_file_as_it_lay_there() -> None:
+    data = b" " + wire.write(artifact())
+    unpacked = unpack(data, owner="pm", plan_id="plan_shop")
+    assert isinstance(unpacked, Parcel)
+    assert unpacked.sha256 == wire.sha256(data)
+
+
+def test_duplicates_are_found_by_id_and_hash() -> None:
+    message = parcel(envelope())
+    assert duplicate(message, None) == "new"
+    assert duplicate(message, message.sha256) == "duplicate"
+    reused = duplicate(message, OTHER_DIGEST)
+    assert isinstance(reused, Rejection)
+    assert reused.code is Code.MESSAGE_ID_REUSED_WITH_DIFFERENT_PAYLOAD
+
+
+def test_a_command_goes_to_the_tasks_agent_and_nowhere_else() -> None:
+    hinted = envelope(routing={"intended_recipients": ["dev"]})
+    assert target(envelope()) == ("pm",)
+    assert target(hinted) == ("pm",)
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (artifact(), ("dev", "tester")),
+        (artifact("all.md"), ("dev", "pm", "tester")),
+        (artifact("final.md"), ()),
+        (artifact("lost.md"), Code.ROUTING_NO_TARGET),
+        (artifact("undeclared.md"), Code.ROUTING_NO_TARGET),
+        (artifact("undeclared.csv", content_type="text/csv"), ("tester",)),
+        (artifact(task_id="gone"), Code.TASK_NOT_IN_DAG),
+        (envelope(payload={"command": command(dag_ref={"sha256": OTHER_DIGEST})}), Code.COMMAND_DAG_MISMATCH),
+    ],
+    ids=range(8),
+)
+def test_messages_are_routed_by_the_dag_alone(document: dict[str, Any], expected: tuple[str, ...] | Code) -> None:
+    assert target(document) == expected
+
+
+def test_a_receiver_without_a_folder_is_told() -> None:
+    nobody = PlanFacts(DAG, DIGEST, agents={"pm"}, foreign=True)
+    assert target(artifact(), nobody) is Code.TARGET_AGENT_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("sender", "foreign", "commanders", "reexecution", "allowed"),
+    [
+        ("engine", False, (), False, True),
+        ("operator", False, ("lead",), False, True),
+        ("lead", True, (), False, True),
+        ("pm", True, (), False, False),
+        ("pm", True, ("pm",), False, False),
+        ("lead", False, (), False, False),
+        ("lead", False, ("lead",), False, True),
+        ("dev", True, ("lead",), False, False),
+        ("dev", False, (), True, True),
+        ("lead", False, (), True, True),
+        ("tester", False, ("lead",), True, True),
+    ],
+    ids=range(11),
+)
+def test_who_may_command(
+    sender: str, foreign: bool, commanders: tuple[str, ...], reexecution: bool, allowed: bool
+) -> None:
+    plan = PlanFacts(DAG, DIGEST, agents=(), foreign=foreign, commanders=commanders)
+    assert may_command(sender, plan.nodes["task_001"], plan, reexecution=reexecution) is allowed
+
+
+def test_a_re_execution_comes_only_from_whoever_receives_the_output() -> None:
+    plan = PlanFacts(DAG, DIGEST, agents=())
+    assert not may_command("tester", plan.nodes["build"], plan, reexecution=True)
+
+
+def test_an_order_by_somebody_who_may_not_is_refused() -> None:
+    own = PlanFacts(DAG, DIGEST, agents=PLAN.agents)
+    assert target(envelope(), own) is Code.COMMAND_NOT_AUTHORISED
+    assert target(envelope(), PlanFacts(DAG, DIGEST, agents=PLAN.agents, commanders=["lead"])) == ("pm",)
+
+
+orders = st.lists(
+    st.builds(
+        lambda number, task, seq: Order(f"m{number}", task, f"cmd_{task}_{seq:03d}", seq),
+        st.integers(0, 99),
+        st.sampled_from(["a", "b"]),
+        st.integers(0, 4),
+    ),
+    max_size=6,
+    unique_by=lambda order: order.message_id,
+)
+
+
+@given(orders, orders)
+def test_the_largest_number_counts_whatever_the_order_of_files(found: list[Order], before: list[Order]) -> None:
+    accepted = newest_orders(before, {})
+    newest = newest_orders(found, accepted)
+    for task in {order.task_id for order in found + before}:
+        assert newest[task].seq == max(order.seq for order in found + before if order.task_id == task)
+        if task in accepted and newest[task].seq == accepted[task].seq:
+            assert newest[task] == accepted[task]
+    for shuffled in itertools.islice(itertools.permutations(found), 6):
+        assert newest_orders(shuffled, accepted) == newest
+
+
+@given(st.lists(st.integers(0, 5), min_size=5, max_size=5), st.integers(-2, 2))
+def test_every_message_is_accounted_for(places: list[int], lost: int) -> None:
+    tally = Tally(sum(places) + lost, *places)
+    assert tally.lost == lost
