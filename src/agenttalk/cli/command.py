@@ -1,22 +1,23 @@
-"""`agenttalk command`: make, check and wrap commands."""
+"""`agenttalk command`: make, check and wrap commands.
+
+Rules and contracts are imported where they are used: whoever asks for help does not pay for them.
+"""
 
 from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from agenttalk.cli import source
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings
-from agenttalk.contracts.base import AgentId, MessageId, is_id
-from agenttalk.contracts.generation import GenerateResult, ValidateResult
 from agenttalk.errors import Code, UsageError
-from agenttalk.mailbox import fsio, tree
-from agenttalk.rules import commands, envelopes, generation
-from agenttalk.rules.commands import NOTHING, Known
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.generation import GenerateResult, ValidateResult
+    from agenttalk.rules.commands import Known
 
 app = typer.Typer(no_args_is_help=True, help="Make, check and wrap commands.", add_completion=False)
 
@@ -42,6 +43,8 @@ def generate(
     Fields come from --params and from KEY=VALUE pairs, which win. With --root the plan's active DAG, its
     tasks and the next number are looked up.
     """
+    from agenttalk.rules import generation
+
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
     given = _parameters(params, pairs or [])
@@ -62,6 +65,9 @@ def validate(
     as_json: JsonOption = False,
 ) -> int:
     """Check a command, or an envelope with one, without changing anything."""
+    from agenttalk.cli import source
+    from agenttalk.rules import commands, envelopes
+
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
     document = source.read_json(file)
@@ -88,6 +94,11 @@ def envelope(
     as_json: JsonOption = False,
 ) -> int:
     """Wrap a command into the envelope in which it travels."""
+    from agenttalk.cli import source
+    from agenttalk.contracts.base import AgentId, MessageId, is_id
+    from agenttalk.mailbox import fsio
+    from agenttalk.rules import commands, envelopes
+
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
     document = source.read_json(file)
@@ -116,6 +127,8 @@ def envelope(
 
 
 def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
+    from agenttalk.cli import source
+
     given = source.read_json(params) if params is not None else {}
     if not isinstance(given, dict):
         raise UsageError(
@@ -129,6 +142,9 @@ def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
 
 
 def _known(settings: Settings, document: object, besides: Path | None = None) -> Known:
+    from agenttalk.mailbox import tree
+    from agenttalk.rules.commands import NOTHING
+
     if settings.root is None or not isinstance(document, dict):
         return NOTHING
     again = document.get("reexecute")

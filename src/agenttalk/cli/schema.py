@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings
-from agenttalk.contracts import catalogue, wire
-from agenttalk.mailbox import fsio
 
 app = typer.Typer(add_completion=False)
 
@@ -23,6 +21,8 @@ def schema(
     as_json: JsonOption = False,
 ) -> int:
     """Show one JSON Schema (draft 2020-12), list all, or export them with --out."""
+    from agenttalk.contracts import catalogue  # here, so that asking for help does not load every model
+
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
     if out_folder is not None:
@@ -38,6 +38,9 @@ def schema(
 
 
 def _export(out: Output, names: list[str], folder: Path) -> int:
+    from agenttalk.contracts import catalogue, wire
+    from agenttalk.mailbox import fsio
+
     schemas = {name: catalogue.schema(name) for name in names}
     paths = [folder / f"{name}.schema.json" for name in schemas]
     for path, body in zip(paths, schemas.values(), strict=True):

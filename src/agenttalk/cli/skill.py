@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings
-from agenttalk.contracts import catalogue, wire
-from agenttalk.contracts.problem import nearest
 from agenttalk.errors import Code, UsageError
-from agenttalk.mailbox import fsio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +45,8 @@ def install(
     as_json: JsonOption = False,
 ) -> int:
     """Write skills into .agents/skills and .claude/skills of a project. Doing it again renews them."""
+    from agenttalk.contracts.problem import nearest  # here, so that asking for help does not load every model
+
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
     wanted = names or sorted(SCHEMAS)
@@ -74,6 +73,8 @@ def install(
 
 
 def _contents(name: str) -> Iterator[tuple[str, bytes]]:
+    from agenttalk.contracts import catalogue, wire
+
     yield from _files(files("agenttalk") / "skills" / name, "")
     for document in SCHEMAS[name]:
         yield f"references/{document}.schema.json", wire.write(catalogue.schema(document)) + b"\n"
@@ -88,5 +89,7 @@ def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _write(path: Path, data: bytes) -> Path:
+    from agenttalk.mailbox import fsio
+
     fsio.write_file(path, data)
     return path

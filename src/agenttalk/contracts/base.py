@@ -202,6 +202,7 @@ class Part(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
         protected_namespaces=(),
+        defer_build=True,  # a program that only asks for help builds no validator
     )
 
     _spellings: ClassVar[frozenset[str]] = frozenset()

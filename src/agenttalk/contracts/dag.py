@@ -149,7 +149,7 @@ class Output(Part):
     """Whether it may be missing."""
     idempotency_key: str | None = None
     """For people and audit; versions are compared under it."""
-    versioning: Versioning = Versioning()
+    versioning: Versioning = Versioning.model_construct()
     """What happens to a second version."""
 
 

@@ -81,7 +81,7 @@ class HumanInterventionRequest(Document):
     """The question in a line."""
     blocking: bool = True
     """Whether work waits for it."""
-    needed: Needed = Needed()
+    needed: Needed = Needed.model_construct()
     """What is asked for."""
     deadline: Instant | None = None
     """Until when."""

@@ -114,7 +114,7 @@ class PlanManifest(Document):
     """Who takes part."""
     deliverables: Many[Deliverable] = ()
     """What it delivers."""
-    policies: Policies = Policies()
+    policies: Policies = Policies.model_construct()
     """Its rules."""
 
 
@@ -151,7 +151,7 @@ class TaskStatus(Part):
     """Where it stands."""
     updated_at: Instant | None = None
     """Since when."""
-    attempts: Attempts = Attempts()
+    attempts: Attempts = Attempts.model_construct()
     """How often it was tried."""
     blocking: Blocking | None = None
     """Why it waits."""
@@ -179,7 +179,7 @@ class PlanStatus(Document):
     """When this was written."""
     tasks: Many[TaskStatus]
     """Each task."""
-    blocked_summary: BlockedSummary = BlockedSummary()
+    blocked_summary: BlockedSummary = BlockedSummary.model_construct()
     """How many wait."""
     gates_summary: dict[str, Any] = {}
     """Gates and where they stand."""

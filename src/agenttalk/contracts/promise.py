@@ -248,13 +248,13 @@ AnyCheck = Annotated[
     Discriminator(_check_tag),
 ]
 
-DEFAULT_DONE = (DoneCondition(type="acceptance-met", target="*"),)
+DEFAULT_DONE = (DoneCondition.model_construct(type="acceptance-met", target="*"),)
 DEFAULT_ABORT = (
-    AbortCondition(type="budget-exhausted"),
-    AbortCondition(type="unsafe"),
-    AbortCondition(type="scope-drift"),
-    AbortCondition(type="stuck"),
-    AbortCondition(type="user-aborted"),
+    AbortCondition.model_construct(type="budget-exhausted"),
+    AbortCondition.model_construct(type="unsafe"),
+    AbortCondition.model_construct(type="scope-drift"),
+    AbortCondition.model_construct(type="stuck"),
+    AbortCondition.model_construct(type="user-aborted"),
 )
 
 

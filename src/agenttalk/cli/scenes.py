@@ -1,0 +1,177 @@
+"""The scenes of the demo: each makes something happen with the real code, shows it, and says whether it was right."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agenttalk.cli.output import Output, shortened
+from agenttalk.contracts import wire
+from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.generation import GenerateResult
+from agenttalk.errors import Code, Problem
+from agenttalk.mailbox import fsio, tree
+from agenttalk.rules import commands, dags, generation
+
+PLAN = "plan_shop"
+DAG: dict[str, Any] = {
+    "schema_version": "1.1",
+    "plan_id": PLAN,
+    "nodes": [
+        {
+            "task_id": "requirements",
+            "assigned_agent_id": "pm",
+            "outputs": [{"name": "requirements.md", "deliver_to": ["backend"]}],
+        },
+        {
+            "task_id": "implement",
+            "assigned_agent_id": "backend",
+            "depends_on": ["requirements"],
+            "inputs": [{"name": "spec", "selector": {"type": "by_output_name", "value": "requirements.md"}}],
+            "outputs": [{"name": "change.patch", "deliverable": True}],
+        },
+    ],
+}
+BROKEN_DAG: dict[str, Any] = {
+    "schema_version": "1.1",
+    "plan_id": PLAN,
+    "nodes": [
+        {"task_id": "design", "assigned_agent_id": "pm", "depends_on": ["review"]},
+        {"task_id": "build", "assigned_agent_id": "backend", "depends_on": ["design"]},
+        {"task_id": "review", "assigned_agent_id": "tester", "depends_on": ["biuld", "build"]},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One thing that the demo shows."""
+
+    title: str
+    play: Callable[[Output, Path], bool]
+
+
+def play_all(out: Output) -> list[dict[str, Any]]:
+    """Play every scene; tells of each whether it went as it should."""
+    results: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="agenttalk-demo-") as folder:
+        _lay_tree(Path(folder))
+        for number, scene in enumerate(SCENES, 1):
+            _line(out, f"[bold]{number}. {scene.title}[/]")
+            good = scene.play(out, Path(folder))
+            _line(out, "[green]✓ as it should be[/]\n" if good else "[bold red]✗ not as it should be[/]\n")
+            results.append({"scene": scene.title, "ok": good})
+    return results
+
+
+def _complete(out: Output, root: Path) -> bool:
+    """Two fields short of nothing: all else is looked up or has a default."""
+    answer = _generate(out, {"plan_id": PLAN, "task_id": "requirements", "prompt": "Write the requirements."}, root)
+    if answer.command is None:
+        return False
+    _line(out, "[dim]" + shortened(answer.command.as_json(), 400) + "[/]")
+    return answer.command.dag_ref is not None and commands.validate(answer.command.as_json()).ok
+
+
+def _repaired(out: Output, root: Path) -> bool:
+    answer = _generate(
+        out,
+        {
+            "plan_id": PLAN,
+            "task_id": "implement",
+            "command_id": "cmd_implement",
+            "prompt": "Implement the price function.",
+            "required_inputs": "requirements.md",
+            "wait_for_inputs": "yes",
+            "score_required": "true",
+            "timeout": "900",
+            "retry_times": -2,
+        },
+        root,
+    )
+    return answer.ok and {"command_id", "timeout", "retry_times", "score_criteria"} <= {r.field for r in answer.repairs}
+
+
+def _refused(out: Output, root: Path) -> bool:
+    answer = _generate(
+        out,
+        {
+            "plan_id": PLAN,
+            "task_id": "implment",
+            "command_id": "cmd_requirements_001",
+            "prompt": " ",
+            "required_inputs": ["../../etc/passwd"],
+            "send_to": "backend",
+        },
+        root,
+    )
+    expected = {
+        Code.TASK_NOT_IN_DAG,
+        Code.COMMAND_TASK_MISMATCH,
+        Code.COMMAND_FIELD_VALUE,
+        Code.PATH_OUTSIDE_FOLDER,
+        Code.COMMAND_ROUTES_ITSELF,
+    }
+    return not answer.ok and {error.code for error in answer.errors} == expected
+
+
+def _tampered(out: Output, root: Path) -> bool:
+    """A command is changed on its way, and another was made for a DAG that is no longer in force."""
+    known = tree.known(root, PLAN, "implement")
+    fields = {"plan_id": PLAN, "task_id": "implement", "prompt": "Implement the price function."}
+    good = generation.generate(fields, known, with_hash=True).command
+    if good is None:
+        return False
+    changed = {**good.as_json(), "prompt": "Implement nothing."}
+    stale = {**good.as_json(), "dag_ref": {"sha256": "0" * 64}, "payload_hash": None}
+    found = [commands.validate(document, known) for document in (changed, stale)]
+    _problems(out, [error for answer in found for error in answer.errors])
+    codes = [error.code for answer in found for error in answer.errors]
+    return codes == [Code.COMMAND_PAYLOAD_HASH_MISMATCH, Code.COMMAND_DAG_MISMATCH]
+
+
+def _broken_dag(out: Output, root: Path) -> bool:  # noqa: ARG001 - all scenes are played alike
+    report = dags.check(TaskDag.from_json(BROKEN_DAG), agents={"pm", "backend"})
+    _problems(out, report.problems)
+    return {p.code for p in report.problems} == {Code.DAG_CYCLE, Code.DAG_TASK_UNKNOWN, Code.DAG_AGENT_UNKNOWN}
+
+
+SCENES = (
+    Scene("A command from three fields: the rest is looked up or has a default", _complete),
+    Scene("A sloppy command is repaired, and every repair is told", _repaired),
+    Scene("A wrong command is refused, with everything that is wrong at once", _refused),
+    Scene("A command changed on its way, and one for an old DAG, are refused", _tampered),
+    Scene("A plan that cannot work is refused before anybody starts", _broken_dag),
+)
+
+
+def _lay_tree(root: Path) -> None:
+    """A root as others would make it: a DAG and the pointer to it."""
+    data = wire.write(DAG)
+    folder = tree.plan_folder(root, PLAN)
+    fsio.write_file(folder / "task_dag.json", data)
+    pointer = {"plan_id": PLAN, "dag_kind": "business", "task_dag_sha256": wire.sha256(data), "task_dag_revision": 1}
+    fsio.write_file(folder / "active_dag_ref.json", wire.write(pointer))
+
+
+def _generate(out: Output, params: dict[str, Any], root: Path) -> GenerateResult:
+    if not out.as_json:
+        out.say("  ".join(f"[blue]{key}[/]={shortened(value)}" for key, value in params.items()))
+    answer = generation.generate(params, tree.known(root, params["plan_id"], params["task_id"]))
+    if not out.as_json:
+        out.repairs(answer.repairs if answer.ok else (), err=False)
+    _problems(out, answer.errors)
+    return answer
+
+
+def _problems(out: Output, problems: Iterable[Problem]) -> None:
+    if not out.as_json:
+        out.problems(problems, err=False)
+
+
+def _line(out: Output, text: str) -> None:
+    if not out.as_json:
+        out.say(text)
