@@ -33,6 +33,29 @@ def command(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in {**document, **changes}.items() if value is not ...}
 
 
+def envelope(**changes: Any) -> dict[str, Any]:
+    """A valid envelope with a command; a change to `...` removes the field."""
+    document = {
+        "schema_version": "1.0",
+        "message_id": "m1",
+        "plan_id": "plan_shop",
+        "producer_agent_id": "lead",
+        "type": "command",
+        "created_at": "2026-01-08T10:30:00Z",
+        "task_id": "task_001",
+        "command_id": "cmd_task_001_001",
+        "payload": {"command": command()},
+    }
+    return {key: value for key, value in {**document, **changes}.items() if value is not ...}
+
+
+def artifact(output: str = "stories.md", **changes: Any) -> dict[str, Any]:
+    """A valid envelope with an artifact."""
+    files = [{"path": "a.md", "sha256": DIGEST, "content_type": changes.pop("content_type", None)}]
+    fields = {"type": "artifact", "producer_agent_id": "pm", "output_name": output, "payload": {"files": files}}
+    return envelope(**{"command_id": ..., **fields, **changes})
+
+
 ids = st.from_regex(r"[A-Za-z0-9_-]{1,12}(\.[A-Za-z0-9]{1,3})?", fullmatch=True)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 full_texts = texts.filter(lambda text: bool(text.strip()))

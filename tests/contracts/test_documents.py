@@ -22,7 +22,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import DecisionRecord, ValidationFeedback
 from agenttalk.errors import Code, ContractError, JsonError, UsageError
-from samples import DIGEST, command, documents
+from samples import DIGEST, artifact, command, documents, envelope
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 UNSHRUNK = (Phase.explicit, Phase.generate)
@@ -219,28 +219,6 @@ def test_unknown_fields_that_nearly_are_known_are_found() -> None:
 
 
 # Envelopes
-
-
-def envelope(**changes: Any) -> dict[str, Any]:
-    document = {
-        "schema_version": "1.0",
-        "message_id": "m1",
-        "plan_id": "plan_shop",
-        "producer_agent_id": "pm",
-        "type": "command",
-        "created_at": "2026-01-08T10:30:00Z",
-        "task_id": "task_001",
-        "command_id": "cmd_task_001_001",
-        "payload": {"command": command()},
-    }
-    return {key: value for key, value in {**document, **changes}.items() if value is not ...}
-
-
-def artifact(**changes: Any) -> dict[str, Any]:
-    files = [{"path": "a.md", "sha256": DIGEST}]
-    return envelope(
-        **{"type": "artifact", "output_name": "a.md", "payload": {"files": files}, "command_id": ..., **changes}
-    )
 
 
 @pytest.mark.shows("M01")

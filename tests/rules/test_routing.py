@@ -24,7 +24,7 @@ from agenttalk.rules.routing import (
     route,
     unpack,
 )
-from samples import DIGEST, OTHER_DIGEST, command
+from samples import DIGEST, OTHER_DIGEST, artifact, command, envelope
 
 DAG = TaskDag.from_json(
     {
@@ -48,27 +48,6 @@ DAG = TaskDag.from_json(
     }
 )
 PLAN = PlanFacts(DAG, DIGEST, agents={"pm", "dev", "tester", "lead"}, foreign=True)
-
-
-def envelope(**changes: Any) -> dict[str, Any]:
-    document = {
-        "schema_version": "1.0",
-        "message_id": "m1",
-        "plan_id": "plan_shop",
-        "producer_agent_id": "lead",
-        "type": "command",
-        "created_at": "2026-01-08T10:30:00Z",
-        "task_id": "task_001",
-        "command_id": "cmd_task_001_001",
-        "payload": {"command": command()},
-    }
-    return {key: value for key, value in {**document, **changes}.items() if value is not ...}
-
-
-def artifact(output: str = "stories.md", **changes: Any) -> dict[str, Any]:
-    files = [{"path": "a.md", "sha256": DIGEST, "content_type": changes.pop("content_type", None)}]
-    fields = {"type": "artifact", "producer_agent_id": "pm", "output_name": output, "payload": {"files": files}}
-    return envelope(**{"command_id": ..., **fields, **changes})
 
 
 def parcel(document: dict[str, Any], owner: str | None = None) -> Parcel:
