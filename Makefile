@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check fix bench test-full clean help
+.PHONY: demo test check fix bench test-full postgres clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -34,6 +34,17 @@ fix: $(READY)  ## format and repair what can be repaired
 
 bench: $(READY)  ## measure against peers in the same run
 	$(BIN)/python bench/contracts.py
+	$(BIN)/python bench/store.py
+
+postgres:  ## PostgreSQL's programs for the tests, installed when missing (no server is left running)
+	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  mkdir -p /etc/postgresql-common && echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; \
+	else \
+	  echo "PostgreSQL is missing and cannot be installed from here: as root, run 'apt-get install postgresql'," >&2; \
+	  echo "or install it in another way so that 'initdb' is found. Without it the tests skip PostgreSQL." >&2; exit 1; \
+	fi
 
 clean:  ## remove everything that was set up
 	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

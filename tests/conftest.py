@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, settings
 
-EFFORT = int(os.environ.get("AGENTTALK_TEST_EFFORT", "1"))
+from effort import EFFORT
 
 settings.register_profile(
     "agenttalk",

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from agenttalk.contracts import catalogue
-from agenttalk.contracts.base import HASH_PATTERN, ID_PATTERN, PATH_PATTERN, TIME_PATTERN, VERSION_PATTERN
+from agenttalk.contracts.base import HASH_PATTERN, ID_PATTERN, PATH_PATTERN, READABLE_VERSION_PATTERN, TIME_PATTERN
 from agenttalk.contracts.command import COMMAND_ID_PATTERN
 from agenttalk.contracts.dag import CONDITION_PATTERN
 
@@ -72,7 +72,7 @@ _BY_PATTERN: dict[str, st.SearchStrategy[str]] = {
     PATH_PATTERN: paths,
     HASH_PATTERN: hashes,
     TIME_PATTERN: times,
-    VERSION_PATTERN: st.integers(0, 99).map(lambda minor: f"1.{minor}"),
+    READABLE_VERSION_PATTERN: st.integers(0, 99).map(lambda minor: f"1.{minor}"),
     COMMAND_ID_PATTERN: st.from_regex(r"cmd_[a-z]{1,8}_[0-9]{3}", fullmatch=True),
     CONDITION_PATTERN: st.sampled_from(["score < 70", "score>=99.5"]),
     r"\S": full_texts,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from agenttalk.errors import AgentTalkError
 from agenttalk.rules import commands, dags, envelopes
 from agenttalk.rules.commands import Known
 from agenttalk.rules.generation import generate
-from conftest import EFFORT
+from effort import EFFORT
 from samples import DIGEST, command
 
 INPUTS = 100_000 * EFFORT
@@ -138,6 +139,17 @@ def broken(data: bytes, rng: random.Random) -> bytes:
     )
 
 
+def everywhere(value: Any, odd: Any) -> Iterator[Any]:
+    """Copies of a document with each of its places in turn replaced."""
+    yield odd
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            for changed in everywhere(value[key], odd):
+                copy: Any = value.copy()
+                copy[key] = changed
+                yield copy
+
+
 def offer(value: Any) -> None:
     """Everything that takes values of unknown origin. Only our own errors may come back."""
     made = generate(value, KNOWN)
@@ -162,6 +174,16 @@ def test_no_bent_document_raises_anything_but_our_own_errors() -> None:
         for _ in range(rng.randrange(3)):
             value = bent(value, rng)
         offer(value)
+
+
+def test_no_odd_value_in_any_place_raises_anything_but_our_own_errors() -> None:
+    count = 0
+    for seed in SEEDS:
+        for odd in [*ODD, 10**400, -(10**400), [None], {"type": None}]:
+            for value in everywhere(seed, odd):
+                offer(value)
+                count += 1
+    assert count > 5000
 
 
 def test_no_broken_bytes_raise_anything_but_our_own_errors() -> None:

@@ -4,7 +4,8 @@
     ├── InputError              what was handed in is wrong; doing the same again cannot help
     │   ├── JsonError           not JSON as we read it
     │   ├── ContractError       JSON, but not the document it should be; carries every problem found
-    │   └── UsageError          a name, file or option that does not exist
+    │   ├── UsageError          a name, file or option that does not exist
+    │   └── ConflictError       the store already holds something that excludes it
     └── MachineError            the machine would not do it (disk, permissions); a retry can help
 
 Foreign errors (pydantic, json, OSError) are translated where they enter and never leave a door.
@@ -77,13 +78,25 @@ class Code(StrEnum):
     DAG_INPUT_UNREACHABLE = "DAG_INPUT_UNREACHABLE"
     DAG_OUTPUT_UNRECEIVED = "DAG_OUTPUT_UNRECEIVED"
     DAG_FALLBACK_INVALID = "DAG_FALLBACK_INVALID"
+    DAG_BRANCH_INVALID = "DAG_BRANCH_INVALID"
     DAG_TOO_COMPLEX = "DAG_TOO_COMPLEX"
 
     NAME_UNKNOWN = "NAME_UNKNOWN"
     FILE_UNREADABLE = "FILE_UNREADABLE"
     FILE_UNWRITABLE = "FILE_UNWRITABLE"
+    FILE_UNSAFE = "FILE_UNSAFE"
+    FILE_TOO_LARGE = "FILE_TOO_LARGE"
     ACTIVE_DAG_REF_MISMATCH = "ACTIVE_DAG_REF_MISMATCH"
     OPTION_INVALID = "OPTION_INVALID"
+
+    STORE_CONFLICT = "STORE_CONFLICT"
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    STORE_FULL = "STORE_FULL"
+    STORE_IN_DOUBT = "STORE_IN_DOUBT"
+    STORE_INCOMPATIBLE = "STORE_INCOMPATIBLE"
+    STORE_DAMAGED = "STORE_DAMAGED"
+    BLOB_MISSING = "BLOB_MISSING"
+    ENGINE_RUNNING = "ENGINE_RUNNING"
     UNHANDLED_EXCEPTION = "UNHANDLED_EXCEPTION"
 
 
@@ -149,12 +162,23 @@ MEANINGS: dict[Code, Meaning] = {
     Code.DAG_FALLBACK_INVALID: Meaning(
         "A fallback is the task itself, or has other outputs than the task it replaces."
     ),
+    Code.DAG_BRANCH_INVALID: Meaning("A task is activated only by one that waits for it."),
     Code.DAG_TOO_COMPLEX: Meaning("The DAG's patterns would take too long to match."),
     Code.NAME_UNKNOWN: Meaning("Nothing has this name."),
     Code.FILE_UNREADABLE: Meaning("A file is missing or cannot be read.", retriable=True),
     Code.FILE_UNWRITABLE: Meaning("A file cannot be written.", retriable=True),
+    Code.FILE_UNSAFE: Meaning("A file is a symlink, hard link, FIFO, socket or device, or lies behind a symlink."),
+    Code.FILE_TOO_LARGE: Meaning("A file is over the size limit."),
     Code.ACTIVE_DAG_REF_MISMATCH: Meaning("active_dag_ref.json and task_dag.json disagree.", retriable=True),
     Code.OPTION_INVALID: Meaning("An argument or option of the command line is wrong."),
+    Code.STORE_CONFLICT: Meaning("The store already holds something that excludes this."),
+    Code.STORE_UNAVAILABLE: Meaning("The database cannot be reached or written; nothing was stored.", retriable=True),
+    Code.STORE_FULL: Meaning("The disk has no room for the database; nothing was stored.", retriable=True),
+    Code.STORE_IN_DOUBT: Meaning("A commit got no answer: it may be stored or not.", retriable=True),
+    Code.STORE_INCOMPATIBLE: Meaning("The database or its library is of a version that does not fit this release."),
+    Code.STORE_DAMAGED: Meaning("A database or a stored file is not what was once written."),
+    Code.BLOB_MISSING: Meaning("No content of this hash is stored."),
+    Code.ENGINE_RUNNING: Meaning("Another engine or part works on this root.", retriable=True),
     Code.UNHANDLED_EXCEPTION: Meaning("A fault of AgentTalk itself; please report it."),
 }
 
@@ -206,6 +230,10 @@ class ContractError(InputError):
 
 class UsageError(InputError):
     """A name, file or option that does not exist."""
+
+
+class ConflictError(InputError):
+    """The store already holds something that excludes what was to be written."""
 
 
 class MachineError(AgentTalkError):

@@ -269,7 +269,7 @@ def test_a_1_0_dag_is_lifted() -> None:
                 "required_inputs": ["spec.md", "feedback_*.json"],
                 "outputs": ["report.md", {"name": "b.md"}],
             },
-            {"task_id": "b", "assigned_agent_id": "x", "inputs": [], "required_inputs": ["kept.md"]},
+            {"task_id": "b", "assigned_agent_id": "x", "inputs": [], "required_inputs": ["lifted.md"]},
         ],
     }
     before = json.dumps(old)
@@ -281,7 +281,7 @@ def test_a_1_0_dag_is_lifted() -> None:
         ("by_glob", "all"),
     ]
     assert [output.name for output in dag.nodes[0].outputs] == ["report.md", "b.md"]
-    assert dag.nodes[1].inputs == ()
+    assert [need.name for need in dag.nodes[1].inputs] == ["lifted.md"]
     assert dag.nodes[0].outputs[0].versioning.mode == "reject_on_change"
 
 
@@ -289,6 +289,28 @@ def test_lifting_leaves_nonsense_for_reading_to_refuse() -> None:
     for nodes in (None, 3, [3], [{"required_inputs": [1], "outputs": 3}]):
         with pytest.raises(ContractError):
             TaskDag.from_json({"plan_id": "p", "nodes": nodes})
+
+
+def test_a_null_inside_a_selector_is_told_at_its_place() -> None:
+    for selector, field in (
+        ({"type": "by_glob", "value": None}, "value"),
+        ({"type": "by_glob", "value": "*", "allowed_hashes": [None]}, "allowed_hashes[0]"),
+    ):
+        node = {"task_id": "a", "assigned_agent_id": "x", "inputs": [{"name": "n", "selector": selector}]}
+        error = refusal(TaskDag, {"schema_version": "1.1", "plan_id": "p", "nodes": [node]})
+        assert [each.field for each in error.problems] == [f"nodes[0].inputs[0].selector.{field}"]
+
+
+def test_a_null_in_a_map_of_names_is_a_wrong_value() -> None:
+    node = {"task_id": "a", "assigned_agent_id": "x", "gates": {"thresholds": {"a_min_score": None}}}
+    error = refusal(TaskDag, {"schema_version": "1.1", "plan_id": "p", "nodes": [node]})
+    assert [each.field for each in error.problems] == ["nodes[0].gates.thresholds.a_min_score"]
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), 2**53, float("1e300")])
+def test_numbers_of_an_absurd_size_are_refused(number: float) -> None:
+    error = refusal(Command, command(validation_criteria={"quality_threshold": number}))
+    assert [each.field for each in error.problems] == ["validation_criteria.quality_threshold"]
 
 
 def test_a_pick_policy_that_is_given_is_kept() -> None:
@@ -375,6 +397,11 @@ def test_an_issue_may_be_a_plain_text() -> None:
     feedback = ValidationFeedback.from_json({**FEEDBACK, "issues": ["No login API."]})
     assert feedback.issues[0].severity == "MEDIUM"
     assert feedback.issues[0].description == "No login API."
+
+
+def test_naming_no_commanders_is_not_the_same_as_naming_nobody() -> None:
+    assert "commanders" not in PlanManifest.from_json({"plan_id": "p"}).as_json()
+    assert PlanManifest.from_json({"plan_id": "p", "commanders": []}).as_json()["commanders"] == []
 
 
 def test_a_manifest_has_its_defaults() -> None:

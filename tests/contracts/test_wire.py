@@ -137,5 +137,19 @@ def test_every_json_value_is_taken(value: Any) -> None:
     wire.require_json((value, 1.5, 3, False))
 
 
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_python_values_may_be_as_deep_as_documents() -> None:
+    wire.require_json(nested(64))
+    with pytest.raises(JsonError) as caught:
+        wire.require_json(nested(65))
+    assert caught.value.code is Code.JSON_TOO_DEEP
+
+
 def test_hashes_are_those_of_the_bytes() -> None:
     assert wire.sha256(b"abc") == "sha256:" + hashlib.sha256(b"abc").hexdigest()

@@ -14,7 +14,7 @@ import pytest
 from agenttalk.cli.main import COMMANDS, call
 from agenttalk.contracts import catalogue, wire
 from agenttalk.contracts.envelope import CommandEnvelope
-from samples import DIGEST, command
+from samples import DIGEST, artifact, command
 
 LEAST = ("plan_id=_mail", "task_id=hello", "prompt=Say hello.")
 
@@ -45,6 +45,14 @@ def test_a_command_from_pairs_goes_to_standard_output_and_the_rest_to_standard_e
     assert json.loads(done.stdout)["timeout"] == 60
     assert "timeout" in done.stderr
     assert "cmd_hello_001 is complete and valid" in done.stderr
+
+
+def test_a_promise_that_is_written_in_full_is_told_in_a_line() -> None:
+    promise = 'promise={"id":"cp-1-abcd","objective":"o","acceptance":[{"id":"a","description":"d"}]}'
+    done = run("command", "generate", *LEAST, promise)
+    assert done.returncode == 0
+    assert "promise" in done.stderr
+    assert "written in full" in done.stderr
 
 
 def test_the_json_answer_has_everything() -> None:
@@ -88,6 +96,53 @@ def test_parameters_come_from_a_file_or_standard_input_and_pairs_win(tmp_path: P
     assert answer("command", "generate", "--params", "-", stdin=file.read_text(encoding="utf-8"))[0] == 0
 
 
+def test_the_numbers_of_a_task_are_looked_up_for_what_the_parameters_mean(tmp_path: Path) -> None:
+    folder = tmp_path / "agents/pm/outbox/_mail"
+    folder.mkdir(parents=True)
+    (folder / "cmd_7_001.msg.json").touch()
+    for given in (
+        '{"plan_id": "_mail", "task_id": 7, "prompt": "x"}',
+        '{"plan_id": "_mail", "original_task_id": "7", "original_agent": "a", "prompt": "x", "validation_result": {"validator": "b", "score": "30.5", "reason": "r"}}',
+    ):
+        _, body = answer("command", "generate", "--root", str(tmp_path), "--params", "-", stdin=given)
+        assert body["command"]["command_id"] == "cmd_7_002"
+
+
+def test_validate_tells_artifacts_and_other_messages_from_commands() -> None:
+    assert answer("command", "validate", "-", stdin=json.dumps(artifact()))[0] == 0
+    assert "valid artifact envelope" in run("command", "validate", "-", stdin=json.dumps(artifact())).stdout
+    code, body = answer("command", "validate", "-", stdin=json.dumps({**artifact(), "type": "broadcast"}))
+    assert (code, body["error"]["code"]) == (2, "UNSUPPORTED_MESSAGE_TYPE")
+    assert "output_name" in run("command", "validate", "-", stdin=json.dumps(artifact(output_name=...))).stderr
+    assert answer("command", "validate", "-", stdin=json.dumps(command(payload={"x": 1})))[0] == 0
+    pipe = run_shell(f"{sys.executable} -m agenttalk command validate <(cat)", json.dumps(command()))
+    assert pipe.returncode == 0
+
+
+def test_a_file_that_is_too_large_is_told_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "large.json"
+    file.write_text(json.dumps(command(prompt="x" * 1024 * 1024)), encoding="utf-8")
+    assert answer("command", "validate", str(file))[1]["error"]["code"] == "JSON_TOO_LARGE"
+
+
+def test_no_terminal_and_no_full_disk_hides_the_answer(tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps(command()), encoding="utf-8")
+    program = f"{sys.executable} -m agenttalk"
+    plain = run_shell(f"LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 {program} command validate {file}")
+    assert plain.returncode == 0
+    assert "is valid" in plain.stdout
+    closed = run_shell(f"{program} command validate - 0<&-")
+    assert (closed.returncode, "there is no standard input" in closed.stderr) == (2, True)
+    full = run_shell(f"{program} schema --json > /dev/full")
+    assert full.returncode == 1
+    assert "cannot write the answer" in full.stderr
+
+
+def run_shell(program: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["bash", "-c", program], input=stdin, capture_output=True, text=True, timeout=60, check=False)
+
+
 def test_pairs_reach_inside_and_take_arrays() -> None:
     _, body = answer(
         "command",
@@ -101,6 +156,9 @@ def test_pairs_reach_inside_and_take_arrays() -> None:
     assert body["command"]["required_inputs"] == ["a.md", "b.md"]
     assert body["command"]["dag_ref"] == {"sha256": DIGEST}
     assert body["command"]["prompt"] == "[draft] x"
+    below = json.dumps({"plan_id": "p", "task_id": "t", "prompt": "x", "dag_ref": {"sha256": "?", "revision": 3}})
+    _, body = answer("command", "generate", "--params", "-", f"dag_ref.sha256={DIGEST}", stdin=below)
+    assert body["command"]["dag_ref"] == {"sha256": DIGEST, "revision": 3}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +169,7 @@ def test_pairs_reach_inside_and_take_arrays() -> None:
         (("command", "generate", "=x"), "", "OPTION_INVALID", "task_id=task_001"),
         (("command", "generate", "a=1", "a=2"), "", "OPTION_INVALID", "once"),
         (("command", "generate", "a=1", "a.b=2"), "", "OPTION_INVALID", "one or the other"),
-        (("command", "generate", "--params", "/no/such/file"), "", "FILE_UNREADABLE", "permissions"),
+        (("command", "generate", "--params", "/no/such/file"), "", "FILE_UNREADABLE", "path"),
         (("command", "generate", "--params", '{"a": 1}'), "", "FILE_UNREADABLE", "pipe it in"),
         (("command", "generate", "--params", "-"), "{", "JSON_SYNTAX", ""),
         (("command", "generate", "--params", "-"), "[]", "COMMAND_FIELD_TYPE", "plan_id"),
@@ -169,10 +227,15 @@ def test_an_envelope_is_written_into_an_outbox_under_its_name(tmp_path: Path) ->
     assert file.name == "cmd_task_001_001.msg.json"
     assert body == {"ok": True, "file": str(file), "message_id": body["message_id"]}
     assert CommandEnvelope.from_bytes(file.read_bytes()).message_id == body["message_id"]
-    assert (
-        str(file)
-        in run("command", "envelope", "-", "--from", "pm", "--out", str(outbox), stdin=json.dumps(command())).stdout
+    before = file.read_bytes()
+    again = run("command", "envelope", "-", "--from", "pm", "--out", str(outbox), stdin=json.dumps(command()))
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+    assert file.read_bytes() == before
+    other = run(
+        "command", "envelope", "-", "--from", "pm", "--out", str(tmp_path / "[red]"), stdin=json.dumps(command())
     )
+    assert str(tmp_path / "[red]" / file.name) in other.stdout
 
 
 def test_an_envelope_is_made_only_of_a_valid_command_and_good_ids(tmp_path: Path) -> None:

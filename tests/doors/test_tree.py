@@ -69,9 +69,10 @@ def test_the_active_dag_its_tasks_and_the_next_number_are_looked_up(root: Path) 
 
 def test_a_file_does_not_clash_with_itself(root: Path) -> None:
     drop(root, "agents/pm/outbox/shop/cmd_build_001.msg.json")
-    file = root / "agents/pm/outbox/shop/cmd_build_001.msg.json"
-    assert tree.known(root, "shop", "build", besides=file).command_ids == frozenset()
-    assert tree.known(root, "shop", "build", besides=root / "elsewhere").command_ids == {"cmd_build_001"}
+    drop(root, "agents/dev/inbox/shop/.pending/m1__cmd_build_001.msg.json")
+    assert tree.known(root, "shop", "build", besides=b"{}").command_ids == frozenset()
+    assert tree.known(root, "shop", "build", besides=b"[]").command_ids == {"cmd_build_001"}
+    assert tree.known(root, "shop", "build", besides=b"").command_ids == {"cmd_build_001"}
 
 
 def test_boards_have_numbers_but_no_dag(tmp_path: Path) -> None:
@@ -102,6 +103,29 @@ def test_a_dag_that_is_being_switched_is_not_guessed_at(root: Path) -> None:
     error = refusal(root)
     assert error.code is Code.ACTIVE_DAG_REF_MISMATCH
     assert error.retriable
+
+
+def test_numbers_are_compared_as_numbers_and_absurd_ones_ignored(root: Path) -> None:
+    drop(
+        root,
+        "agents/pm/outbox/shop/cmd_build_0002.msg.json",
+        "agents/pm/outbox/shop/cmd_build_9999999999999999.msg.json",
+    )
+    known = tree.known(root, "shop", "build")
+    assert (known.command_ids, known.last_seq) == ({"cmd_build_002"}, 2)
+
+
+def test_a_dag_in_the_folder_of_another_plan_is_refused(root: Path) -> None:
+    folder = tree.plan_folder(root, "shop")
+    data = wire.write({**DAG, "plan_id": "other"})
+    fsio.write_file(folder / "task_dag.json", data)
+    fsio.write_file(folder / "active_dag_ref.json", wire.write(pointer(wire.sha256(data))))
+    assert refusal(root).code is Code.PLAN_MISMATCH
+
+
+def test_a_file_that_is_no_json_is_named(root: Path) -> None:
+    fsio.write_file(tree.plan_folder(root, "shop") / "active_dag_ref.json", b"{")
+    assert "active_dag_ref.json: not JSON" in refusal(root).message
 
 
 def test_a_broken_dag_is_refused(root: Path) -> None:

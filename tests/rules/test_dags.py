@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import dags
+from agenttalk.rules import dag_graph, dag_supply, dags
 
 
 def node(task_id: str, *depends_on: str, agent: str = "a", **fields: Any) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def test_unknown_agents_are_named_wherever_they_are_referred_to() -> None:
 
 def test_duplicates_are_named() -> None:
     assert found(node("a"), node("a"), node("b", outputs=makes("x", "a") + makes("x", "a"))) == [
-        (Code.DAG_TASK_DUPLICATE, "nodes[0].task_id"),
+        (Code.DAG_TASK_DUPLICATE, "nodes[1].task_id"),
         (Code.DAG_OUTPUT_DUPLICATE, "nodes[2].outputs"),
     ]
 
@@ -182,7 +182,7 @@ def test_inputs_behind_a_circle_are_told_only_when_nothing_makes_them() -> None:
     problems = found(
         node("a", "b"),
         node("b", "a", outputs=makes("x", "c")),
-        node("c", "b", agent="c", inputs=wants("x") + wants("gone")),
+        node("c", "b", agent="c", inputs=wants("x") + wants("gone") + wants("optional", required=False)),
     )
     assert problems == [(Code.DAG_CYCLE, "nodes[0].depends_on"), (Code.DAG_INPUT_UNREACHABLE, "nodes[2].inputs[1]")]
 
@@ -201,7 +201,7 @@ def test_routing_rules_take_what_names_no_receiver_and_the_first_match_wins() ->
         {"match": {}, "deliver_to": ["z"]},
     ]
     plan = dag(node("a", outputs=makes("x")), rules=rules)
-    assert dags.receivers(plan.nodes[0].outputs[0], plan) == ("b",)
+    assert dag_graph.receivers(plan.nodes[0].outputs[0], plan) == ("b",)
     assert found(node("a", outputs=makes("x")), node("b", agent="b", inputs=wants("x")), rules=rules) == []
 
 
@@ -235,7 +235,7 @@ def test_a_fallback_without_outputs_cannot_replace_one_with() -> None:
         node("empty"),
         node("c", "a", agent="c", failure_policy={"on_dependency_failed": "FALLBACK", "fallback_task_id": "empty"}),
     )
-    assert "makes nothing, but 'a'" in problem.message
+    assert "makes nothing, but what it would replace makes 'x'" in problem.message
 
 
 def test_a_fallback_that_does_not_exist_is_told_once() -> None:
@@ -243,6 +243,92 @@ def test_a_fallback_that_does_not_exist_is_told_once() -> None:
     assert found(node("a"), node("c", "a", failure_policy=policy)) == [
         (Code.DAG_TASK_UNKNOWN, "nodes[1].failure_policy.fallback_task_id")
     ]
+
+
+def test_a_fallback_waits_for_neither_side_and_replaces_one_of_several() -> None:
+    policy = {"on_dependency_failed": "FALLBACK", "fallback_task_id": "spare"}
+    last = node("c", "a", "b", agent="c", failure_policy=policy)
+    both = (node("a", outputs=makes("x", "c")), node("b", outputs=makes("y", "c")))
+    assert found(*both, node("spare", outputs=makes("x", "c")), last) == []
+    for late in ("a", "c"):
+        codes = [code for code, _ in found(*both, node("spare", late, outputs=makes("x", "c")), last)]
+        assert codes == [Code.DAG_FALLBACK_INVALID]
+    own = node("d", failure_policy={"on_dependency_failed": "SKIP", "fallback_task_id": "d"})
+    assert found(own) == [(Code.DAG_FALLBACK_INVALID, "nodes[0].failure_policy.fallback_task_id")]
+
+
+def test_a_branch_cannot_activate_what_it_waits_for() -> None:
+    gates = {"branches": [{"when": "score < 70", "activate": ["a"]}]}
+    assert found(node("a"), node("b", "a", gates=gates)) == [(Code.DAG_BRANCH_INVALID, "nodes[0].task_id")]
+    later = {"branches": [{"when": "score < 70", "activate": ["c"]}]}
+    assert found(node("b", gates=later), node("c", "b")) == []
+
+
+def test_the_older_way_to_name_inputs_is_checked_too() -> None:
+    assert found(node("a", required_inputs=["never.md"])) == [
+        (Code.DAG_INPUT_UNREACHABLE, "nodes[0].required_inputs[0]")
+    ]
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [wants("docs/*.md", "by_glob"), wants("docs/a/b.md", "by_file_name"), wants("any.md", "by_file_name")],
+    ids=range(3),
+)
+def test_a_file_may_lie_in_an_output_that_is_a_folder(inputs: list[dict[str, Any]]) -> None:
+    assert found(node("a", outputs=makes("docs", "b")), node("b", "a", agent="b", inputs=inputs)) == []
+
+
+def test_an_input_that_can_never_be_picked_is_named() -> None:
+    picked = wants("x", pick_policy="by_sha256")
+    assert found(node("a", outputs=makes("x", "b")), node("b", "a", agent="b", inputs=picked)) == [
+        (Code.DAG_INPUT_UNREACHABLE, "nodes[1].inputs[0]")
+    ]
+    many = wants("*.md", "by_glob", min_count=5)
+    assert found(node("a", outputs=makes("x.md", "b")), node("b", "a", agent="b", inputs=many)) == [
+        (Code.DAG_INPUT_UNREACHABLE, "nodes[1].inputs[0]")
+    ]
+    assert (
+        found(
+            node("a", outputs=makes("folder", "b")),
+            node("b", "a", agent="b", inputs=wants("*", "by_glob", min_count=5)),
+        )
+        == []
+    )
+
+
+def test_the_first_of_two_tasks_with_one_id_counts_and_each_keeps_its_place() -> None:
+    assert found(node("a", "b"), node("b", "a"), node("a", "zz")) == [
+        (Code.DAG_TASK_DUPLICATE, "nodes[2].task_id"),
+        (Code.DAG_TASK_UNKNOWN, "nodes[2].depends_on[0]"),
+        (Code.DAG_CYCLE, "nodes[0].depends_on"),
+    ]
+
+
+def test_a_task_that_needs_its_own_output_is_told_so() -> None:
+    problem = only(node("a", inputs=wants("x"), outputs=makes("x", "a")))
+    assert "only it makes itself" in problem.message
+
+
+def test_a_rule_matches_only_when_all_that_it_names_does() -> None:
+    rules = [{"match": {"output_name": "x", "tag": "v1"}, "deliver_to": ["b"]}]
+    plan = dag(node("a", outputs=makes("x", versioning={"tag": "v1"})), node("c", outputs=makes("x")), rules=rules)
+    assert dag_graph.receivers(plan.nodes[0].outputs[0], plan) == ("b",)
+    assert dag_graph.receivers(plan.nodes[1].outputs[0], plan) == ()
+
+
+def test_many_misspelt_names_cost_one_look_each() -> None:
+    looked = 0
+
+    def counting(*_: Any, **__: Any) -> str | None:
+        nonlocal looked
+        looked += 1
+        return None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dag_graph, "nearest", counting)
+        found(*(node(f"t{i}", "gone", agent=f"a{i % 90}") for i in range(300)), agents={"real"})
+    assert looked <= 50
 
 
 def test_in_a_foreign_dag_flow_problems_are_warnings() -> None:
@@ -262,12 +348,21 @@ def test_all_problems_come_at_once() -> None:
         Code.DAG_TASK_DUPLICATE,
         Code.DAG_TASK_UNKNOWN,
         Code.DAG_AGENT_UNKNOWN,
+        Code.DAG_CYCLE,
+        Code.DAG_INPUT_UNREACHABLE,
         Code.DAG_OUTPUT_UNRECEIVED,
     }
 
 
+def test_one_glob_that_everybody_uses_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dag_supply, "GLOB_BUDGET", 1000)
+    makers = [node(f"m{i}", outputs=makes(f"feedback_{i}.json", "*")) for i in range(400)]
+    takers = [node(f"t{i}", agent=f"g{i}", inputs=wants("feedback_*.json", "by_glob")) for i in range(50)]
+    assert found(*makers, *takers) == []
+
+
 def test_hostile_globs_are_refused_instead_of_matched_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dags, "_GLOB_BUDGET", 1000)
+    monkeypatch.setattr(dag_supply, "GLOB_BUDGET", 1000)
     makers = [node(f"m{i}", outputs=makes(f"o{i}", "*")) for i in range(50)]
     takers = [node(f"t{i}", inputs=wants(f"*o*{i}*", "by_glob")) for i in range(50)]
     assert (Code.DAG_TOO_COMPLEX, "nodes") in found(*makers, *takers)

@@ -10,8 +10,8 @@ import pytest
 from agenttalk.contracts.base import AgentId, MessageId
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import CommandEnvelope
-from agenttalk.errors import Code
-from agenttalk.rules import envelopes
+from agenttalk.errors import Code, ContractError, UsageError
+from agenttalk.rules import commands, envelopes
 from samples import command
 
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
@@ -34,6 +34,28 @@ def test_a_wrapped_command_is_a_valid_envelope() -> None:
     assert CommandEnvelope.from_json(document).idempotency_key == "k"
     assert document["created_at"] == "2026-01-31T09:30:00Z"
     assert codes(document) == []
+
+
+def test_a_hash_stays_right_when_a_command_is_wrapped() -> None:
+    document = command()
+    document["payload_hash"] = commands.payload_hash(document)
+    answer = commands.validate(document)
+    assert answer.command is not None
+    assert commands.validate(answer.command.as_json()).ok
+    packed = envelopes.wrap(answer.command, producer=AgentId("pm"), message_id=MessageId("m1"), now=NOW)
+    assert codes(packed.as_json()) == []
+
+
+def test_only_good_ids_and_aware_times_are_wrapped() -> None:
+    order = Command.from_json(command())
+    with pytest.raises(ContractError):
+        envelopes.wrap(order, producer=AgentId("a b"), message_id=MessageId("m1"), now=NOW)
+    with pytest.raises(UsageError):
+        envelopes.wrap(order, producer=AgentId("pm"), message_id=MessageId("m1"), now=NOW.replace(tzinfo=None))
+
+
+def test_what_is_no_object_is_no_envelope() -> None:
+    assert [error.code for error in envelopes.validate([]).errors] == [Code.FIELD_TYPE]
 
 
 def test_the_file_of_a_re_execution_is_named_so() -> None:

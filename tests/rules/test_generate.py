@@ -15,7 +15,7 @@ from agenttalk.contracts.generation import GenerateResult
 from agenttalk.errors import Code
 from agenttalk.rules import commands
 from agenttalk.rules.commands import Known
-from agenttalk.rules.generation import generate
+from agenttalk.rules.generation import generate, identity
 from agenttalk.rules.wording import COMMANDS
 from samples import DIGEST, OTHER_DIGEST, command, documents, json_values
 
@@ -95,7 +95,10 @@ def test_three_fields_become_a_whole_command_with_the_table_of_defaults() -> Non
         ("priority", 3, "MEDIUM"),
         ("schema_version", 1, "1.0"),
         ("schema_version", 1.0, "1.0"),
+        ("schema_version", 1.7, "1.7"),
         ("schema_version", "1", "1.0"),
+        ("schema_version", [], "1.0"),
+        ("schema_version", 1e300, "1.0"),
         ("schema_version", "latest", "1.0"),
         ("schema_version", True, "1.0"),
         ("command_seq", "7", 7),
@@ -336,6 +339,107 @@ def test_what_is_no_json_object_is_refused(params: object, code: Code) -> None:
     assert codes(generate(params)) == [(code, "")]
 
 
+@pytest.mark.parametrize(
+    ("field", "given", "expected"),
+    [
+        (
+            "resolved_inputs",
+            [{"input_name": "a", "required": "yes", "paths": "a.md"}],
+            [{"input_name": "a", "required": True, "paths": ["a.md"]}],
+        ),
+        (
+            "validation_criteria",
+            {"quality_threshold": "80", "required_fields": "a"},
+            {"quality_threshold": 80, "required_fields": ["a"]},
+        ),
+        ("validation_criteria", {"quality_threshold": "80.5"}, {"quality_threshold": 80.5}),
+        ("dag_ref", {"sha256": DIGEST, "revision": "4"}, {"sha256": DIGEST, "revision": 4}),
+    ],
+    ids=range(4),
+)
+def test_types_inside_parts_are_converted_too(field: str, given: Any, expected: Any) -> None:
+    assert made({**LEAST, field: given})[field] == expected
+    assert field in repairs(generate({**LEAST, field: given}, ACTIVE))
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("resolved_inputs", 5),
+        ("resolved_inputs", [5]),
+        ("validation_criteria", {"quality_threshold": "high"}),
+        ("dag_ref", {"revision": "x"}),
+    ],
+)
+def test_what_cannot_be_converted_inside_parts_is_refused(field: str, given: Any) -> None:
+    assert field in {where.split(".")[0].split("[")[0] for _, where in codes(generate({**LEAST, field: given}, ACTIVE))}
+
+
+def test_a_version_of_another_major_is_refused_also_as_a_number() -> None:
+    assert codes(generate({**LEAST, "schema_version": 2}, ACTIVE)) == [
+        (Code.SCHEMA_VERSION_UNSUPPORTED, "schema_version")
+    ]
+
+
+def test_orders_only_count_up_even_when_only_the_last_is_known() -> None:
+    known = Known(dag_ref=ACTIVE.dag_ref, last_seq=4)
+    assert codes(generate({**LEAST, "command_seq": 2}, known)) == [(Code.COMMAND_FIELD_VALUE, "command_seq")]
+
+
+def test_ids_with_more_zeros_are_the_same_order() -> None:
+    known = Known(command_ids={"cmd_task_001_001"}, last_seq=1)
+    assert [e.code for e in commands.validate(command(command_id="cmd_task_001_0001"), known).errors] == [
+        Code.COMMAND_ID_REUSED
+    ]
+
+
+def test_a_command_too_large_for_its_envelope_is_refused() -> None:
+    assert codes(generate({**LEAST, "prompt": "x" * 800_000}, ACTIVE)) == [(Code.JSON_TOO_LARGE, "")]
+
+
+def test_a_command_too_deep_for_its_envelope_is_refused() -> None:
+    value: Any = 1
+    for _ in range(62):
+        value = [value]
+    assert codes(generate({**LEAST, "x_deep": value}, ACTIVE)) == [(Code.JSON_TOO_DEEP, "")]
+
+
+def test_a_null_in_a_field_that_we_do_not_know_is_kept() -> None:
+    assert made({**LEAST, "x_note": None})["x_note"] is None
+
+
+def test_a_wrong_number_is_told_once() -> None:
+    assert codes(generate({**LEAST, "command_seq": "abc"}, ACTIVE)) == [(Code.COMMAND_FIELD_TYPE, "command_seq")]
+
+
+class Word(str):
+    __slots__ = ()
+
+
+def test_texts_of_a_class_of_their_own_are_texts() -> None:
+    assert made({**LEAST, "timeout": Word("5"), "priority": Word("high")})["timeout"] == 5
+
+
+def test_a_locale_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(agenttalk.InputError):
+        generate(LEAST, ACTIVE, locale="fr")  # type: ignore[arg-type]
+
+
+def test_whom_parameters_mean_is_known_before_they_are_settled() -> None:
+    assert identity({"plan_id": 7, "task_id": 8}) == ("7", "8")
+    assert identity(REEXECUTION) == ("plan_shop", "task_001")
+    assert identity({}) == (None, None)
+
+
+def test_knowing_nothing_may_be_said_as_none() -> None:
+    assert generate({**LEAST, "plan_id": "_mail"}, None).ok
+
+
+def test_what_writing_in_full_changes_is_told() -> None:
+    answer = generate({**LEAST, "dag_ref": {"sha256": DIGEST[7:]}}, ACTIVE)
+    assert repairs(answer)["dag_ref"] == ({"sha256": DIGEST[7:]}, {"sha256": DIGEST})
+
+
 def test_what_is_given_is_not_changed() -> None:
     params = {**REEXECUTION, "timeout": "5", "on_complete": {"notes": "n"}}
     before = copy.deepcopy(params)
@@ -388,8 +492,7 @@ def test_every_difference_between_what_was_given_and_made_is_told(params: dict[s
         told = {repair.field for repair in answer.repairs}
         given_fields = {key: value for key, value in params.items() if value is not None}
         changed = {key for key in given_fields.keys() | document.keys() if given_fields.get(key) != document.get(key)}
-        # Inside a part the model may write out defaults and prefixes of its own.
-        assert changed - told <= {"dag_ref", "promise", "reexecute", "payload_hash"}
+        assert changed <= told
 
 
 @given(json_values | loose | st.dictionaries(st.text(), json_values))

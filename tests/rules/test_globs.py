@@ -18,6 +18,12 @@ def test_the_index_finds_exactly_what_trying_every_name_finds(names: set[str], g
     assert matching(glob, candidates) == sorted(name for name in names if fnmatchcase(name, glob))
 
 
+def test_both_ends_of_a_glob_must_match() -> None:
+    names = ["feedback_a.json", "feedback_a.txt", "other.json", "feedback_.json", "feedback.json"]
+    assert matching("feedback_*.json", names) == ["feedback_a.json", "feedback_.json"]
+    assert matching("aba*aba", ["aba", "ababa", "abaaba"]) == ["abaaba"]
+
+
 def test_fixed_beginnings_and_ends_narrow_the_search() -> None:
     index = NameIndex([f"feedback_{i}.json" for i in range(100)] + [f"{i}_report.md" for i in range(100)])
     assert len(index.candidates("feedback_*")) == 100

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenttalk.contracts.base import is_id
 from agenttalk.contracts.command import DagRef
 from agenttalk.errors import Code
 from agenttalk.rules import commands
@@ -203,6 +204,10 @@ def test_the_payload_hash_is_checked_when_it_is_there() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "to",
+        "recipient_id",
+        "send_results_to",
+        "destination",
         "send_to",
         "deliver_to",
         "target",
@@ -228,11 +233,15 @@ def test_routing_is_found_inside_notices_and_outputs_but_not_in_vocabularies_of_
         on_complete={"message_template": "x", "send_to": "a"},
         on_failure={"message_template": "x", "more": {"deeper": [{"deliver_to": "a"}]}},
         produces=[{"output_name": "a", "files": [{"path": "a", "target": "b"}]}],
+        dag_ref={"sha256": DIGEST, "deliver_to": "a"},
+        validation_criteria={"send_to": "a"},
     )
     assert codes(inside) == [
+        (Code.COMMAND_ROUTES_ITSELF, "dag_ref.deliver_to"),
         (Code.COMMAND_ROUTES_ITSELF, "on_complete.send_to"),
         (Code.COMMAND_ROUTES_ITSELF, "on_failure.more.deeper[0].deliver_to"),
         (Code.COMMAND_ROUTES_ITSELF, "produces[0].files[0].target"),
+        (Code.COMMAND_ROUTES_ITSELF, "validation_criteria.send_to"),
     ]
     promise = {
         "id": "cp-1-abcd",
@@ -279,18 +288,22 @@ def test_what_is_no_json_object_is_no_command(document: object, code: Code) -> N
     assert codes(document) == [(code, "")]
 
 
+def inside(path: str) -> bool:
+    return not set(path.split("/")) & {"", ".", ".."} and "\\" not in path and path.isprintable()
+
+
 @given(field=st.sampled_from(REQUIRED), value=json_values)
 def test_no_mutation_of_a_required_field_that_makes_it_wrong_is_accepted(field: str, value: Any) -> None:
     """Whatever is put in place of a required field: it is accepted only if it is right by itself."""
     document = command(**{field: value})
     right: dict[str, Callable[[Any], bool]] = {
-        "plan_id": lambda v: isinstance(v, str) and v != "",
+        "plan_id": lambda v: isinstance(v, str) and is_id(v),
         "task_id": lambda v: v == "task_001",
         "command_id": lambda v: isinstance(v, str) and v.startswith("cmd_task_001_") and int(v[13:]) == 1,
         "command_seq": lambda v: v == 1 and type(v) is int,
         "dag_ref": lambda v: isinstance(v, dict) and "sha256" in v,
         "prompt": lambda v: isinstance(v, str) and v.strip() != "",
-        "required_inputs": lambda v: isinstance(v, list) and all(isinstance(each, str) for each in v),
+        "required_inputs": lambda v: isinstance(v, list) and all(isinstance(each, str) and inside(each) for each in v),
         "wait_for_inputs": lambda v: isinstance(v, bool),
         "score_required": lambda v: v is False,
         "timeout": lambda v: type(v) is int and v > 0,

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, Settings
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 from agenttalk.errors import Code, UsageError
 
 if TYPE_CHECKING:
+    from agenttalk.contracts.envelope import Envelope
     from agenttalk.contracts.generation import GenerateResult, ValidateResult
     from agenttalk.rules.commands import Known
 
@@ -66,17 +67,19 @@ def validate(
 ) -> int:
     """Check a command, or an envelope with one, without changing anything."""
     from agenttalk.cli import source
+    from agenttalk.contracts.envelope import read_envelope
     from agenttalk.rules import commands, envelopes
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
-    document = source.read_json(file)
-    besides = None if file == "-" else Path(file)
-    if isinstance(document, dict) and "payload" in document:
-        known = _known(settings, envelopes.command_in(document), besides)
-        answer = envelopes.validate(document, known)
+    data = source.read_bytes(file)
+    document = source.parse(data, file)
+    if isinstance(document, dict) and ("message_id" in document or "type" in document):
+        if document.get("type") != "command":
+            return _tell_artifact(out, read_envelope(document), file)
+        answer = envelopes.validate(document, _known(settings, envelopes.command_in(document), data))
     else:
-        answer = commands.validate(document, _known(settings, document, besides))
+        answer = commands.validate(document, _known(settings, document, data))
     _tell_validated(out, answer, file)
     return 0 if answer.ok else BAD
 
@@ -118,11 +121,13 @@ def envelope(
         out.data(wrapped.as_json())
         return 0
     path = out_folder / wrapped.file_name
+    if path.exists():
+        raise UsageError(Code.FILE_UNWRITABLE, f"{path} exists already", hint="it was not sent yet; remove it first")
     fsio.write_file(path, wrapped.to_bytes())
     if out.as_json:
         out.data({"ok": True, "file": str(path), "message_id": name})
     else:
-        out.say(f"[green]✓[/] {path}")
+        out.say(f"[green]✓[/] {plain(path)}")
     return 0
 
 
@@ -138,18 +143,18 @@ def _parameters(params: str | None, pairs: list[str]) -> dict[str, Any]:
         raise UsageError(
             Code.OPTION_INVALID, "no fields were given", hint="give KEY=VALUE pairs or --params FILE; see --help"
         )
-    return {**given, **source.read_pairs(pairs)}
+    return source.merged(given, source.read_pairs(pairs))
 
 
-def _known(settings: Settings, document: object, besides: Path | None = None) -> Known:
+def _known(settings: Settings, document: object, besides: bytes | None = None) -> Known:
     from agenttalk.mailbox import tree
+    from agenttalk.rules import generation
     from agenttalk.rules.commands import NOTHING
 
     if settings.root is None or not isinstance(document, dict):
         return NOTHING
-    again = document.get("reexecute")
-    original = again.get("original_task_id") if isinstance(again, dict) else document.get("original_task_id")
-    return tree.known(settings.root, document.get("plan_id"), document.get("task_id", original), besides=besides)
+    plan_id, task_id = generation.identity(document)
+    return tree.known(settings.root, plan_id, task_id, besides=besides)
 
 
 def _tell_generated(out: Output, answer: GenerateResult) -> None:
@@ -164,13 +169,21 @@ def _tell_generated(out: Output, answer: GenerateResult) -> None:
     out.say(f"[green]✓[/] [bold]{answer.command.command_id}[/] is complete and valid", err=True)
 
 
+def _tell_artifact(out: Output, envelope: Envelope, file: str) -> int:
+    if out.as_json:
+        out.data({"ok": True, "command": None, "errors": [], "warnings": []})
+    else:
+        out.say(f"[green]✓[/] {plain(file)}: [bold]{envelope.message_id}[/] is a valid artifact envelope")
+    return 0
+
+
 def _tell_validated(out: Output, answer: ValidateResult, file: str) -> None:
     if out.as_json:
         out.data(answer.as_json())
         return
     out.problems(answer.warnings, warning=True)
     out.problems(answer.errors)
-    name = "standard input" if file == "-" else file
+    name = "standard input" if file == "-" else plain(file)
     if answer.command is not None:
         out.say(f"[green]✓[/] {name}: [bold]{answer.command.command_id}[/] is valid")
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,11 +19,12 @@ from typer.exceptions import TyperException
 
 from agenttalk import __version__
 from agenttalk.cli.output import Output, Settings
-from agenttalk.errors import AgentTalkError, Code, InputError
+from agenttalk.errors import AgentTalkError, Code, ContractError, InputError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "command": ("agenttalk.cli.command", "Make, check and wrap commands."),
     "schema": ("agenttalk.cli.schema", "Show or export the JSON Schemas of all documents."),
+    "audit": ("agenttalk.cli.audit", "Check, anchor and export the ledger."),
     "skill": ("agenttalk.cli.skill", "Install Agent Skills for coding agents."),
     "demo": ("agenttalk.cli.demo", "A short tour that checks itself."),
 }
@@ -81,12 +83,15 @@ def main(
 def call(arguments: list[str]) -> int:
     """Run the command line; the exit code says how it went. Nothing is raised."""
     out = Output(as_json="--json" in arguments)
+    _tolerate_plain_terminals()
     try:
         code = typer.main.get_command(app).main(arguments, prog_name="agenttalk", standalone_mode=False)
     except TyperException as error:
         return _usage(out, error)
     except AgentTalkError as error:
         out.error(error.code, error.message, error.hint)
+        if isinstance(error, ContractError) and not out.as_json:
+            out.problems(error.problems)
         return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
@@ -94,6 +99,8 @@ def call(arguments: list[str]) -> int:
         # Whoever read our output has enough. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        return _unwritable(error)
     except Exception as error:  # the top of everything: say it and end with its own code
         if os.environ.get("AGENTTALK_DEBUG"):
             raise
@@ -104,6 +111,31 @@ def call(arguments: list[str]) -> int:
         )
         return EXIT_FAULT
     return code if isinstance(code, int) else 0
+
+
+def _tolerate_plain_terminals() -> None:
+    """A terminal that knows no Unicode still gets an answer."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once all output is out; what cannot be written is a failure."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        return _unwritable(error)
+    return code
+
+
+def _unwritable(error: OSError) -> int:
+    """Everything else that touches files translates its errors; what is left is our own output."""
+    sys.stderr.write(f"agenttalk: cannot write the answer: {error.strerror}\n")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_FAILED
 
 
 def _usage(out: Output, error: TyperException) -> int:
@@ -118,4 +150,4 @@ def _usage(out: Output, error: TyperException) -> int:
 
 def run() -> None:
     """The console script."""
-    sys.exit(call(sys.argv[1:]))
+    sys.exit(_flushed(call(sys.argv[1:])))

@@ -56,7 +56,9 @@ class Output:
 
     def data(self, value: object) -> None:
         """A JSON value on standard output, indented for the eye and the same for programs."""
-        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+        # Indenting a very large document would push it over the limit for reading it again.
+        sys.stdout.write((text if len(text) < 512 * 1024 else json.dumps(value, ensure_ascii=False)) + "\n")
 
     def say(self, text: str, *, err: bool = False) -> None:
         """A line for people, with rich markup."""
@@ -65,7 +67,8 @@ class Output:
     def error(self, code: str, message: str, hint: str = "") -> None:
         """What went wrong and what to do, on standard error (in JSON: on standard output)."""
         if self.as_json:
-            self.data({"ok": False, "error": {"code": str(code), "message": message, "hint": hint}})
+            error = {"code": str(code), "message": message, "hint": hint}
+            self.data({"ok": False, "error": error, "command": None, "errors": [{"field": "", **error}]})
         else:
             self._fault("[bold red]✗[/]", "", code, message, hint, err=True)
 
@@ -88,20 +91,20 @@ class Output:
             self.say(f"[yellow]~[/] defaults: [dim]{', '.join(defaults)}[/]", err=err)
 
     def _fault(self, mark: str, field: str, code: str, message: str, hint: str, *, err: bool) -> None:
-        where = f"[bold]{_plain(field)}[/]: " if field else ""
-        self.say(f"{mark} {where}{_plain(message)} [dim]\\[{code}][/]", err=err)
+        where = f"[bold]{plain(field)}[/]: " if field else ""
+        self.say(f"{mark} {where}{plain(message)} [dim]\\[{code}][/]", err=err)
         if hint:
-            self.say(f"  [cyan]→[/] {_plain(hint)}", err=err)
+            self.say(f"  [cyan]→[/] {plain(hint)}", err=err)
 
 
-def _plain(text: str) -> str:
+def plain(text: object) -> str:
     """Text from outside: no markup, and no control characters that could act on the terminal."""
     from rich.markup import escape
 
-    return escape("".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text))
+    return escape("".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in str(text)))
 
 
 def shortened(value: Any, width: int = 60) -> str:
     """A value in at most `width` characters, safe to print."""
-    text = json.dumps(value, ensure_ascii=False)
-    return _plain(text if len(text) <= width else text[: width - 1] + "…")
+    text = json.dumps(value, ensure_ascii=False, default=lambda part: part.as_json())
+    return plain(text if len(text) <= width else text[: width - 1] + "…")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, Settings
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 app = typer.Typer(add_completion=False)
 
@@ -48,5 +48,5 @@ def _export(out: Output, names: list[str], folder: Path) -> int:
     if out.as_json:
         out.data({"ok": True, "files": [str(path) for path in paths]})
     else:
-        out.say(f"[green]✓[/] {len(paths)} schema{'s' * (len(paths) > 1)} in {folder}")
+        out.say(f"[green]✓[/] {len(paths)} schema{'s' * (len(paths) > 1)} in {plain(folder)}")
     return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, Settings
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 from agenttalk.errors import Code, UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def install(
         out.data({"ok": True, "files": [str(path) for path in written]})
     else:
         for name in wanted:
-            out.say(f"[green]✓[/] {name} in " + " and ".join(str(folder / base / name) for base in FOLDERS))
+            out.say(f"[green]✓[/] {name} in " + " and ".join(plain(folder / base / name) for base in FOLDERS))
     return 0
 
 
@@ -92,4 +92,6 @@ def _write(path: Path, data: bytes) -> Path:
     from agenttalk.mailbox import fsio
 
     fsio.write_file(path, data)
+    if data.startswith(b"#!"):
+        path.chmod(0o755)
     return path

@@ -7,27 +7,48 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.contracts import wire
-from agenttalk.errors import Code, JsonError, MachineError, UsageError
-from agenttalk.mailbox import fsio
+from agenttalk.errors import Code, JsonError, UsageError
+
+
+def read_bytes(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> bytes:
+    """What a file or, for `-`, standard input holds; at most one byte more than the limit.
+
+    The user named it, so a symlink or a pipe of his own is as good as a file.
+    """
+    try:
+        if source == "-":
+            if sys.stdin is None:
+                raise UsageError(Code.FILE_UNREADABLE, "there is no standard input", hint="name a file instead of -")
+            return sys.stdin.buffer.read(limit + 1)
+        with Path(source).open("rb") as file:
+            return file.read(limit + 1)
+    except OSError as error:
+        inline = source.lstrip().startswith("{")
+        hint = "to give JSON directly, pipe it in and write - for the file" if inline else "look at the path"
+        raise UsageError(Code.FILE_UNREADABLE, f"cannot read {source}: {error.strerror}", hint=hint) from error
 
 
 def read_json(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire.JsonValue:
     """JSON from a file, or from standard input for `-`; errors name the source."""
-    if source == "-":
-        data = sys.stdin.buffer.read(limit + 1)
-    else:
-        try:
-            # Resolved first: the user may well hand us a symlink of his own.
-            data = fsio.read_file(Path(source).resolve(), limit=limit)
-        except MachineError as error:
-            inline = source.lstrip().startswith("{")
-            hint = "to give JSON directly, pipe it in and write - for the file" if inline else error.hint
-            raise UsageError(error.code, error.message, hint=hint) from error
+    return parse(read_bytes(source, limit=limit), source, limit=limit)
+
+
+def parse(data: bytes, source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> wire.JsonValue:
+    """JSON from bytes; errors name where they came from."""
     try:
         return wire.read(data, limit=limit)
     except JsonError as error:
         name = "standard input" if source == "-" else source
         raise JsonError(error.code, f"{name}: {error.message}", hint=error.hint) from error
+
+
+def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Fields of both; where both have an object, the fields of both inside."""
+    result = dict(below)
+    for key, value in above.items():
+        under = result.get(key)
+        result[key] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return result
 
 
 def read_pairs(pairs: list[str]) -> dict[str, Any]:

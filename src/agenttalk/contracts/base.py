@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from math import isfinite
 from typing import Annotated, Any, ClassVar, Final, NewType, Self, TypeVar
 
 from pydantic import (
@@ -37,6 +36,7 @@ PATH_PATTERN: Final = r"^(?!(.*/)?\.{1,2}(/|$))[^/\\\x00-\x1f\x7f]+(/[^/\\\x00-\
 HASH_PATTERN: Final = r"^(sha256:)?[0-9a-f]{64}$"
 TIME_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z$"
 VERSION_PATTERN: Final = r"^(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})$"
+READABLE_VERSION_PATTERN: Final = r"^1\.(0|[1-9]\d{0,5})$"
 READS_MAJOR: Final = 1
 """The MAJOR version of documents that this release understands."""
 MAX_INTEGER: Final = 2**53 - 1
@@ -57,6 +57,11 @@ def is_id(text: str) -> bool:
 def is_hash(text: str) -> bool:
     """Whether a text is a sha256 in one of the two spellings that are read."""
     return _HASH.match(text) is not None
+
+
+def same_hash(left: str, right: str) -> bool:
+    """Whether two hashes are the same, with or without their prefix."""
+    return left.removeprefix("sha256:") == right.removeprefix("sha256:")
 
 
 def _check_id(text: str) -> str:
@@ -123,8 +128,8 @@ def _check_text(text: str) -> str:
 def _check_number(value: object) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticCustomError("float_type", "Input should be a valid number")
-    if not isfinite(value):
-        raise PydanticCustomError(Code.FIELD_VALUE, "must be a finite number")
+    if not -MAX_INTEGER <= value <= MAX_INTEGER:  # NaN and infinity too
+        raise PydanticCustomError(Code.FIELD_VALUE, "must be a number of a sane size")
     return value
 
 
@@ -168,7 +173,9 @@ Instant = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time", "pattern": TIME_PATTERN}),
 ]
 """A moment in UTC. Digits beyond the microsecond are cut."""
-Version = Annotated[str, AfterValidator(_check_version), WithJsonSchema({"type": "string", "pattern": VERSION_PATTERN})]
+Version = Annotated[
+    str, AfterValidator(_check_version), WithJsonSchema({"type": "string", "pattern": READABLE_VERSION_PATTERN})
+]
 Text = Annotated[str, AfterValidator(_check_text), WithJsonSchema({"type": "string", "pattern": r"\S"})]
 """A text that says something: not empty, not only white space."""
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
@@ -237,9 +244,8 @@ class Part(BaseModel):
     @model_serializer(mode="wrap")
     def _leave_absent_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = write(self)
-        for name in self._omitted:
-            if name in data and data[name] is None:
-                del data[name]
+        if None in data.values():
+            return {name: value for name, value in data.items() if value is not None or name not in self._omitted}
         return data
 
     @classmethod

@@ -222,6 +222,11 @@ class Node(Part):
     score_criteria: str | None = None
     """What the score measures."""
 
+    @property
+    def needs(self) -> tuple[Input, ...]:
+        """What it needs, also where that is said in the older way."""
+        return self.inputs or tuple(Input.read(_input_of(name)) for name in self.required_inputs)
+
 
 class RoutingMatch(Part):
     """Which outputs a routing rule is for; all that is given must match."""
@@ -269,7 +274,7 @@ def _lift_node(node: object) -> object:
     if not isinstance(node, dict):
         return node
     lifted = dict(node)
-    if "inputs" not in node and isinstance(names := node.get("required_inputs"), list):
+    if not node.get("inputs") and isinstance(names := node.get("required_inputs"), list):
         lifted["inputs"] = [_input_of(name) if isinstance(name, str) else name for name in names]
     if isinstance(outputs := node.get("outputs"), list):
         lifted["outputs"] = [{"name": output} if isinstance(output, str) else output for output in outputs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,18 +11,15 @@ from agenttalk.contracts.command import Command
 from agenttalk.errors import Problem
 
 
-class Repair(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Repair:
     """One thing that generating filled in, converted or replaced."""
-
-    model_config = ConfigDict(
-        frozen=True, use_attribute_docstrings=True, validate_by_name=True, serialize_by_alias=True
-    )
 
     field: str
     """What was repaired."""
-    before: Annotated[Any, Field(alias="from")]
+    before: Annotated[Any, Field(serialization_alias="from")]
     """What was there; null where there was nothing."""
-    after: Annotated[Any, Field(alias="to")]
+    after: Annotated[Any, Field(serialization_alias="to")]
     """What is there now; null where it was removed."""
     why: str
     """Why."""
@@ -43,7 +41,7 @@ class ValidateResult(BaseModel):
 
     def as_json(self) -> dict[str, Any]:
         """The answer as JSON values."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", by_alias=True)
 
 
 class GenerateResult(ValidateResult):

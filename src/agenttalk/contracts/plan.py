@@ -108,8 +108,8 @@ class PlanManifest(Document):
     """The plan."""
     plan_name: str | None = None
     """Its name."""
-    commanders: Many[AgentIdText] = ()
-    """Agents that may send commands."""
+    commanders: Many[AgentIdText] | None = None
+    """Agents that may send commands; absent means the default of the plan's origin, empty means nobody."""
     agents: Many[ManifestAgent] = ()
     """Who takes part."""
     deliverables: Many[Deliverable] = ()

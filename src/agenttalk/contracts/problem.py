@@ -28,16 +28,17 @@ def without(document: object, locations: Iterable[tuple[int | str, ...]]) -> obj
         *path, last = _without_tags(loc)
         holder: Any = copy
         for part in path:
-            holder = holder[part]
-        if isinstance(holder, dict):
+            inside = isinstance(holder, dict | list) and (part in holder if isinstance(holder, dict) else True)
+            holder = holder[part] if inside else None
+        if isinstance(holder, dict) and not (path and path[-1] in _MAPS):
             holder.pop(last, None)
     return copy
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.75) -> str | None:
     """The known name that a misspelt one most likely means, if any is close."""
     # Very long names cannot be typing mistakes, and comparing them would take long.
-    matches = get_close_matches(name[:80].lower(), known, n=1, cutoff=0.75)
+    matches = get_close_matches(name[:80].lower(), known, n=1, cutoff=cutoff)
     return matches[0] if matches else None
 
 
@@ -62,9 +63,23 @@ def _problem(kind: str, loc: tuple[int | str, ...], message: str, value: object)
         hint = f"{near!r} is there: did you mean {loc[-1]!r}?" if near else "add it"
         return Problem(code=Code.FIELD_MISSING, field=field, message="this field is required", hint=hint)
     code = Code.FIELD_TYPE if _is_type_fault(kind) else Code.FIELD_VALUE
-    return Problem(code=code, field=field, message=_lower(message), hint=f"it is {_shown(value)}")
+    return Problem(code=code, field=field, message=_WORDS.get(kind) or _lower(message), hint=f"it is {_shown(value)}")
 
 
+_MAPS = frozenset({"thresholds", "env"})
+"""Fields that hold names of the author's own: a null in there is a wrong value, not an absent field."""
+_WORDS = {
+    "tuple_type": "must be an array",
+    "list_type": "must be an array",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "string_type": "must be text",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+}
+"""JSON's words for what pydantic says in Python's."""
 HINTS: dict[Code, str] = {
     Code.ID_INVALID: "use letters, digits, '_', '-' and single dots, at most 128 characters",
     Code.HASH_INVALID: "write sha256: and 64 lowercase hex digits",
@@ -85,7 +100,7 @@ def _without_tags(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
     """Pydantic names the chosen member of a tagged union in the path; a reader's document has no such level."""
     kept = list(loc)
     for at in range(len(loc) - 1, 1, -1):
-        if loc[at - 2] == "checks" and isinstance(loc[at - 1], int):
+        if loc[at - 1] == "selector" or (loc[at - 2] == "checks" and isinstance(loc[at - 1], int)):
             del kept[at]
     return tuple(kept)
 
@@ -98,7 +113,7 @@ def _copied(value: object) -> object:
 
 def _misspelt(name: str, document: object) -> str | None:
     names = [key for key in document if isinstance(key, str) and len(key) <= 80] if isinstance(document, dict) else []
-    return nearest(name, names)
+    return nearest(name, names, cutoff=0.8)
 
 
 def _lower(message: str) -> str:

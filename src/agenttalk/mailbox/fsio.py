@@ -1,20 +1,348 @@
-"""Files of a tree that others can write to: read without being led astray, written atomically."""
+"""Files in folders that others can write: reached without being led astray, written atomically.
+
+A `Folder` is an open directory, and nothing outside of it can be reached through it:
+
+- A path is checked before it is used: relative, without `.`, `..`, empty parts or NUL.
+- The folders on its way are opened below the descriptor by openat2, which follows no symlink and does
+  not leave. Its last part is opened with O_NOFOLLOW.
+- Only a regular file with a single name is read, through one descriptor, never beyond a limit. A FIFO,
+  socket or device is refused without waiting for it, a hard link because it may be somebody else's file.
+- What is written gets a unique temporary name beside its place and is renamed into it when complete.
+
+Names that are not UTF-8 come as `os.fsdecode` gives them; every function takes them back like that.
+
+macOS, older kernels and sandboxes without openat2: paths are walked part by part, which is as safe and
+a little slower. Without renameat2, `move` looks for the target before it renames; a target that appears
+between the two is replaced. Without /proc, a hard link that exists for microseconds only can escape notice.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, Final, Literal, NamedTuple, Self
 
 from agenttalk.errors import Code, MachineError
+from agenttalk.mailbox import faults, syscalls
+from agenttalk.mailbox.faults import MissingError, TakenError, told
+from agenttalk.mailbox.syscalls import FOLDER, Rename, Ways
+
+CARRY_LIMIT: Final = 256 * 1024 * 1024
+"""What `move` copies at most when the target lies on another file system."""
+
+_PIECE: Final = 256 * 1024
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Entry(NamedTuple):
+    """What a folder holds under a name. A symlink is described itself, not what it points to."""
+
+    name: str
+    kind: Literal["regular", "folder", "other"]
+    size: int
+    inode: int
+    mtime_ns: int
+    nlink: int
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the name is UTF-8, and so can be written into a document."""
+        return not any("\ud800" <= char <= "\udfff" for char in self.name)
+
+
+class Digest(NamedTuple):
+    """What identifies the content of a file."""
+
+    sha256: str
+    """As documents write it: `sha256:<64 lowercase hex digits>`."""
+    size: int
+
+
+class Folder:
+    """An open folder. Paths are relative to it, with `/` between their parts. Threads may share it."""
+
+    __slots__ = ("descriptor", "path", "ways")
+
+    def __init__(self, descriptor: int, path: Path, ways: Ways) -> None:
+        self.descriptor = descriptor
+        self.path = path
+        self.ways = ways
+
+    @classmethod
+    def open(cls, path: Path, *, ways: Ways | None = None) -> Self:
+        """Open a folder by a path that is trusted, symlinks included."""
+        with told(path, Code.FILE_UNREADABLE):
+            return cls(os.open(path, FOLDER & ~os.O_NOFOLLOW), path, ways or syscalls.native())
+
+    def sub(self, relative: str, *, create: bool = False) -> Folder:
+        """Open a folder inside this one; with `create`, make what is missing of it."""
+        path = _checked(self, relative)
+        with told(path, Code.FILE_UNWRITABLE if create else Code.FILE_UNREADABLE):
+            return Folder(_descend(self, relative, create=create), path, self.ways)
+
+    def close(self) -> None:
+        """Give the descriptor back. Whatever is done with the folder later is an error."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def names(self) -> Iterator[str]:
+        """Every name in the folder, hidden ones too, in no order; the folder is read as they are asked for."""
+        with _listed(self) as entries:
+            for entry in entries:
+                yield entry.name
+
+    def scan(self) -> Iterator[Entry]:
+        """Every entry of the folder, as `names` gives them. What vanishes meanwhile is left out."""
+        with _listed(self) as entries:
+            for entry in entries:
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                yield _entry(entry.name, status)
+
+    def exists(self, relative: str) -> bool:
+        """Whether there is anything of this name, be it a dangling symlink."""
+        try:
+            with _at(self, relative, Code.FILE_UNREADABLE) as (folder, name):
+                os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except MissingError:
+            return False
+        return True
+
+    def read(self, relative: str, limit: int) -> bytes:
+        """The bytes of a file that has at most `limit` of them."""
+        with _opened(self, relative, limit) as (_, pieces):
+            return b"".join(pieces)
+
+    def digest(self, relative: str, limit: int) -> Digest:
+        """Hash and size of a file that has at most `limit` bytes."""
+        with _opened(self, relative, limit) as (_, pieces):
+            return _pour(pieces)
+
+    def copy_to(self, relative: str, target: Folder, new: str, limit: int, *, sync: bool = False) -> Digest:
+        """Copy a file; hash and size of exactly what was written, whatever happens to the original."""
+        with (
+            _opened(self, relative, limit) as (_, pieces),
+            _at(target, new, Code.FILE_UNWRITABLE) as (folder, name),
+            _placed(folder, name, sync=sync) as file,
+        ):
+            return _pour(pieces, file)
+
+    def write(
+        self, relative: str, data: bytes, *, mode: int = 0o644, parents: bool = False, sync: bool = False
+    ) -> None:
+        """Put a whole file in place at once: readers see the old one or the new one, never half of it.
+
+        `parents` makes missing folders; `sync` returns only when file and name are on the disk.
+        """
+        with (
+            _at(self, relative, Code.FILE_UNWRITABLE, create=parents) as (folder, name),
+            _placed(folder, name, mode=mode, sync=sync) as file,
+        ):
+            file.write(data)
+
+    def move(self, relative: str, target: Folder, new: str, *, replace: bool = False) -> bool:
+        """Move whatever has this name, without looking into it. False, and nothing done, if the target exists.
+
+        To another file system only regular files up to CARRY_LIMIT are moved, by copying and then removing:
+        after a crash between the two, both are there.
+        """
+        rename = syscalls.rename if replace else target.ways.rename_new
+        try:
+            if not _renamed(self, relative, target, new, rename):
+                _carry(self, relative, target, new, rename)
+        except TakenError:
+            return False
+        return True
+
+    def remove(self, relative: str) -> bool:
+        """Remove a file or an empty folder. False if there was none."""
+        try:
+            with _at(self, relative, Code.FILE_UNWRITABLE) as (folder, name):
+                is_folder = stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+                (os.rmdir if is_folder else os.unlink)(name, dir_fd=folder)
+        except MissingError:
+            return False
+        return True
+
+    def make(self, relative: str) -> None:
+        """Make a folder and those on the way to it, as far as they are missing."""
+        self.sub(relative, create=True).close()
+
+
+def _checked(folder: Folder, relative: str) -> Path:
+    """The path for messages, of what is plainly a path below the folder. The system sees no other."""
+    try:
+        raw = os.fsencode(relative)
+    except UnicodeEncodeError:
+        raw = b""  # half a character that no file system gave us
+    parts = raw.split(b"/")
+    if b"\0" in raw or len(raw) > 4095 or any(part in {b"", b".", b".."} or len(part) > 255 for part in parts):
+        raise faults.outside(relative, folder.path)
+    return folder.path / relative
+
+
+@contextmanager
+def _at(folder: Folder, relative: str, code: Code, *, create: bool = False) -> Iterator[tuple[int, str]]:
+    """The open folder in which a path ends, and the path's last part. What goes wrong is told with `code`."""
+    path = _checked(folder, relative)
+    above, _, name = relative.rpartition("/")
+    with told(path, code):
+        if not above:
+            yield folder.descriptor, name
+            return
+        with _closing(_descend(folder, above, create=create)) as descriptor:
+            yield descriptor, name
+
+
+def _descend(folder: Folder, relative: str, *, create: bool) -> int:
+    if create:
+        return syscalls.walk(folder.descriptor, relative, create=True)
+    return folder.ways.descend(folder.descriptor, relative)
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _listed(folder: Folder) -> Iterator[Iterator[os.DirEntry[str]]]:
+    with (
+        told(folder.path, Code.FILE_UNREADABLE),
+        # A descriptor of its own: two listings at once must not share a position.
+        _closing(os.open(".", FOLDER, dir_fd=folder.descriptor)) as descriptor,
+        os.scandir(descriptor) as entries,
+    ):
+        yield entries
+
+
+def _entry(name: str, status: os.stat_result) -> Entry:
+    is_file, is_folder = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
+    kind: Literal["regular", "folder", "other"] = "regular" if is_file else "folder" if is_folder else "other"
+    return Entry(name, kind, status.st_size, status.st_ino, status.st_mtime_ns, status.st_nlink)
+
+
+@contextmanager
+def _opened(folder: Folder, relative: str, limit: int) -> Iterator[tuple[int, Iterator[bytes]]]:
+    """Mode and content of a file, from one descriptor. If it is replaced while it is opened, look again."""
+    path = _checked(folder, relative)
+    with _at(folder, relative, Code.FILE_UNREADABLE) as (above, name):
+        for _ in range(syscalls.TRIES):
+            with _closing(os.open(name, _READ, dir_fd=above)) as descriptor:
+                status = os.fstat(descriptor)
+                _refuse_special(status, path)
+                if not syscalls.is_named(descriptor, above, name):
+                    continue
+                if status.st_size > limit:
+                    raise faults.too_large(path, limit)
+                yield status.st_mode & 0o777, _pieces(descriptor, limit, path)
+                return
+        raise OSError(errno.EAGAIN, "it is replaced again and again")
+
+
+def _refuse_special(status: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise faults.refused(path, "it is not a regular file")
+    if status.st_nlink > 1:
+        raise faults.refused(path, "it is a hard link, so it may be somebody else's file")
+
+
+def _pieces(descriptor: int, limit: int, path: Path) -> Iterator[bytes]:
+    left = limit
+    while True:
+        with told(path, Code.FILE_UNREADABLE):
+            piece = os.read(descriptor, min(_PIECE, left + 1))
+        left -= len(piece)
+        if left < 0:  # it grew since it was opened
+            raise faults.too_large(path, limit)
+        if not piece:
+            return
+        yield piece
+
+
+def _pour(pieces: Iterable[bytes], file: BinaryIO | None = None) -> Digest:
+    """Hash the pieces, and write them if there is a file for them."""
+    digest, size = hashlib.sha256(), 0
+    for piece in pieces:
+        digest.update(piece)
+        size += len(piece)
+        if file:
+            file.write(piece)
+    return Digest(f"sha256:{digest.hexdigest()}", size)
+
+
+@contextmanager
+def _placed(
+    folder: int, name: str, *, mode: int = 0o644, sync: bool = False, rename: Rename = syscalls.rename
+) -> Iterator[BinaryIO]:
+    """A file to write into that gets its name when the block ends, and vanishes when the block fails."""
+    temporary = f".agenttalk-{secrets.token_hex(16)}.tmp"
+    descriptor = os.open(temporary, _CREATE, mode, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            if sync:
+                file.flush()
+                os.fsync(descriptor)
+        rename(folder, temporary, folder, name)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+    if sync:
+        os.fsync(folder)
+
+
+def _renamed(folder: Folder, relative: str, target: Folder, new: str, rename: Rename) -> bool:
+    """Whether a rename did it; False says that the target lies on another file system."""
+    with (
+        _at(folder, relative, Code.FILE_UNREADABLE) as (here, name),
+        _at(target, new, Code.FILE_UNWRITABLE) as (there, last),
+    ):
+        try:
+            rename(here, name, there, last)
+        except FileNotFoundError as error:
+            raise faults.failed(folder.path / relative, error, Code.FILE_UNREADABLE) from error
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            return False
+    return True
+
+
+def _carry(folder: Folder, relative: str, target: Folder, new: str, rename: Rename) -> None:
+    with (
+        _opened(folder, relative, CARRY_LIMIT) as (mode, pieces),
+        _at(target, new, Code.FILE_UNWRITABLE) as (there, last),
+        _placed(there, last, mode=mode, rename=rename) as file,
+    ):
+        _pour(pieces, file)
+    folder.remove(relative)
 
 
 def read_file(path: Path, *, limit: int) -> bytes:
     """The bytes of a regular file. A symlink, FIFO or device is refused, and so is one over the limit."""
     try:
-        # O_NONBLOCK: opening a FIFO must not wait for somebody to write into it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, _READ)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -28,34 +356,20 @@ def read_file(path: Path, *, limit: int) -> bytes:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Put a whole file in place at once: readers see the old one or the new one, never half of it."""
-    temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.tmp")
+    """Put a whole file in place at once, like `Folder.write`, and make the folders on the way to it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
     except OSError as error:
-        raise MachineError(
-            Code.FILE_UNWRITABLE,
-            f"cannot write {path}: {error.strerror or error}",
-            hint="look at the folder's permissions and at the free space",
-        ) from error
+        raise faults.failed(path, error, Code.FILE_UNWRITABLE) from error
+    with Folder.open(path.parent) as folder:
+        folder.write(path.name, data)
 
 
 def names_in(folder: Path) -> list[str]:
     """The names in a folder; none when it does not exist."""
-    try:
+    with told(folder, Code.FILE_UNREADABLE), suppress(FileNotFoundError, NotADirectoryError):
         return [entry.name for entry in os.scandir(folder)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise _unreadable(folder, error.strerror or str(error)) from error
+    return []
 
 
 def _unreadable(path: Path, why: str) -> MachineError:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.base import is_id
-from agenttalk.contracts.command import DagRef
+from agenttalk.contracts.base import MAX_INTEGER, is_id
+from agenttalk.contracts.command import DagRef, make_command_id
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import ActiveDagRef
 from agenttalk.contracts.problem import nearest
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.errors import AgentTalkError, Code, ContractError, JsonError, MachineError, UsageError
 from agenttalk.mailbox import fsio
 from agenttalk.rules.commands import NOTHING, Known
 
@@ -22,37 +24,26 @@ def plan_folder(root: Path, plan_id: str) -> Path:
     return root / "system_runtime" / "plans" / plan_id
 
 
-def known(root: Path, plan_id: object, task_id: object, *, besides: Path | None = None) -> Known:
-    """What a root tells about a task, for making its next command. The file `besides` does not count.
+def known(root: Path, plan_id: object, task_id: object, *, besides: bytes | None = None) -> Known:
+    """What a root tells about a task, for making its next command. Copies of the file `besides` do not count.
 
     Ids that are no ids tell nothing; the rules will refuse them. An unknown plan or a DAG that is
     being switched is an error here, because guessing would make a command for the wrong DAG.
     """
     if not root.is_dir():
-        raise UsageError(
-            Code.FILE_UNREADABLE,
-            f"{root} is not a folder",
-            hint="give the folder that holds agents/ and system_runtime/",
-        )
+        hint = "give the folder that holds agents/ and system_runtime/"
+        raise UsageError(Code.FILE_UNREADABLE, f"{root} is not a folder", hint=hint)
     if not isinstance(plan_id, str) or not is_id(plan_id):
         return NOTHING
-    task = task_id if isinstance(task_id, str) and is_id(task_id) else None
-    seqs, rounds = _orders(root, plan_id, task, besides) if task else ([], 0)
-    found = Known(
-        command_ids=frozenset(f"cmd_{task}_{seq}" for seq in seqs),
-        last_seq=max((int(seq) for seq in seqs), default=0),
-        reexecutions=rounds,
-    )
+    found = NOTHING
+    if isinstance(task_id, str) and is_id(task_id):
+        seqs, rounds = _orders(root, plan_id, task_id, besides)
+        ids = frozenset(make_command_id(task_id, seq) for seq in seqs)
+        found = Known(command_ids=ids, last_seq=max(seqs, default=0), reexecutions=rounds)
     if plan_id.startswith("_"):
         return found
     dag, ref = _active_dag(root, plan_id)
-    return Known(
-        dag_ref=ref,
-        task_ids=frozenset(node.task_id for node in dag.nodes),
-        command_ids=found.command_ids,
-        last_seq=found.last_seq,
-        reexecutions=found.reexecutions,
-    )
+    return replace(found, dag_ref=ref, task_ids=frozenset(node.task_id for node in dag.nodes))
 
 
 def _active_dag(root: Path, plan_id: str) -> tuple[TaskDag, DagRef]:
@@ -66,27 +57,57 @@ def _active_dag(root: Path, plan_id: str) -> tuple[TaskDag, DagRef]:
         )
     data = fsio.read_file(folder / "task_dag.json", limit=wire.DOCUMENT_LIMIT)
     digest = wire.sha256(data)
-    pointer = ActiveDagRef.from_bytes(fsio.read_file(folder / "active_dag_ref.json", limit=wire.ENVELOPE_LIMIT))
+    pointer_file = folder / "active_dag_ref.json"
+    with _named(pointer_file):
+        pointer = ActiveDagRef.from_bytes(fsio.read_file(pointer_file, limit=wire.ENVELOPE_LIMIT))
     if pointer.task_dag_sha256 != digest:
         raise MachineError(
             Code.ACTIVE_DAG_REF_MISMATCH,
             f"plan {plan_id!r}: active_dag_ref.json and task_dag.json disagree",
             hint="the DAG is being switched, or one of the two was edited; try again, then compare them",
         )
-    return TaskDag.from_bytes(data), DagRef(sha256=digest, revision=pointer.task_dag_revision)
+    with _named(folder / "task_dag.json"):
+        dag = TaskDag.from_bytes(data)
+    if dag.plan_id != plan_id:
+        raise UsageError(
+            Code.PLAN_MISMATCH,
+            f"{folder / 'task_dag.json'} is the DAG of plan {dag.plan_id!r}",
+            hint="put it into the folder of its own plan",
+        )
+    return dag, DagRef(sha256=digest, revision=pointer.task_dag_revision)
 
 
-def _orders(root: Path, plan_id: str, task_id: str, besides: Path | None) -> tuple[list[str], int]:
-    """The numbers of all orders of a task that can be seen, as written, and how many were re-executions."""
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """Errors of a document name the file that it stands in."""
+    try:
+        yield
+    except ContractError as error:
+        raise ContractError(error.code, f"{file}: {error.message}", error.problems, hint=error.hint) from error
+    except JsonError as error:
+        raise JsonError(error.code, f"{file}: {error.message}", hint=error.hint) from error
+
+
+def _orders(root: Path, plan_id: str, task_id: str, besides: bytes | None) -> tuple[set[int], int]:
+    """The numbers of all orders of a task that can be seen, and how many of them were re-executions."""
     pattern = re.compile(rf"(?:.*__)?cmd_(reexecute_)?{re.escape(task_id)}_([0-9]{{3,16}})\.(?:msg\.)?json\Z")
-    left_out = besides.resolve() if besides else None
-    matches = [
-        match
-        for folder, name in _command_files(root, plan_id)
-        if (match := pattern.match(name)) and (folder / name).resolve() != left_out
-    ]
-    rounds = {int(match[2]) for match in matches if match[1]}
-    return sorted({match[2] for match in matches}), len(rounds)
+    seqs: set[int] = set()
+    rounds: set[int] = set()
+    for folder, name in _command_files(root, plan_id):
+        match = pattern.match(name)
+        if match and int(match[2]) < MAX_INTEGER and not _same_content(folder / name, besides):
+            seqs.add(int(match[2]))
+            rounds.update({int(match[2])} if match[1] else ())
+    return seqs, len(rounds)
+
+
+def _same_content(file: Path, content: bytes | None) -> bool:
+    if content is None:
+        return False
+    try:
+        return fsio.read_file(file, limit=len(content)) == content
+    except AgentTalkError:
+        return False  # larger, or no file that can be read: another one
 
 
 def _command_files(root: Path, plan_id: str) -> Iterator[tuple[Path, str]]:

@@ -15,8 +15,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.base import is_hash
-from agenttalk.contracts.command import Command, DagRef, parse_command_id
+from agenttalk.contracts.base import is_hash, same_hash
+from agenttalk.contracts.command import Command, DagRef, make_command_id, parse_command_id
 from agenttalk.contracts.generation import ValidateResult
 from agenttalk.contracts.problem import nearest, problems_of
 from agenttalk.contracts.promise import CompletionPromise
@@ -33,7 +33,7 @@ class Known:
     task_ids: Collection[str] | None = None
     """The tasks of that DAG."""
     command_ids: Collection[str] = frozenset()
-    """Commands that the task has had; a command_id holds its task, so others cannot clash."""
+    """Commands that the task has had, with three digits or as many as needed; others cannot clash."""
     last_seq: int = 0
     """Largest command_seq that the task has had."""
     reexecutions: int = 0
@@ -41,6 +41,8 @@ class Known:
 
 
 NOTHING: Final = Known()
+ENVELOPE_LEVELS: Final = 2
+"""A command may be nested this much less than a document, so that its envelope still fits."""
 
 _COMMAND_CODES: Final = {
     Code.FIELD_MISSING: Code.COMMAND_FIELD_MISSING,
@@ -48,14 +50,16 @@ _COMMAND_CODES: Final = {
     Code.FIELD_VALUE: Code.COMMAND_FIELD_VALUE,
 }
 _ROUTING_NAMES: Final = frozenset(
-    {"sendto", "deliverto", "deliver", "delivery", "forwardto", "forward", "recipient", "recipients", "receiver",
-     "receivers", "intendedrecipients", "routing", "routingrules", "route", "routes", "routeto", "toagent",
-     "toagents", "toagentid", "assignedagentid", "assignedagent", "assignee", "nextagent", "nextagentid"}
+    {"to", "deliver", "delivery", "forward", "routing", "routingrules", "route", "routes", "toagent", "toagents",
+     "toagentid", "assignedagentid", "assignedagent", "assignee", "nextagent", "nextagentid", "intendedrecipients"}
 )  # fmt: skip
-_ROUTING_PREFIXES: Final = ("sendto", "deliverto", "target")
+_ROUTING_PREFIXES: Final = ("sendto", "deliverto", "target", "recipient", "receiver", "destination")
 _FIELDS: Final = frozenset(Command.model_fields)
-_SEARCHED: Final = ("on_complete", "on_failure", "produces", "resolved_inputs")
-"""Parts in which an unknown field may try to route. The others have a vocabulary of their own."""
+_SEARCHED: Final = (
+    "on_complete", "on_failure", "produces", "resolved_inputs", "dag_ref", "reexecute", "validation_criteria",
+)  # fmt: skip
+"""Parts in which an unknown field may try to route. A promise has a vocabulary of its own."""
+_NOT_SEARCHED: Final = frozenset({"json_schema"})
 
 
 def validate(document: object, known: Known = NOTHING) -> ValidateResult:
@@ -63,7 +67,7 @@ def validate(document: object, known: Known = NOTHING) -> ValidateResult:
     if not isinstance(document, dict):
         return _refused([_problem(Code.COMMAND_FIELD_TYPE, "", "a command is a JSON object")])
     try:
-        wire.require_json(document)
+        wire.require_json(document, depth=ENVELOPE_LEVELS)
     except JsonError as error:
         return _refused([_problem(error.code, "", error.message)])
     return validate_json(document, known)
@@ -83,9 +87,16 @@ def validate_json(document: dict[str, Any], known: Known = NOTHING) -> ValidateR
     errors += _consistency(document, known)
     if command is not None and command.promise is not None:
         errors += _promise_problems(command.promise)
-    if errors:
+    if command is None or errors:
         return _refused(_one_per_fault(errors), _warnings(document))
-    return ValidateResult(ok=True, command=command, warnings=_warnings(document))
+    return ValidateResult(ok=True, command=_rehashed(command), warnings=_warnings(document))
+
+
+def _rehashed(command: Command) -> Command:
+    """A hash that was right stays right when the command is written again, with its defaults in full."""
+    if command.payload_hash is None:
+        return command
+    return command.model_copy(update={"payload_hash": payload_hash(command.as_json())})
 
 
 def payload_hash(document: Mapping[str, Any]) -> str:
@@ -154,7 +165,7 @@ def _identity_problems(document: dict[str, Any], known: Known) -> list[Problem]:
                     "make both the same number",
                 )
             )
-    if command_id in known.command_ids:
+    if make_command_id(parts.task_id, parts.seq) in known.command_ids:
         problems.append(
             _problem(
                 Code.COMMAND_ID_REUSED,
@@ -182,7 +193,7 @@ def _dag_problems(document: dict[str, Any], known: Known) -> list[Problem]:
     given = _dig(document, "dag_ref", "sha256")
     if known.dag_ref is None or not isinstance(given, str) or not is_hash(given):
         return []
-    if given.removeprefix("sha256:") == known.dag_ref.sha256.removeprefix("sha256:"):
+    if same_hash(given, known.dag_ref.sha256):
         return []
     return [
         _problem(
@@ -241,6 +252,8 @@ def _routing_fields_inside(value: dict[str, Any] | list[Any], path: str) -> list
         here = f"{path}.{key}" if isinstance(key, str) else f"{path}[{key}]"
         if isinstance(key, str) and _is_routing_name(key):
             found.append(here)
+        elif key in _NOT_SEARCHED:
+            continue
         elif isinstance(item, dict | list):
             found += _routing_fields_inside(item, here)
     return found
@@ -249,7 +262,8 @@ def _routing_fields_inside(value: dict[str, Any] | list[Any], path: str) -> list
 @lru_cache(maxsize=1024)
 def _is_routing_name(name: str) -> bool:
     plain = "".join(filter(str.isalnum, name)).lower()
-    return plain in _ROUTING_NAMES or plain.startswith(_ROUTING_PREFIXES)
+    sends = plain.startswith(("send", "deliver", "forward", "route")) and plain.endswith("to")
+    return sends or plain in _ROUTING_NAMES or plain.startswith(_ROUTING_PREFIXES)
 
 
 def _hash_problems(document: dict[str, Any]) -> list[Problem]:
@@ -257,7 +271,7 @@ def _hash_problems(document: dict[str, Any]) -> list[Problem]:
     if not isinstance(given, str) or not is_hash(given):
         return []
     actual = payload_hash(document)
-    if given.removeprefix("sha256:") == actual.removeprefix("sha256:"):
+    if same_hash(given, actual):
         return []
     return [
         _problem(

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.base import AgentId, MessageId
+from agenttalk.contracts.base import AgentId, MessageId, write_time
 from agenttalk.contracts.command import Command
-from agenttalk.contracts.envelope import CommandEnvelope, CommandPayload
+from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.generation import ValidateResult
-from agenttalk.errors import Code, ContractError, JsonError, Problem
+from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.rules import commands
 from agenttalk.rules.commands import NOTHING, Known
 
@@ -19,18 +19,22 @@ _INSIDE = "payload.command"
 
 
 def wrap(command: Command, *, producer: AgentId, message_id: MessageId, now: datetime) -> CommandEnvelope:
-    """The envelope that carries a command; its ids are the command's."""
-    return CommandEnvelope(
-        schema_version="1.0",
-        message_id=message_id,
-        plan_id=command.plan_id,
-        producer_agent_id=producer,
-        type="command",
-        created_at=now,
-        task_id=command.task_id,
-        command_id=command.command_id,
-        idempotency_key=command.idempotency_key,
-        payload=CommandPayload(command=command),
+    """The envelope that carries a command; its ids are the command's. Raises ContractError for bad ids."""
+    if now.tzinfo is None:
+        raise UsageError(Code.TIME_INVALID, "the time has no zone", hint="hand in an aware time in UTC")
+    return CommandEnvelope.from_json(
+        {
+            "schema_version": "1.0",
+            "message_id": message_id,
+            "plan_id": command.plan_id,
+            "producer_agent_id": producer,
+            "type": "command",
+            "created_at": write_time(now),
+            "task_id": command.task_id,
+            "command_id": command.command_id,
+            "idempotency_key": command.idempotency_key,
+            "payload": {"command": command.as_json()},
+        }
     )
 
 
@@ -40,8 +44,10 @@ def command_in(document: dict[str, Any]) -> object:
     return payload.get("command") if isinstance(payload, dict) else None
 
 
-def validate(document: dict[str, Any], known: Known = NOTHING) -> ValidateResult:
+def validate(document: object, known: Known = NOTHING) -> ValidateResult:
     """Whether an envelope and the command inside are right. Every fault of both at once."""
+    if not isinstance(document, dict):
+        return ValidateResult(ok=False, command=None, errors=(Problem(Code.FIELD_TYPE, "", "must be an object"),))
     try:
         wire.require_json(document)
     except JsonError as error:

@@ -12,29 +12,29 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.base import MAX_INTEGER, VERSION_PATTERN, is_hash
-from agenttalk.contracts.command import make_command_id, parse_command_id
+from agenttalk.contracts.base import MAX_INTEGER, VERSION_PATTERN, Part, is_hash, same_hash
+from agenttalk.contracts.command import Command, make_command_id, parse_command_id
 from agenttalk.contracts.generation import GenerateResult, Repair
-from agenttalk.errors import Code, JsonError, Problem
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.errors import Code, JsonError, Problem, UsageError
 from agenttalk.rules import commands
-from agenttalk.rules.commands import NOTHING, Known
+from agenttalk.rules.commands import ENVELOPE_LEVELS, NOTHING, Known
 from agenttalk.rules.wording import COMMANDS, CommandWording, Locale
 
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,16}\s*\Z")
+_DECIMAL = re.compile(r"\s*[+-]?[0-9]{1,16}\.[0-9]{1,16}\s*\Z")
 _VERSION = re.compile(VERSION_PATTERN.replace("$", r"\Z"), re.ASCII)
 _REEXECUTE_ID = re.compile(r"cmd_reexecute_[0-9]+\Z")
 _LIFTED: Final = ("original_task_id", "original_agent", "validation_result")
-_KINDS: Final[dict[type, str]] = {
-    str: "text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    list: "an array",
-    tuple: "an array",
-    dict: "an object",
-}
+_KINDS: Final = ((str, "text"), (bool, "true or false"), ((int, float), "a number"), ((list, tuple), "an array"))
+_PARTS: Final = (
+    "dag_ref", "resolved_inputs", "produces", "validation_criteria", "reexecute", "promise", "payload_hash",
+)  # fmt: skip
+"""Fields that may look different once they are written in full."""
+COMMAND_LIMIT: Final = wire.ENVELOPE_LIMIT * 3 // 4
+"""Size of a command in bytes, so that it still fits into its envelope and may be indented."""
 _T = TypeVar("_T")
 
 
@@ -42,7 +42,10 @@ class _Draft:
     """A command in the making, and what was done to it."""
 
     def __init__(self, params: dict[str, Any]) -> None:
-        self.values = {key: value for key, value in params.items() if value is not None}
+        # A null stands for absence, except in fields that we do not know.
+        self.values = {
+            key: value for key, value in params.items() if value is not None or key not in Command.model_fields
+        }
         self.repairs: list[Repair] = []
 
     def get(self, field: str) -> Any:
@@ -68,7 +71,7 @@ class _Draft:
             self.put(field, default, "not a usable value: the default")
             return default
         if type(value) is not type(given) or value != given:
-            self.put(field, value, f"converted from {_KINDS[type(given)]}")
+            self.put(field, value, f"converted from {_kind(given)}")
         return value
 
     def convert(self, field: str, convert: Callable[[Any], Any | None]) -> Any:
@@ -77,18 +80,29 @@ class _Draft:
         value = None if given is None else convert(given)
         if value is None or (type(value) is type(given) and value == given):
             return given
-        self.put(field, value, f"converted from {_KINDS[type(given)]}")
+        self.put(field, value, f"converted from {_kind(given)}")
         return value
 
 
+def identity(params: dict[str, Any]) -> tuple[object, object]:
+    """The plan and the task that parameters mean, for looking up what is known of them."""
+    draft = _Draft(params)
+    _lift_reexecution(draft, NOTHING)
+    _settle_names(draft)
+    return draft.get("plan_id"), draft.get("task_id")
+
+
 def generate(
-    params: object, known: Known = NOTHING, *, locale: Locale = "en", with_hash: bool = False
+    params: object, known: Known | None = None, *, locale: Locale = "en", with_hash: bool = False
 ) -> GenerateResult:
     """A complete, valid command from whatever is given, with every repair reported; or every error."""
+    known = known or NOTHING
+    if locale not in COMMANDS:
+        raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale!r}", hint="use 'en' or 'zh'")
     if not isinstance(params, dict):
         return _refused([Problem(code=Code.COMMAND_FIELD_TYPE, field="", message="parameters are a JSON object")])
     try:
-        wire.require_json(params)
+        wire.require_json(params, depth=ENVELOPE_LEVELS)
     except JsonError as error:
         return _refused([Problem(code=error.code, field="", message=error.message)])
     draft = _Draft(params)
@@ -107,9 +121,9 @@ def generate(
 def _judged(draft: _Draft, known: Known, errors: list[Problem]) -> GenerateResult:
     verdict = commands.validate_json(draft.values, known)
     errors += verdict.errors
-    if any(problem.field == "task_id" and problem.code is not Code.TASK_NOT_IN_DAG for problem in errors):
-        # Both are built from task_id; that one error says it all.
-        errors = [problem for problem in errors if problem.field not in {"command_id", "command_seq"}]
+    errors = _without_consequences(errors)
+    if not errors and verdict.command is not None:
+        errors = _settle_form(draft, verdict.command)
     return GenerateResult(
         ok=not errors,
         command=None if errors else verdict.command,
@@ -117,6 +131,42 @@ def _judged(draft: _Draft, known: Known, errors: list[Problem]) -> GenerateResul
         errors=tuple(errors),
         warnings=verdict.warnings,
     )
+
+
+def _without_consequences(errors: list[Problem]) -> list[Problem]:
+    """What is built from a wrong field is wrong too; the one error says it all."""
+    wrong = {problem.field for problem in errors if problem.code is not Code.TASK_NOT_IN_DAG}
+    if "task_id" in wrong:
+        return [problem for problem in errors if problem.field not in {"command_id", "command_seq"}]
+    built = "command_seq" in wrong
+    return [p for p in errors if not (built and p.field == "command_id" and p.code is Code.COMMAND_FIELD_MISSING)]
+
+
+def _settle_form(draft: _Draft, command: Command) -> list[Problem]:
+    """Report what writing the command in full changes (prefixes, defaults inside parts); refuse one too large."""
+    for field in _PARTS:
+        before = draft.values.get(field)
+        if before is None:
+            continue
+        part = getattr(command, field)
+        # A part with a default left out is written longer for certain; it is not worth writing it to see.
+        short = isinstance(part, CompletionPromise) and len(part.model_fields_set) < len(CompletionPromise.model_fields)
+        after = part if short else _written(part)
+        if short or before != after:
+            draft.repairs.append(Repair(field=field, before=before, after=after, why="written in full"))
+    if not any(isinstance(value, str | list | dict) and len(value) > 10_000 for value in draft.values.values()):
+        return []
+    size = len(wire.write(command.as_json()))
+    if size <= COMMAND_LIMIT:
+        return []
+    message = f"the command has {size:,} bytes; the limit is {COMMAND_LIMIT:,}"
+    return [Problem(Code.JSON_TOO_LARGE, "", message, "hand large content over as an input file")]
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, Part):
+        return value.as_json()
+    return [part.as_json() for part in value] if isinstance(value, tuple) else value
 
 
 def _lift_reexecution(draft: _Draft, known: Known) -> None:
@@ -133,19 +183,24 @@ def _lift_reexecution(draft: _Draft, known: Known) -> None:
         again = {**again, "attempt": known.reexecutions + 1}
         draft.put("reexecute", again, "attempt was missing: the next round")
     result = again.get("validation_result")
-    if isinstance(result, dict) and isinstance(result.get("score"), str):
-        score = as_integer(result["score"])
-        if score is not None:
-            draft.put("reexecute", {**again, "validation_result": {**result, "score": score}}, "score was text")
+    converted = {**again, "attempt": _or_itself(as_integer, again["attempt"])}
+    if isinstance(result, dict):
+        converted["validation_result"] = {**result, "score": _or_itself(_as_number, result.get("score"))}
+    if converted != again:
+        draft.put("reexecute", converted, "converted from text")
 
 
-def _settle_identity(draft: _Draft, known: Known) -> None:
+def _settle_names(draft: _Draft) -> None:
     draft.convert("plan_id", _number_as_text)
     task_id = draft.convert("task_id", _number_as_text)
     again = draft.get("reexecute")
     if task_id is None and isinstance(again, dict) and isinstance(again.get("original_task_id"), str):
-        task_id = again["original_task_id"]
-        draft.put("task_id", task_id, "a re-execution is an order for the original task")
+        draft.put("task_id", again["original_task_id"], "a re-execution is an order for the original task")
+
+
+def _settle_identity(draft: _Draft, known: Known) -> None:
+    _settle_names(draft)
+    task_id, again = draft.get("task_id"), draft.get("reexecute")
     seq = draft.convert("command_seq", as_integer)
     if not isinstance(task_id, str):
         return
@@ -168,7 +223,7 @@ def _lacks_its_number(command_id: str, task_id: str, again: object) -> bool:
 
 def _settle_dag_ref(draft: _Draft, known: Known) -> None:
     plan_id = draft.get("plan_id")
-    draft.convert("dag_ref", lambda given: {"sha256": given} if isinstance(given, str) else None)
+    draft.convert("dag_ref", _dag_ref_converted)
     on_a_plan = isinstance(plan_id, str) and not plan_id.startswith("_")
     if draft.get("dag_ref") is None and on_a_plan and known.dag_ref is not None:
         draft.put("dag_ref", known.dag_ref.as_json(), "missing: the plan's active DAG")
@@ -180,6 +235,8 @@ def _settle_inputs(draft: _Draft) -> None:
     required = draft.convert("required_inputs", lambda given: [given] if isinstance(given, str) else None)
     for field in ("resolved_inputs", "produces"):
         draft.convert(field, lambda given: [given] if isinstance(given, dict) else None)
+    draft.convert("resolved_inputs", _resolved_converted)
+    draft.convert("validation_criteria", _criteria_converted)
     draft.settle("wait_for_inputs", as_boolean, bool(required or draft.get("resolved_inputs")))
 
 
@@ -220,7 +277,7 @@ def _settle_notice(draft: _Draft, field: str, template: str) -> None:
 def _order_problems(draft: _Draft, params: dict[str, Any], known: Known) -> list[Problem]:
     """Orders of a task only count up. The router merely passes over an older one; making one is a mistake."""
     seq, command_id = draft.get("command_seq"), draft.get("command_id")
-    if not known.command_ids or not isinstance(seq, int) or seq > known.last_seq:
+    if not known.last_seq or not isinstance(seq, int) or seq > known.last_seq:
         return []
     if isinstance(command_id, str) and command_id in known.command_ids:
         return []  # validating says so
@@ -239,7 +296,7 @@ def _settle_hash(draft: _Draft, params: dict[str, Any], *, with_hash: bool) -> N
     given = draft.get("payload_hash")
     if given is None and not with_hash:
         return
-    fitted = isinstance(given, str) and is_hash(given) and _same(given, commands.payload_hash(params))
+    fitted = isinstance(given, str) and is_hash(given) and same_hash(given, commands.payload_hash(params))
     if given is not None and not fitted:
         return
     draft.values.pop("payload_hash", None)
@@ -247,7 +304,7 @@ def _settle_hash(draft: _Draft, params: dict[str, Any], *, with_hash: bool) -> N
     if written is not None:
         draft.values = written.as_json()  # the hash is over what will be written, defaults inside parts included
     digest = commands.payload_hash(draft.values)
-    if given is not None and _same(given, digest):
+    if given is not None and same_hash(given, digest):
         draft.values["payload_hash"] = given
         return
     why = "asked for" if given is None else "the repairs changed the command"
@@ -256,8 +313,51 @@ def _settle_hash(draft: _Draft, params: dict[str, Any], *, with_hash: bool) -> N
     draft.put("payload_hash", digest, why)
 
 
-def _same(left: str, right: str) -> bool:
-    return left.removeprefix("sha256:") == right.removeprefix("sha256:")
+def _dag_ref_converted(given: object) -> object:
+    if isinstance(given, str):
+        return {"sha256": given}
+    if isinstance(given, dict) and "revision" in given:
+        return {**given, "revision": _or_itself(as_integer, given["revision"])}
+    return None
+
+
+def _resolved_converted(given: object) -> object:
+    if not isinstance(given, list):
+        return None
+    return [
+        {
+            **each,
+            **{name: _or_itself(as_boolean, each[name]) for name in ("required",) if name in each},
+            **{name: [each[name]] for name in ("paths",) if isinstance(each.get(name), str)},
+        }
+        if isinstance(each, dict)
+        else each
+        for each in given
+    ]
+
+
+def _criteria_converted(given: object) -> object:
+    if not isinstance(given, dict):
+        return None
+    converted = dict(given)
+    if isinstance(given.get("quality_threshold"), str):
+        converted["quality_threshold"] = _or_itself(_as_number, given["quality_threshold"])
+    if isinstance(given.get("required_fields"), str):
+        converted["required_fields"] = [given["required_fields"]]
+    return converted
+
+
+def _or_itself(convert: Callable[[Any], Any], given: Any) -> Any:
+    """A converted value, or what was given where it cannot be converted: validating will refuse that."""
+    value = convert(given)
+    return given if value is None else value
+
+
+def _as_number(given: object) -> int | float | None:
+    whole = as_integer(given)
+    if whole is not None or not isinstance(given, str) or not _DECIMAL.match(given):
+        return whole
+    return float(given)
 
 
 def as_boolean(given: object) -> bool | None:
@@ -293,13 +393,19 @@ def _as_text(given: object) -> str | None:
 
 def _as_version(given: object) -> str | None:
     if isinstance(given, str):
-        return given if _VERSION.match(given) else "1.0" if given.strip() == "1" else None
-    return "1.0" if not isinstance(given, bool) and given == 1 else None
+        return given if _VERSION.match(given) else None
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return text if _VERSION.match(text := str(float(given))) else None
 
 
 def _as_priority(given: object) -> str | None:
     word = given.strip().upper() if isinstance(given, str) else ""
     return word if word in {"HIGH", "MEDIUM", "LOW"} else None
+
+
+def _kind(given: object) -> str:
+    return next((word for kind, word in _KINDS if isinstance(given, kind)), "an object")
 
 
 def _refused(errors: list[Problem]) -> GenerateResult:

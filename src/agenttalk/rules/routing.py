@@ -16,7 +16,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, read
 from agenttalk.errors import Code, ContractError, JsonError, Problem
 from agenttalk.rules import envelopes
 from agenttalk.rules.commands import Known
-from agenttalk.rules.dags import receivers
+from agenttalk.rules.dag_graph import receivers
 
 RESERVED: Final = frozenset({"engine", "operator", "system"})
 """Producers that have no folder: a folder of that name under agents/ is ignored."""

@@ -1,0 +1,174 @@
+"""`agenttalk audit`: check, anchor and export the ledger of a root. Reads only; works on a copy, without an engine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, shortened
+from agenttalk.contracts import wire
+from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.mailbox import fsio
+from agenttalk.store import audit
+from agenttalk.store.audit import ChainReport
+
+app = typer.Typer(no_args_is_help=True, help="Check, anchor and export the ledger.", add_completion=False)
+
+BROKEN = 1
+
+
+@app.command("verify")
+def verify(
+    ctx: typer.Context,
+    anchor: Annotated[
+        Path | None, typer.Option("--anchor", metavar="FILE", help="Heads that were written down before.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Check every chain; name the first entry that was changed, removed, reordered or cut off.
+
+    Entries that are not sealed cannot be checked, and then the answer is not 0 either.
+    """
+    out, folder = _setup(ctx, root, as_json)
+    heads = audit.read_anchor(_read(anchor)) if anchor else None
+    reports = audit.verify(folder, heads)
+    _tell(out, reports, anchored=anchor is not None)
+    return 0 if _intact(reports) else BROKEN
+
+
+@app.command("anchor")
+def write_anchor(
+    ctx: typer.Context,
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="Where to write the heads of all chains.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Write down how far each chain has come. Keep the file where the engine's user cannot write.
+
+    Whoever rewrites or cuts a chain later is found by `audit verify --anchor FILE`. A broken chain is not anchored.
+    """
+    out, folder = _setup(ctx, root, as_json)
+    reports = audit.verify(folder)
+    if not _intact(reports):
+        _tell(out, reports, anchored=False)
+        return BROKEN
+    fsio.write_file(to, audit.write_anchor(reports))
+    if out.as_json:
+        out.data({"ok": True, "file": str(to), "chains": [_shown(report) for report in reports]})
+    else:
+        out.say(f"[green]✓[/] {to}: the heads of {_count(len(reports), 'chain')}")
+    return 0
+
+
+@app.command("export")
+def export(
+    ctx: typer.Context,
+    to: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where to write; standard output when not given.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Write every entry as one line of JSON, chain by chain, in the order of the chain."""
+    out, folder = _setup(ctx, root, as_json)
+    count = 0
+    with _opened(to) as file:
+        for chain, entry in audit.entries(folder):
+            file.write(audit.exported(chain, entry) + b"\n")
+            count += 1
+    if to is not None and out.as_json:
+        out.data({"ok": True, "file": str(to), "entries": count})
+    elif to is not None:
+        out.say(f"[green]✓[/] {to}: {count} entries")
+    return 0
+
+
+def _setup(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output, Path]:  # noqa: FBT001 - as given
+    settings = Settings.merged(ctx, root, as_json)
+    if settings.root is None:
+        raise UsageError(
+            Code.OPTION_INVALID, "which root?", hint="give --root FOLDER, the one that holds data/, or AGENTTALK_ROOT"
+        )
+    return Output(as_json=settings.as_json), settings.root
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return fsio.read_file(path.resolve(), limit=wire.ENVELOPE_LIMIT)
+    except MachineError as error:
+        raise UsageError(error.code, error.message, hint=error.hint) from error
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[BinaryIO]:
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+        return
+    try:
+        with path.open("wb") as file:
+            yield file
+    except OSError as error:
+        raise MachineError(
+            Code.FILE_UNWRITABLE,
+            f"cannot write {path}: {error.strerror or error}",
+            hint="look at the folder's permissions and at the free space",
+        ) from error
+
+
+def _intact(reports: list[ChainReport]) -> bool:
+    return all(report.verdict.intact for report in reports)
+
+
+def _tell(out: Output, reports: list[ChainReport], *, anchored: bool) -> None:
+    if out.as_json:
+        out.data(
+            {"ok": _intact(reports), "anchored": anchored, "chains": [_shown(report) for report in reports]},
+        )
+        return
+    for report in reports:
+        _tell_chain(out, report)
+    if _intact(reports) and not anchored:
+        out.say("[dim]without --anchor, a rewriting of all chains by the engine's own user would not be seen[/]")
+
+
+def _tell_chain(out: Output, report: ChainReport) -> None:
+    verdict, name = report.verdict, f"[bold]{_safe(report.chain)}[/]"
+    if verdict.broken:
+        where = f"entry {verdict.broken.seq}" if verdict.broken.seq is not None else "the end"
+        out.say(f"[bold red]✗[/] {name}: broken at {where} (place {verdict.broken.link}): {_safe(verdict.broken.why)}")
+    elif not verdict.unsealed:
+        out.say(f"[green]✓[/] {name}: {_count(verdict.head.link, 'entry')}, intact")
+    if verdict.unsealed:
+        first, last = verdict.unsealed[0], verdict.unsealed[-1]
+        count = _count(len(verdict.unsealed), "entry")
+        out.say(f"[yellow]![/] {name}: {count} not sealed and so not checked (entry {first} to {last})")
+
+
+def _shown(report: ChainReport) -> dict[str, Any]:
+    verdict = report.verdict
+    broken = verdict.broken
+    return {
+        "chain": report.chain,
+        "intact": verdict.intact,
+        "entries": verdict.head.link,
+        "head": f"sha256:{verdict.head.hash.hex()}",
+        "broken": {"seq": broken.seq, "link": broken.link, "why": broken.why} if broken else None,
+        "unsealed": list(verdict.unsealed),
+    }
+
+
+def _safe(text: str) -> str:
+    """A name or reason out of a database that somebody may have tampered with."""
+    return shortened(text, 400)[1:-1]
+
+
+def _count(number: int, thing: str) -> str:
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{number} {thing if number == 1 else plural}"

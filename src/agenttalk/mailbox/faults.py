@@ -1,0 +1,82 @@
+"""What the system says about a path, told in our errors: an attempt to mislead, or a machine that would not do it.
+
+Only `fsio` uses this. Paths are shown as `repr` shows them, so that a hostile name stays on its line.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from agenttalk.errors import Code, InputError, MachineError
+
+_REFUSALS: Final = {
+    errno.ELOOP: "it is a symlink or lies behind one",
+    errno.ENOTDIR: "a part of it is a symlink or not a folder",
+    errno.EXDEV: "it leaves the folder",
+    errno.ENXIO: "it is a socket or a device",
+    errno.EOPNOTSUPP: "it is a socket or a device",
+}
+_HINTS: Final = {
+    errno.ENOENT: "look whether it was moved, or is not made yet",
+    errno.ENOSPC: "make room on the disk, then try again",
+    errno.EDQUOT: "make room within the quota, then try again",
+    errno.EROFS: "mount the file system writable, then try again",
+    errno.EMFILE: "allow the process more open files (ulimit -n)",
+    errno.EISDIR: "move the folder of this name out of the way",
+    errno.ENOTEMPTY: "remove what lies in the folder first",
+}
+
+
+class MissingError(MachineError):
+    """Nothing has the name."""
+
+
+class TakenError(MachineError):
+    """Something has the name already."""
+
+
+@contextmanager
+def told(path: Path, code: Code) -> Iterator[None]:
+    """Translate the OSErrors of a block. For a path that others made, some of them are attempts to mislead."""
+    try:
+        yield
+    except OSError as error:
+        raise _misled(path, error) or failed(path, error, code) from error
+
+
+def _misled(path: Path, error: OSError) -> InputError | None:
+    why = _REFUSALS.get(error.errno or 0)
+    return refused(path, why) if why else None
+
+
+def failed(path: Path, error: OSError, code: Code) -> MachineError:
+    """What the machine would not do."""
+    number = error.errno or 0
+    kind = {errno.ENOENT: MissingError, errno.EEXIST: TakenError}.get(number, MachineError)
+    verb = "write" if code is Code.FILE_UNWRITABLE else "read"
+    hint = _HINTS.get(number, "look at the path, its permissions and the free space")
+    return kind(code, f"cannot {verb} {str(path)!r}: {error.strerror or error}", hint=hint)
+
+
+def refused(path: Path, why: str) -> InputError:
+    """Something that is not taken from others."""
+    return InputError(Code.FILE_UNSAFE, f"{str(path)!r} is refused: {why}", hint="put a plain file or folder there")
+
+
+def too_large(path: Path, limit: int) -> InputError:
+    """A file over its limit."""
+    why = f"it is larger than {limit:,} bytes"
+    return InputError(Code.FILE_TOO_LARGE, f"{str(path)!r} is refused: {why}", hint="make it smaller or split it")
+
+
+def outside(relative: str, folder: Path) -> InputError:
+    """A path that could lead out of its folder, or that no file can have."""
+    return InputError(
+        Code.PATH_OUTSIDE_FOLDER,
+        f"{relative[:140]!r} is not a path inside {str(folder)!r}",
+        hint="give a relative path without '.', '..', '//' or NUL, with at most 255 bytes in each part",
+    )

@@ -1,0 +1,167 @@
+"""Auditing the databases of a root from outside: read-only, also on a copy, whether or not an engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk.contracts import wire
+from agenttalk.errors import AgentTalkError, Code, JsonError, UsageError
+from agenttalk.store import ledger, queries
+from agenttalk.store.dialect import Connection, translating
+from agenttalk.store.ledger import START, Break, Entry, Head, Verdict
+from agenttalk.store.root import HEAD_SEALED, SYSTEM, databases
+from agenttalk.store.sqlite import Sqlite
+
+PAGE: Final = 2_000
+Witnesses = dict[str, dict[int, bytes]]
+"""Chain → place → hash, as somebody else keeps it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """What came out for one database."""
+
+    chain: str
+    verdict: Verdict
+
+
+def verify(root: Path, anchor: Mapping[str, Head] | None = None) -> list[ChainReport]:
+    """Check every chain of a root against itself, against its copies in the system's chain, and against an anchor."""
+    witnesses: Witnesses = {chain: {head.link: head.hash} for chain, head in (anchor or {}).items() if head.link}
+    found = _required(root)
+    reports = [_report(SYSTEM, found.get(SYSTEM), witnesses, collect=True)]
+    others = sorted((found.keys() | witnesses.keys()) - {SYSTEM})
+    return reports + [_report(chain, found.get(chain), witnesses) for chain in others]
+
+
+def entries(root: Path) -> Iterator[tuple[str, Entry]]:
+    """Every entry of every chain, sealed ones in their order, then the others."""
+    for chain, path in _required(root).items():
+        with _opened(path) as connection:
+            yield from ((chain, entry) for entry in _sealed(connection))
+            yield from ((chain, entry) for entry in _unsealed(connection))
+
+
+def write_anchor(reports: list[ChainReport]) -> bytes:
+    """The heads of all chains as a document, to be kept where nobody who can write the root can write."""
+    heads = {r.chain: {"link": r.verdict.head.link, "hash": _hash(r.verdict.head.hash)} for r in reports}
+    return wire.write({"schema_version": "1.0", "heads": heads}) + b"\n"
+
+
+def read_anchor(data: bytes) -> dict[str, Head]:
+    """The heads of an anchor; raises UsageError for anything else."""
+    try:
+        document: Any = wire.read(data)
+        heads = {chain: _head(head) for chain, head in document["heads"].items()}
+    except (JsonError, KeyError, TypeError, ValueError, AttributeError) as error:
+        hint = "give a file that `agenttalk audit anchor --to FILE` wrote"
+        raise UsageError(Code.FIELD_VALUE, f"this is no anchor: {error}", hint=hint) from error
+    if not heads:
+        raise UsageError(Code.FIELD_VALUE, "this anchor names no chain", hint="write a new one")
+    return heads
+
+
+def exported(chain: str, entry: Entry) -> bytes:
+    """An entry as one line of JSON."""
+    return wire.write(
+        {
+            "chain": chain,
+            "seq": entry.seq,
+            "link": entry.link,
+            "at": entry.at,
+            "board": entry.board,
+            "kind": entry.kind,
+            "subject": entry.subject,
+            "body": wire.read(entry.body, limit=wire.DOCUMENT_LIMIT),
+            "prev": _hash(entry.prev),
+            "hash": _hash(entry.hash),
+        }
+    )
+
+
+def _required(root: Path) -> dict[str, Path]:
+    found = databases(root)
+    if not found:
+        hint = "give the folder that holds data/system.db, or a copy of it"
+        raise UsageError(Code.FILE_UNREADABLE, f"{root} holds no databases", hint=hint)
+    return found
+
+
+def _report(chain: str, path: Path | None, witnesses: Witnesses, *, collect: bool = False) -> ChainReport:
+    known = witnesses.get(chain, {})
+    if path is None:
+        why = (
+            "missing: its database is gone, though it was witnessed" if known else "missing: there is no such database"
+        )
+        return ChainReport(chain, Verdict(START, Break(None, 1, why), ()))
+    try:
+        with _opened(path) as connection:
+            rows = _sealed(connection)
+            verdict = ledger.verify(_collected(rows, witnesses) if collect else rows, (), known)
+            unsealed = tuple(entry.seq for entry in _unsealed(connection))
+            broken = verdict.broken or _stray(connection, verdict.head.link + len(unsealed))
+    except (AgentTalkError, TypeError) as error:
+        return ChainReport(chain, Verdict(START, Break(None, 1, f"not readable: {error}"), ()))
+    return ChainReport(chain, Verdict(verdict.head, broken, unsealed))
+
+
+def _stray(connection: Connection, seen: int) -> Break | None:
+    """Entries that are neither in the chain nor waiting for it were put there by somebody else."""
+    [(count,)] = connection.execute(queries.load("sqlite")["count_facts"], {})
+    if count == seen:
+        return None
+    return Break(None, seen + 1, f"foreign: the ledger has {count} entries, but only {seen} that were written as such")
+
+
+def _collected(rows: Iterator[Entry], witnesses: Witnesses) -> Iterator[Entry]:
+    """Passes entries on, and notes each copy of another chain's head. An anchor, known before, is stronger."""
+    for entry in rows:
+        if entry.kind == HEAD_SEALED:
+            try:
+                head = _head(wire.read(entry.body))
+            except (JsonError, KeyError, TypeError, ValueError):
+                head = START  # such a body does not have its hash either; verify says so
+            if head.link:
+                witnesses.setdefault(entry.subject, {}).setdefault(head.link, head.hash)
+        yield entry
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Connection]:
+    dialect = Sqlite(path, offline=True)
+    connection = dialect.connect(readonly=True)
+    try:
+        with translating(dialect):
+            connection.execute("BEGIN", {})  # one view of it all, though an engine may be writing
+            yield connection
+    finally:
+        connection.close()
+
+
+def _sealed(connection: Connection) -> Iterator[Entry]:
+    after = 0
+    while rows := connection.execute(queries.load("sqlite")["sealed_facts"], {"after": after, "limit": PAGE}):
+        yield from (Entry(*row) for row in rows)
+        after = rows[-1][1]
+
+
+def _unsealed(connection: Connection) -> Iterator[Entry]:
+    after = 0
+    while rows := connection.execute(queries.load("sqlite")["unsealed_facts"], {"after": after, "limit": PAGE}):
+        yield from (Entry(*row) for row in rows)
+        after = rows[-1][0]
+
+
+def _head(value: Any) -> Head:
+    text = value["hash"]
+    if not text.startswith("sha256:") or len(text) != 71 or not isinstance(value["link"], int):
+        raise ValueError("a head is a link and a hash")
+    return Head(value["link"], bytes.fromhex(text[7:]))
+
+
+def _hash(digest: bytes | None) -> str | None:
+    return f"sha256:{digest.hex()}" if digest is not None else None

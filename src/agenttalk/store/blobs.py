@@ -1,0 +1,98 @@
+"""Contents by their hash: small ones in the database, larger ones in files that are synced before they are named."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import is_hash
+from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.ports import Tx
+from agenttalk.store import files
+from agenttalk.store.database import Board
+
+SMALL: Final = 64 * 1024
+"""Up to this size a content lies in the database."""
+_CHUNK: Final = 1024 * 1024
+
+
+def put_small(tx: Tx, data: bytes) -> str:
+    """Keep a small content in the same commit as what refers to it."""
+    digest = wire.sha256(data)
+    tx.run("put_blob", hash=digest, content=data)
+    return digest
+
+
+class BoardBlobs:
+    """The port `Blobs` for a board. Without a folder (PostgreSQL) every content lies in the database."""
+
+    def __init__(self, board: Board, folder: Path | None) -> None:
+        self._board = board
+        self._folder = folder
+
+    async def put(self, source: bytes | BinaryIO) -> str:
+        """Keep it; putting the same twice keeps it once."""
+        stream = io.BytesIO(source) if isinstance(source, bytes) else source
+        start = await asyncio.to_thread(stream.read, SMALL + 1)
+        if len(start) <= SMALL or self._folder is None:
+            data = start + await asyncio.to_thread(stream.read)
+            return await self._board.transact(lambda tx: put_small(tx, data))
+        return await asyncio.to_thread(_write, self._folder, start, stream)
+
+    async def get(self, digest: str) -> bytes:
+        """Read it and check it."""
+        rows = await self._board.read("get_blob", hash=_checked(digest))
+        data = bytes(rows[0][0]) if rows else await asyncio.to_thread(self._read_file, digest)
+        if wire.sha256(data) != digest:
+            raise MachineError(
+                Code.STORE_DAMAGED,
+                f"the content stored as {digest} has another hash",
+                hint="restore it from a backup, or put it in again",
+            )
+        return data
+
+    async def exists(self, digest: str) -> bool:
+        """Look for it, without reading it."""
+        if await self._board.read("has_blob", hash=_checked(digest)):
+            return True
+        return self._folder is not None and await asyncio.to_thread(place(self._folder, digest).is_file)
+
+    def _read_file(self, digest: str) -> bytes:
+        try:
+            if self._folder is not None:
+                return place(self._folder, digest).read_bytes()
+        except FileNotFoundError:
+            pass
+        raise UsageError(Code.BLOB_MISSING, f"nothing is stored as {digest}", hint="put it in first")
+
+
+def place(folder: Path, digest: str) -> Path:
+    """Where the file of a content lies: `ab/cdef…`."""
+    name = digest.removeprefix("sha256:")
+    return folder / name[:2] / name[2:]
+
+
+def _write(folder: Path, start: bytes, rest: BinaryIO) -> str:
+    """Written anew even when it is there: that also repairs one that was damaged."""
+    draft = files.Draft(folder)
+    try:
+        hasher, chunk = sha256(), start
+        while chunk:
+            hasher.update(chunk)
+            draft.write(chunk)
+            chunk = rest.read(_CHUNK)
+        digest = f"sha256:{hasher.hexdigest()}"
+        draft.place(place(folder, digest))
+    finally:
+        draft.close()
+    return digest
+
+
+def _checked(digest: str) -> str:
+    if not (is_hash(digest) and digest.startswith("sha256:")):
+        raise UsageError(Code.HASH_INVALID, f"{digest[:80]!r} is not a hash", hint="write sha256:<64 hex digits>")
+    return digest

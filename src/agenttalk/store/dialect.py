@@ -1,0 +1,84 @@
+"""The seam between the store and a database. Everything above it is the same for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal, Protocol, TypeAlias
+
+from agenttalk.errors import AgentTalkError
+from agenttalk.ports import Row, Value
+
+Params: TypeAlias = Mapping[str, Value]
+DialectName: TypeAlias = Literal["sqlite", "postgres"]
+
+
+class Connection(Protocol):
+    """One connection, used by one thread at a time. Raises the database's own errors; see `Dialect.translated`."""
+
+    def begin(self) -> None:
+        """Begin to write. With SQLite nobody else writes from here on."""
+
+    def commit(self) -> None:
+        """Make it durable: returns when it is synced."""
+
+    def rollback(self) -> None:
+        """Undo everything since `begin`, if anything. A connection that raises here is of no more use."""
+
+    def savepoint(self, step: Literal["open", "next", "undo"]) -> None:
+        """Open the savepoint of the first work, close it and open the next one's, or undo the present one."""
+
+    def execute(self, statement: str, params: Params) -> list[Row]:
+        """Run one statement and return its rows."""
+
+    def execute_many(self, statement: str, params: Sequence[Params]) -> None:
+        """Run one statement for each of many parameters."""
+
+    def lock(self, name: str) -> None:
+        """Hold a lock between servers until the transaction ends. SQLite's `begin` is one already."""
+
+    def notify(self) -> None:
+        """Wake up those who listen, once the transaction is committed."""
+
+    def close(self) -> None:
+        """End it; never raises."""
+
+
+class Listener(Protocol):
+    """Hears of effects that other processes queued."""
+
+    def close(self) -> None:
+        """Stop listening."""
+
+
+class Dialect(Protocol):
+    """One database: how to reach it and what its errors mean."""
+
+    @property
+    def name(self) -> DialectName:
+        """Which variants of statements and migrations it takes."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether several servers write at once. If so, the ledger is sealed apart from the commits."""
+
+    def connect(self, *, readonly: bool = False) -> Connection:
+        """A new connection; raises AgentTalkError."""
+
+    def listen(self, heard: Callable[[], None]) -> Listener | None:
+        """Call `heard`, from any thread, whenever somebody queued effects; None when nobody else can."""
+
+    def translated(self, error: Exception, *, committing: bool = False) -> AgentTalkError | None:
+        """What a foreign error means; None for a fault of the program, which is raised as it is."""
+
+
+@contextmanager
+def translating(dialect: Dialect, *, committing: bool = False) -> Iterator[None]:
+    """Foreign errors leave the block in our words, all others as they are."""
+    try:
+        yield
+    except Exception as error:
+        meaning = dialect.translated(error, committing=committing)
+        if meaning is None:
+            raise
+        raise meaning from error

@@ -1,0 +1,47 @@
+"""Effects: what a loop does in the world after the commit that asked for it.
+
+A worker claims effects for a while, does each, and finishes it; one that fails is retried later. When the
+worker dies, its claim runs out and the effect comes back. So an effect may be done twice, and whoever does
+it makes that harmless by its key.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from agenttalk.contracts import wire
+from agenttalk.ports import Tx
+from agenttalk.store.times import instant
+
+CLAIM: Final = timedelta(seconds=60)
+"""How long a claim holds by default."""
+
+
+class Effect(NamedTuple):
+    """One effect that is to be done now."""
+
+    id: int
+    key: str
+    body: Any
+    attempts: int
+    """How often it was claimed, this time included."""
+
+
+def claim_effects(tx: Tx, kind: str, limit: int, *, now: datetime, hold: timedelta = CLAIM) -> list[Effect]:
+    """Take up to `limit` effects of a kind that may be tried, the longest waiting first; nobody else gets them.
+
+    The claim holds until `now + hold`; then they may be claimed again.
+    """
+    rows = tx.run("claim_effects", kind=kind, limit=limit, now=instant(now), until=instant(now + hold))
+    return [Effect(number, key, wire.read(body), attempts) for number, key, body, attempts in sorted(rows)]
+
+
+def finish_effect(tx: Tx, effect_id: int) -> bool:
+    """It is done, for ever; False when it was done before."""
+    return bool(tx.run("finish_effect", id=effect_id))
+
+
+def retry_effect(tx: Tx, effect_id: int, *, not_before: datetime) -> bool:
+    """It failed and may be tried again from then on; False when it was done meanwhile."""
+    return bool(tx.run("retry_effect", id=effect_id, not_before=instant(not_before)))

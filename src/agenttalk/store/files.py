@@ -1,0 +1,85 @@
+"""Files that must survive a power cut: written aside, synced, put in place, and the folder synced too."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from agenttalk.errors import Code, MachineError
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, each entered durably into the one that holds it."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make what was created, renamed or removed in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Draft:
+    """A file in the making, under a name that nobody else uses. `place` makes it durable and visible at once."""
+
+    def __init__(self, folder: Path) -> None:
+        make_folder(folder)
+        self.path = folder / f".{secrets.token_hex(12)}.tmp"
+        try:
+            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+
+    def write(self, data: bytes) -> None:
+        """Append."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+
+    def place(self, path: Path) -> None:
+        """Sync it, give it its name, sync the folder."""
+        try:
+            os.fsync(self._descriptor)
+            make_folder(path.parent)
+            self.path.replace(path)
+            sync_folder(path.parent)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+    def close(self) -> None:
+        """Let go, and remove what was not placed."""
+        os.close(self._descriptor)
+        self.path.unlink(missing_ok=True)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Put a whole file in place; after a crash it is the old one or the new one."""
+    draft = Draft(path.parent)
+    try:
+        draft.write(data)
+        draft.place(path)
+    finally:
+        draft.close()
+
+
+def unwritable(path: Path, error: OSError) -> MachineError:
+    """A file error in our words."""
+    return MachineError(
+        Code.FILE_UNWRITABLE,
+        f"cannot write {path}: {error.strerror or error}",
+        hint="look at the folder's permissions and at the free space",
+    )

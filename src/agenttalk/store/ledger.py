@@ -1,0 +1,139 @@
+"""The chain of facts: how an entry is hashed, sealed and verified. Pure; rows come in, a verdict comes out.
+
+An entry's hash is `sha256(hash of the entry before ‖ canonical JSON of the entry)`, the first one following
+32 zero bytes. So nothing in the past can change without changing every later hash. What a chain alone
+cannot show is that its newest entries were cut off: that is seen by comparing it with witnesses, earlier
+heads that were copied elsewhere (into the system's chain, and into anchor files).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+GENESIS: Final = bytes(32)
+_text = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class Entry(NamedTuple):
+    """One row of a ledger."""
+
+    seq: int
+    """Its number, given when it was written."""
+    link: int | None
+    """Its place in the chain, from 1 without gaps; None while it is not sealed."""
+    at: str
+    """When its transaction ran, UTC."""
+    board: str
+    """The board."""
+    kind: str
+    """What happened."""
+    subject: str
+    """To what."""
+    body: bytes
+    """The fact, as canonical JSON."""
+    prev: bytes | None
+    """The hash of the entry before."""
+    hash: bytes | None
+    """Its own hash."""
+
+
+class Head(NamedTuple):
+    """The newest entry of a chain."""
+
+    link: int
+    hash: bytes
+
+
+START: Final = Head(0, GENESIS)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The first place where a chain does not hold."""
+
+    seq: int | None
+    """The entry, if there is one."""
+    link: int
+    """Its place in the chain."""
+    why: str
+    """What is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What could be checked of a chain, and what came out."""
+
+    head: Head
+    """The last entry that is proven."""
+    broken: Break | None
+    """The first one that is not."""
+    unsealed: tuple[int, ...]
+    """Entries (by `seq`) that are in no chain yet and were not checked."""
+
+    @property
+    def intact(self) -> bool:
+        """Whether everything was checked and holds."""
+        return self.broken is None and not self.unsealed
+
+
+def canonical(entry: Entry, link: int) -> bytes:
+    """The bytes that are hashed: the entry as canonical JSON, its keys in order."""
+    return b'{"at":%b,"board":%b,"body":%b,"kind":%b,"link":%d,"seq":%d,"subject":%b}' % (
+        _text(entry.at).encode(),
+        _text(entry.board).encode(),
+        entry.body,
+        _text(entry.kind).encode(),
+        link,
+        entry.seq,
+        _text(entry.subject).encode(),
+    )
+
+
+def chained(prev: bytes, entry: Entry, link: int) -> bytes:
+    """The hash of an entry that follows `prev`."""
+    return sha256(prev + canonical(entry, link)).digest()
+
+
+def sealed(head: Head, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries with their places and hashes, following `head`."""
+    link, prev = head
+    for entry in entries:
+        link += 1
+        digest = chained(prev, entry, link)
+        yield entry._replace(link=link, prev=prev, hash=digest)
+        prev = digest
+
+
+def verify(
+    entries: Iterable[Entry], unsealed: Iterable[int] = (), witnesses: Mapping[int, bytes] | None = None
+) -> Verdict:
+    """Check a chain: entries by `link`, the numbers of the unsealed ones, and hashes known from elsewhere."""
+    head, known = START, dict(witnesses or {})
+    for entry in entries:
+        broken = _fault(head, entry, known.pop(head.link + 1, None))
+        if broken:
+            return Verdict(head, broken, tuple(unsealed))
+        head = Head(head.link + 1, entry.hash or b"")
+    if known:
+        why = f"cut off: the chain ends at {head.link}, but reached {max(known)} when it was witnessed"
+        return Verdict(head, Break(None, head.link + 1, why), tuple(unsealed))
+    return Verdict(head, None, tuple(unsealed))
+
+
+def _fault(head: Head, entry: Entry, witness: bytes | None) -> Break | None:
+    expected = head.link + 1
+    if entry.link is None or entry.link > expected:
+        return Break(entry.seq, expected, f"missing: entry {expected} of the chain is gone; the next one is here")
+    if entry.link < expected:
+        return Break(entry.seq, expected, f"reordered: it says place {entry.link} where {expected} must follow")
+    if entry.hash != chained(entry.prev or b"", entry, expected):
+        return Break(entry.seq, expected, "changed: its content does not have its hash")
+    if entry.prev != head.hash:
+        return Break(entry.seq, expected, "replaced or reordered: it does not follow the entry before it")
+    if witness is not None and witness != entry.hash:
+        return Break(entry.seq, expected, "rewritten: its hash was another when it was witnessed")
+    return None

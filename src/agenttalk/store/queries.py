@@ -1,0 +1,48 @@
+"""Named statements, read from `sql/*.sql`.
+
+A statement begins with `-- name: append_fact` and takes parameters as `:kind`. Where the dialects truly
+differ, a second one stands beside it as `-- name: append_fact@postgres`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from agenttalk.store.dialect import DialectName
+
+FOLDER = Path(__file__).parent / "sql"
+_NAME = re.compile(r"^-- name: (\w+)(?:@(\w+))?\n", re.MULTILINE)
+_TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_]\w*)|%")
+
+
+@cache
+def load(dialect: DialectName) -> dict[str, str]:
+    """Every statement of a dialect, ready to be handed to its driver."""
+    common: dict[str, str] = {}
+    special: dict[str, str] = {}
+    for path in sorted(FOLDER.glob("*.sql")):
+        for name, variant, text in split(path.read_text(encoding="utf-8")):
+            home = special if variant == dialect else common
+            if variant in {"", dialect}:
+                if name in home:
+                    raise ValueError(f"{path.name}: {name} is named twice")
+                home[name] = text
+    found = common | special
+    return {name: for_psycopg(text) for name, text in found.items()} if dialect == "postgres" else found
+
+
+def split(text: str) -> list[tuple[str, str, str]]:
+    """Name, variant and statement of everything in a file."""
+    parts = _NAME.split(text)[1:]
+    return [(parts[i], parts[i + 1] or "", parts[i + 2].strip()) for i in range(0, len(parts), 3)]
+
+
+def for_psycopg(text: str) -> str:
+    """`:name` becomes `%(name)s`, and a percent sign is doubled; literals and casts stay what they are."""
+
+    def translate(match: re.Match[str]) -> str:
+        return f"%({match[1]})s" if match[1] else match[0].replace("%", "%%")
+
+    return _TOKEN.sub(translate, text)

@@ -1,0 +1,120 @@
+"""The databases of a root, by the names of their boards, opened when they are first asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import is_id
+from agenttalk.errors import Code, UsageError
+from agenttalk.ports import Clock, Tx
+from agenttalk.store.blobs import BoardBlobs
+from agenttalk.store.database import Board, Database
+from agenttalk.store.dialect import Dialect
+from agenttalk.store.ledger import Head
+from agenttalk.store.schema import Part
+from agenttalk.store.sqlite import Sqlite
+
+SYSTEM: Final = "system"
+MAIL: Final = "_mail"
+TOOLCHAIN: Final = "_toolchain"
+HEAD_SEALED: Final = "head.sealed"
+"""The fact in the system's chain that tells how far the chain of another database had come."""
+_FILE: Final = "blackboard.db"
+
+
+def database_path(root: Path, board: str) -> Path:
+    """Where a board's SQLite database lies."""
+    data = root / "data"
+    if board == SYSTEM:
+        return data / "system.db"
+    if board in {MAIL, TOOLCHAIN}:
+        return data / board / _FILE
+    if not is_id(board) or board.startswith("_"):
+        raise UsageError(
+            Code.ID_INVALID,
+            f"{board[:140]!r} is not the name of a project",
+            hint="use letters, digits, '_', '-' and '.', and no '_' in front",
+        )
+    return data / "projects" / board / _FILE
+
+
+def databases(root: Path) -> dict[str, Path]:
+    """The databases that a root has, by board; the system's first."""
+    projects = sorted(path.parent.name for path in (root / "data" / "projects").glob(f"*/{_FILE}"))
+    named = [SYSTEM, MAIL, TOOLCHAIN, *(name for name in projects if is_id(name))]
+    return {name: path for name in named if (path := database_path(root, name)).is_file()}
+
+
+class RootStores:
+    """All stores of a root: SQLite files under `data/`, or with `url` the schemas of a PostgreSQL database."""
+
+    def __init__(self, root: Path, clock: Clock, *, url: str = "") -> None:
+        self._root = root
+        self._clock = clock
+        self._url = url
+        self._databases: dict[str, Database] = {}
+        self._lock = asyncio.Lock()
+
+    async def board(self, name: str) -> Board:
+        """The store of a board; made when it is not there yet."""
+        database_path(self._root, name)  # refuses what is no name
+        async with self._lock:
+            if SYSTEM not in self._databases:
+                await self._open(SYSTEM, None)
+            chain = self._chain(name)
+            if chain not in self._databases:
+                await self._open(chain, partial(self._copy_head, chain))
+            return Board(self._databases[chain], name)
+
+    async def blobs(self, name: str) -> BoardBlobs:
+        """The contents of a board."""
+        return BoardBlobs(await self.board(name), None if self._url else self._root / "data" / "blobs")
+
+    async def close(self) -> None:
+        """Close all; the system last, because the others' heads are written into it."""
+        async with self._lock:
+            others = [database for chain, database in self._databases.items() if chain != SYSTEM]
+            await asyncio.gather(*(database.close() for database in others))
+            if self._databases:
+                await self._databases[SYSTEM].close()
+            self._databases.clear()
+
+    async def _open(self, chain: str, on_head: Callable[[Head], None] | None) -> None:
+        part: Part = "system" if chain == SYSTEM else "board"
+        opened = partial(Database, chain, self._dialect(chain), self._clock, part=part, on_head=on_head)
+        self._databases[chain] = await asyncio.to_thread(opened)
+
+    def _chain(self, board: str) -> str:
+        """The database that a board lies in: its own, or the schema that it shares."""
+        if not self._url or board == SYSTEM:
+            return board
+        return {MAIL: "mail", TOOLCHAIN: "toolchain"}.get(board, "projects")
+
+    def _dialect(self, chain: str) -> Dialect:
+        if not self._url:
+            return Sqlite(database_path(self._root, chain))
+        try:
+            from agenttalk.store.postgres import Postgres
+        except ImportError as error:
+            raise UsageError(
+                Code.STORE_INCOMPATIBLE,
+                "the driver for PostgreSQL is not installed",
+                hint="pip install 'agenttalk[postgres]'",
+            ) from error
+        return Postgres(self._url, chain)
+
+    def _copy_head(self, chain: str, head: Head) -> None:
+        """Tell the system's chain how far another one has come; called by that one's writer."""
+        body: wire.JsonValue = {"link": head.link, "hash": f"sha256:{head.hash.hex()}"}
+
+        def note(tx: Tx) -> None:
+            known = tx.run("latest_fact", subject=chain, kind=HEAD_SEALED)
+            if not known or known[0][2] != wire.write(body):
+                tx.record(HEAD_SEALED, chain, body)
+
+        self._databases[SYSTEM].writer.post(SYSTEM, note)

@@ -1,0 +1,115 @@
+"""One engine per root: a lock on `data/engine.lock`, and `data/engine.json` that tells who holds it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from agenttalk.contracts import wire
+from agenttalk.errors import Code, JsonError, MachineError
+from agenttalk.store import files
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A running engine, as `data/engine.json` tells it."""
+
+    pid: int
+    http: str | None
+    socket: str | None
+
+
+class RootLock:
+    """Held while the object lives and is not released; the kernel lets go of it when the process dies."""
+
+    def __init__(self, root: Path, descriptor: int, kind: Literal["engine", "part"]) -> None:
+        self._root = root
+        self._descriptor = descriptor
+        self.kind = kind
+
+    @classmethod
+    def take(cls, root: Path, kind: Literal["engine", "part"]) -> Self:
+        """An engine is alone on a root; parts (route, heartbeat, monitor) are together. Raises ENGINE_RUNNING."""
+        path = root / "data" / "engine.lock"
+        files.make_folder(path.parent)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise files.unwritable(path, error) from error
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if kind == "engine" else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise _refusal(root) from error
+        return cls(root, descriptor, kind)
+
+    def announce(self, *, http: str | None, socket: str | None) -> None:
+        """Tell where this engine can be reached."""
+        pid = os.getpid()
+        answer: wire.JsonValue = {"pid": pid, "http": http, "socket": socket, "started": _started(pid)}
+        files.write_durably(_json(self._root), wire.write(answer))
+
+    def release(self) -> None:
+        """Let go; an engine's `engine.json` goes with it."""
+        if self.kind == "engine":
+            _json(self._root).unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def running_engine(root: Path) -> Engine | None:
+    """The engine of a root. What a dead process left behind does not count, even when its pid lives again."""
+    try:
+        told: Any = wire.read(_json(root).read_bytes())
+        engine = Engine(told["pid"], told["http"], told["socket"])
+        alive = isinstance(engine.pid, int) and _started(engine.pid) == told["started"]
+    except (OSError, JsonError, KeyError, TypeError):
+        return None
+    return engine if alive and _is_alive(engine.pid) else None
+
+
+def _refusal(root: Path) -> MachineError:
+    engine = running_engine(root)
+    if engine is None:
+        return MachineError(
+            Code.ENGINE_RUNNING,
+            f"{root} is in use: an engine is just starting or ending, or parts (route, heartbeat, monitor) run",
+            hint="try again in a moment, or end them first",
+        )
+    where = f" at {engine.http}" if engine.http else ""
+    return MachineError(
+        Code.ENGINE_RUNNING,
+        f"{root} has a running engine already: process {engine.pid}{where}",
+        hint=f"use that one, or end it first (kill {engine.pid})",
+    )
+
+
+def _json(root: Path) -> Path:
+    return root / "data" / "engine.json"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _started(pid: int) -> int | None:
+    """When a process started, in ticks since the machine did; None where /proc does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    return int(stat.rpartition(b")")[2].split()[19])

@@ -1,0 +1,228 @@
+"""The one way to write: a thread per database that lets everything that waits share one synced commit.
+
+There is no timer. Idle, a work is committed at once; what is handed over while a commit runs shares the
+next one. Nothing is answered before its commit.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from agenttalk.contracts import wire
+from agenttalk.errors import AgentTalkError, MachineError
+from agenttalk.ports import Clock, Row, Tx, Value
+from agenttalk.store import ledger, queries
+from agenttalk.store.dialect import Connection, Dialect, translating
+from agenttalk.store.ledger import Entry, Head
+from agenttalk.store.times import instant
+from agenttalk.store.worker import Job, Worker
+
+Work: TypeAlias = Callable[[Tx], Any]
+LOG = logging.getLogger(__name__)
+SEAL_SECONDS: Final = 1.0
+"""How long a fact may stay unsealed, and a new head without a copy elsewhere."""
+SEAL_AT_ONCE: Final = 10_000
+
+
+class Batch:
+    """The transaction of a batch; implements the port `Tx` for one work after the other."""
+
+    __slots__ = ("_connection", "_dialect", "_queries", "at", "board", "effects", "facts", "failed")
+
+    def __init__(self, dialect: Dialect, connection: Connection, at: str) -> None:
+        self._dialect = dialect
+        self._connection = connection
+        self._queries = queries.load(dialect.name)
+        self.at = at
+        self.board = ""
+        self.facts = self.effects = False
+        self.failed: Exception | None = None
+
+    def run(self, query_name: str, /, **params: Value) -> list[Row]:
+        """One named statement."""
+        params["board"] = self.board
+        statement = self._queries[query_name]
+        try:
+            return self._connection.execute(statement, params)
+        except Exception as error:
+            self.failed = self._dialect.translated(error) or error
+            raise self.failed from error
+
+    def record(self, kind: str, subject: str, body: wire.JsonValue) -> int:
+        """Append a fact."""
+        self.facts = True
+        rows = self.run("append_fact", at=self.at, kind=kind, subject=subject, body=wire.write(body))
+        seq: int = rows[0][0]
+        return seq
+
+    def effect(self, kind: str, key: str, body: wire.JsonValue) -> bool:
+        """Queue an effect."""
+        new = bool(self.run("queue_effect", kind=kind, key=key, body=wire.write(body)))
+        self.effects = self.effects or new
+        return new
+
+    def seal(self) -> bool:
+        """Chain facts that are in no chain yet; True when there may be more of them."""
+        [(link, digest, seq)] = self.run("ledger_head") or [(*ledger.START, 0)]
+        # Where several servers write, transactions end in another order than they began.
+        after = 0 if self._dialect.shared else seq
+        entries = [Entry(*row) for row in self.run("unsealed_facts", after=after, limit=SEAL_AT_ONCE)]
+        rows = [
+            {"seq": entry.seq, "link": entry.link, "prev": entry.prev, "hash": entry.hash}
+            for entry in ledger.sealed(Head(link, digest), entries)
+        ]
+        self._connection.execute_many(self._queries["seal_fact"], rows)
+        return len(entries) == SEAL_AT_ONCE
+
+
+class Hooks(NamedTuple):
+    """Whom the writer tells, from its own thread, after a commit."""
+
+    effects: Callable[[], None]
+    """There is something to do."""
+    head: Callable[[Head], None] | None = None
+    """How far the chain has come; at most once a second."""
+
+
+class Writer(Worker[Work]):
+    """Runs works in batches. `commits` and `works` count what it did."""
+
+    def __init__(
+        self,
+        name: str,
+        dialect: Dialect,
+        connection: Connection,
+        clock: Clock,
+        hooks: Hooks,
+    ) -> None:
+        self._dialect = dialect
+        self._connection: Connection | None = connection
+        self._clock = clock
+        self._hooks = hooks
+        # A head from before a crash may have no copy elsewhere yet, and facts no seal.
+        self._due: float | None = time.monotonic() + SEAL_SECONDS
+        self.commits = self.works = 0
+        super().__init__(f"write {name}")
+
+    def answer(self, jobs: list[Job[Work]]) -> None:
+        """Run a batch and commit it. When that fails, every job of it fails and the next batch begins anew."""
+        try:
+            self._commit(jobs)
+        except Exception as error:  # noqa: BLE001 - the top of the loop: nobody may wait for ever
+            for job in jobs:
+                job.error = _copied(error) if job.error is None or job.error is error else job.error
+        self.works += len(jobs)
+
+    def due(self) -> float | None:
+        """Only when facts were written since the last time."""
+        return None if self._due is None else self._due - time.monotonic()
+
+    def upkeep(self) -> None:
+        """Seal what was not sealed in its own commit, and hand the head to whoever keeps copies."""
+        self._due = None
+        try:
+            while self._dialect.shared and self._seal_apart():
+                pass
+            if self._hooks.head and (rows := self._begin().run("ledger_head")):
+                self._hooks.head(Head(*rows[0][:2]))
+        except Exception:
+            LOG.warning("cannot seal the ledger; trying again", extra={"action": "ledger.seal"}, exc_info=True)
+            self._due = time.monotonic() + SEAL_SECONDS if self._open else None
+        self._rollback()
+
+    def end(self) -> None:
+        """Close the connection."""
+        if self._connection:
+            self._connection.close()
+
+    def _commit(self, jobs: list[Job[Work]]) -> None:
+        batch = self._begin()
+        try:
+            with translating(self._dialect):
+                self._run_works(batch, jobs)
+                if not any(job.error is None for job in jobs):
+                    return
+                while batch.facts and not self._dialect.shared and batch.seal():
+                    pass
+                self._sync(batch)
+        finally:
+            self._rollback()
+        self.commits += 1
+        if batch.effects:
+            self._hooks.effects()
+        if batch.facts and self._due is None:
+            self._due = time.monotonic() + SEAL_SECONDS
+
+    def _run_works(self, batch: Batch, jobs: list[Job[Work]]) -> None:
+        savepoint = self._ready().savepoint
+        alone = len(jobs) == 1  # is undone by undoing everything
+        if not alone:
+            savepoint("open")
+        for job in jobs:
+            batch.board, batch.failed = job.board, None
+            try:
+                job.value = job.ask(batch)
+                job.error = batch.failed
+            except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed over the work
+                job.error = error
+            if isinstance(batch.failed, MachineError):
+                raise batch.failed
+            if not alone:
+                savepoint("undo" if job.error else "next")
+
+    def _sync(self, batch: Batch) -> None:
+        connection = self._ready()
+        if batch.effects:
+            connection.notify()
+        with translating(self._dialect, committing=True):
+            connection.commit()
+
+    def _seal_apart(self) -> bool:
+        """Seal in a transaction of its own, one server at a time; True when there may be more."""
+        batch = self._begin()
+        self._ready().lock("ledger")
+        more = batch.seal()
+        self._sync(batch)
+        return more
+
+    def _begin(self) -> Batch:
+        with translating(self._dialect):
+            try:
+                self._ready().begin()
+            except Exception:
+                self._drop()
+                if not self._dialect.shared:
+                    raise
+                # A server drops sessions when it restarts. No work has run yet, so one more try is safe.
+                self._ready().begin()
+        return Batch(self._dialect, self._ready(), instant(self._clock.now()))
+
+    def _ready(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._dialect.connect()
+        return self._connection
+
+    def _rollback(self) -> None:
+        """Undo what is open, if anything is; a connection that cannot even do that is given up."""
+        try:
+            if self._connection:
+                self._connection.rollback()
+        except Exception:  # noqa: BLE001 - whatever it is, a new connection is the answer
+            self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
+
+
+def _copied(error: Exception) -> Exception:
+    """The same error for each of many waiters, because raising one changes its traceback."""
+    if not isinstance(error, AgentTalkError):
+        return error
+    copy = type(error)(error.code, error.message, hint=error.hint)
+    copy.__cause__ = error
+    return copy

@@ -1,0 +1,58 @@
+"""A private PostgreSQL cluster for tests and benchmarks: a free port, a temporary folder, stopped at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MISSING = "PostgreSQL's programs are missing (make postgres installs Debian's)"
+
+
+def programs() -> Path | None:
+    """The folder with initdb and postgres, of the newest version that is installed."""
+    debian = Path("/usr/lib/postgresql")
+    found = sorted(debian.glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    elsewhere = shutil.which("initdb")
+    return Path(elsewhere).resolve().parent if elsewhere else None
+
+
+@contextmanager
+def running(where: Path | None = None) -> Iterator[str]:
+    """The URL of a cluster that runs inside the block, in a new folder (under `where`)."""
+    folder = programs()
+    if folder is None:
+        raise RuntimeError(MISSING)
+    with tempfile.TemporaryDirectory(prefix="agenttalk-pg-", dir=where) as scratch:
+        home, port = Path(scratch), _free_port()
+        if os.getuid() == 0:
+            shutil.chown(home, "postgres")
+        data = home / "data"
+        _run(folder / "initdb", "-D", data, "-U", "agenttalk", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+        options = f"-p {port} -k {home} -c listen_addresses='' -c max_connections=100"
+        _run(folder / "pg_ctl", "-D", data, "-l", home / "log", "-w", "-o", options, "start")
+        try:
+            yield f"postgresql://agenttalk@/postgres?host={home}&port={port}"
+        finally:
+            _run(folder / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+
+
+def _run(*words: object) -> None:
+    command = [str(word) for word in words]
+    if os.getuid() == 0:  # PostgreSQL refuses to run as root
+        command = ["runuser", "-u", "postgres", "--", *command]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd="/", timeout=60)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
