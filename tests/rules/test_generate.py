@@ -394,6 +394,7 @@ def test_ids_with_more_zeros_are_the_same_order() -> None:
 
 
 def test_a_command_too_large_for_its_envelope_is_refused() -> None:
+    assert made({**LEAST, "prompt": "x" * 700_000})
     assert codes(generate({**LEAST, "prompt": "x" * 800_000}, ACTIVE)) == [(Code.JSON_TOO_LARGE, "")]
 
 

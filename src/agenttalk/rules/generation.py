@@ -396,7 +396,8 @@ def _as_version(given: object) -> str | None:
         return given if _VERSION.match(given) else None
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
-    return text if _VERSION.match(text := str(float(given))) else None
+    text = f"{given}.0" if isinstance(given, int) else str(given)
+    return text if _VERSION.match(text) else None
 
 
 def _as_priority(given: object) -> str | None:
