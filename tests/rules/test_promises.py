@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import agenttalk
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.errors import Code
 from agenttalk.rules import commands, promises
@@ -51,3 +52,27 @@ def test_a_command_with_a_promise_that_shows_nothing_is_refused() -> None:
     answer = commands.validate(command(promise={**GOOD, "acceptance": []}))
     assert [(error.code, error.field) for error in answer.errors] == [(Code.COMMAND_FIELD_VALUE, "promise.acceptance")]
     assert commands.validate(command(promise={**GOOD, "abortWhen": []})).ok
+
+
+def test_a_guard_that_is_misspelt_is_pointed_at() -> None:
+    promise = {
+        **GOOD,
+        "allowedscope": ["src/**"],
+        "x_own": 1,
+        "checks": [
+            {"id": "a", "kind": "tests", "run": "x", "junit": "r.xml", "redFirst": "required", "minTests": 3},
+            {"id": "b", "kind": "test", "run": "x"},
+            {"id": "c", "kind": "eslint", "runn": "x"},
+        ],
+        "budget": {"token": 5},
+    }
+    answer = agenttalk.generate_command({"plan_id": "_m", "task_id": "t", "prompt": "p", "promise": promise})
+    assert answer.ok
+    assert {warning.field: warning.hint for warning in answer.warnings} == {
+        "promise.allowedscope": "did you mean 'allowed_scope'?",
+        "promise.checks[0].redFirst": "did you mean 'red_first'?",
+        "promise.checks[0].minTests": "did you mean 'min_tests'?",
+        "promise.checks[1].kind": "did you mean 'tests'?",
+        "promise.budget.token": "did you mean 'tokens'?",
+    }
+    assert agenttalk.generate_command({"plan_id": "_m", "task_id": "t", "prompt": "p", "promise": GOOD}).warnings == ()

@@ -17,7 +17,7 @@ from agenttalk.contracts.command import Command, make_command_id, parse_command_
 from agenttalk.contracts.generation import GenerateResult, Repair
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.errors import Code, JsonError, Problem, UsageError
-from agenttalk.rules import commands
+from agenttalk.rules import commands, promises
 from agenttalk.rules.commands import ENVELOPE_LEVELS, NOTHING, Known
 from agenttalk.rules.wording import COMMANDS, CommandWording, Locale
 
@@ -129,8 +129,12 @@ def _judged(draft: _Draft, known: Known, errors: list[Problem]) -> GenerateResul
         command=None if errors else verdict.command,
         repairs=tuple(draft.repairs),
         errors=tuple(errors),
-        warnings=verdict.warnings,
+        warnings=verdict.warnings + _promise_warnings(verdict.command),
     )
+
+
+def _promise_warnings(command: Command | None) -> tuple[Problem, ...]:
+    return tuple(promises.near_misses(command.promise)) if command and command.promise else ()
 
 
 def _without_consequences(errors: list[Problem]) -> list[Problem]:

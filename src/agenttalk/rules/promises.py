@@ -6,8 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agenttalk.contracts.promise import Checkpoint, CompletionPromise, Severity
+from agenttalk.contracts.base import Part
+from agenttalk.contracts.problem import nearest
+from agenttalk.contracts.promise import CHECK_KINDS, Checkpoint, CompletionPromise, OtherCheck, Severity
+from agenttalk.errors import Code, Problem
 
+_FIELDS = {"acceptance": "acceptance", "doneWhen": "done_when", "abortWhen": "abort_when", "checks": "checks"}
 _ID = re.compile(r"cp-[0-9]+-[0-9a-f]{4}\Z")
 
 
@@ -36,6 +40,30 @@ class PromiseValidity:
 def validate(promise: CompletionPromise) -> PromiseValidity:
     """Every issue of a promise at the first checkpoint."""
     return PromiseValidity(tuple(_issues(promise)))
+
+
+def near_misses(promise: CompletionPromise) -> list[Problem]:
+    """Fields of a promise that we do not know but nearly: a misspelt guard would guard nothing."""
+    parts: list[tuple[str, Part]] = [("promise", promise)]
+    for name in ("acceptance", "doneWhen", "abortWhen", "checks"):
+        inner = getattr(promise, _FIELDS[name])
+        parts += [(f"promise.{name}[{at}]", part) for at, part in enumerate(inner)]
+    if promise.budget:
+        parts.append(("promise.budget", promise.budget))
+    found = []
+    for path, part in parts:
+        if isinstance(part, OtherCheck):  # its own keys are its extension's business
+            near = nearest(part.kind, CHECK_KINDS)
+            found += [_misspelt(f"{path}.kind", part.kind, near)] if near else []
+        elif part.model_extra:
+            found += [
+                _misspelt(f"{path}.{key}", key, near) for key, near in part.unknown_fields(part.model_extra).items()
+            ]
+    return found
+
+
+def _misspelt(field: str, name: str, near: str) -> Problem:
+    return Problem(Code.FIELD_UNKNOWN, field, f"{name!r} is not known here and does nothing", f"did you mean {near!r}?")
 
 
 def _issues(promise: CompletionPromise) -> Iterator[PromiseIssue]:
