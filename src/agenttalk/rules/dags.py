@@ -220,8 +220,9 @@ def _unreachable_inputs(graph: Graph, supply: Supply, reached: set[str]) -> Iter
         )
         return
     for node in graph.by_id.values():
-        for at, need in enumerate(node.needs):
-            yield from _unpickable(graph, node, at, need, supply)
+        for at, need in enumerate(node.inputs):
+            if need.pick_policy == "by_sha256" or need.min_count:
+                yield from _unpickable(graph, node, at, need, supply)
         if node.task_id in reached:
             continue
         # Behind a task that cannot run everything is late; only the foremost is to blame.
