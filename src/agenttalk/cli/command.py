@@ -28,7 +28,7 @@ BAD = 2
 @app.command("generate")
 def generate(
     ctx: typer.Context,
-    pairs: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Fields of the command.")] = None,
+    pairs: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Fields of the command.")] = None,
     params: Annotated[
         str | None, typer.Option("--params", metavar="FILE", help="JSON object with fields; - for standard input.")
     ] = None,

@@ -39,7 +39,7 @@ def list_skills(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
 @app.command("install")
 def install(
     ctx: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Skills; all by default.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Skills; all by default.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Project to install into.")] = Path(),
     root: RootOption = None,
     as_json: JsonOption = False,
