@@ -245,7 +245,6 @@ DEFERRED: frozenset[str] = frozenset(
         "E08",
         "E09",
         "E10",
-        "E11",
         "E12",
         "T01",
         "T02",

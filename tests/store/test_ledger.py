@@ -203,6 +203,7 @@ def test_an_untouched_root_is_intact(root: Path, capsys: pytest.CaptureFixture[s
     }
 
 
+@pytest.mark.shows("E11")
 @pytest.mark.parametrize(
     ("statement", "seq", "link", "word"),
     [
@@ -250,6 +251,7 @@ def test_a_database_that_is_gone_or_damaged_is_not_intact(root: Path, capsys: py
     assert "not readable" in answer["_mail"]["broken"]["why"]
 
 
+@pytest.mark.shows("E11")
 def test_an_anchor_shows_that_even_the_system_was_cut(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
