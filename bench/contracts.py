@@ -55,7 +55,7 @@ def rate(work: Callable[[], object], seconds: float = 0.4) -> float:
 
 
 def dag_of(size: int) -> bytes:
-    """A plan in which each task follows up to three others and takes their outputs."""
+    """A plan in which each task follows up to two others and takes their outputs."""
     nodes = [
         {
             "task_id": f"t{i}",
