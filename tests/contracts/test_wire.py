@@ -133,8 +133,15 @@ def test_they_cannot_be_written_either(value: Any) -> None:
 
 @given(json_values)
 def test_every_json_value_is_taken(value: Any) -> None:
+    wire.require_json(value)
     wire.require_json((value, 1.5, 3, False))
     assert wire.read(wire.write([value])) == [value]
+
+
+@pytest.mark.parametrize("value", [None, True, 3, 1.5, "text", "中文"])
+def test_a_single_value_is_json_too(value: Any) -> None:
+    wire.require_json(value)
+    assert wire.read(wire.write(value)) == value
 
 
 def nested(levels: int) -> Any:
