@@ -7,6 +7,8 @@
     │   ├── UsageError          a name, file or option that does not exist
     │   └── ConflictError       the store already holds something that excludes it
     └── MachineError            the machine would not do it (disk, permissions); a retry can help
+        ├── MissingError        nothing has the name
+        └── TakenError          something has the name already
 
 Foreign errors (pydantic, json, OSError) are translated where they enter and never leave a door.
 """
@@ -238,3 +240,11 @@ class ConflictError(InputError):
 
 class MachineError(AgentTalkError):
     """The machine would not do it."""
+
+
+class MissingError(MachineError):
+    """Nothing has the name."""
+
+
+class TakenError(MachineError):
+    """Something has the name already."""

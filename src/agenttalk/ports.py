@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, BinaryIO, Protocol, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from agenttalk.contracts.wire import JsonValue
 
@@ -94,3 +97,157 @@ class Ids(Protocol):
 
     def new(self, prefix: str) -> str:
         """An id that nobody else has, e.g. `msg_9f…`."""
+
+
+class Stores(Protocol):
+    """Every board of a root."""
+
+    async def board(self, name: str) -> Store:
+        """The store of a board; made when it is not there yet."""
+
+    async def blobs(self, name: str) -> Blobs:
+        """The contents of a board."""
+
+
+class Entry(NamedTuple):
+    """What a folder holds under a name. A symlink is described itself, not what it points to."""
+
+    name: str
+    kind: Literal["regular", "folder", "other"]
+    size: int
+    inode: int
+    mtime_ns: int
+    nlink: int
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the name is UTF-8, and so can be written into a document."""
+        return not any("\ud800" <= char <= "\udfff" for char in self.name)
+
+
+class Digest(NamedTuple):
+    """What identifies the content of a file."""
+
+    sha256: str
+    """As documents write it: `sha256:<64 lowercase hex digits>`."""
+    size: int
+
+
+class Folder(Protocol):
+    """An open folder that nothing outside of it can be reached through.
+
+    Paths are relative, with `/` between their parts. What others put there to mislead is refused with
+    InputError (FILE_UNSAFE, FILE_TOO_LARGE, PATH_OUTSIDE_FOLDER); what the machine would not do is a
+    MachineError, MissingError when nothing has the name. Calls block; threads may share a folder.
+    """
+
+    @property
+    def path(self) -> Path:
+        """Where it lies, for messages and for programs that are started in it."""
+
+    def sub(self, relative: str, *, create: bool = False) -> AbstractContextManager[Folder]:
+        """A folder inside this one; with `create`, what is missing of it is made. Close it after use."""
+
+    def names(self) -> Iterator[str]:
+        """Every name in the folder, hidden ones too, in no order."""
+
+    def scan(self) -> Iterator[Entry]:
+        """Every entry of the folder, in no order."""
+
+    def exists(self, relative: str) -> bool:
+        """Whether there is anything of this name, be it a dangling symlink."""
+
+    def read(self, relative: str, limit: int) -> bytes:
+        """The bytes of a regular file that has at most `limit` of them."""
+
+    def digest(self, relative: str, limit: int) -> Digest:
+        """Hash and size of a file."""
+
+    def copy_to(self, relative: str, target: Self, new: str, limit: int, *, sync: bool = False) -> Digest:
+        """Copy a file; hash and size of exactly what was written."""
+
+    def write(
+        self, relative: str, data: bytes, *, mode: int = 0o644, parents: bool = False, sync: bool = False
+    ) -> None:
+        """Put a whole file in place at once; `parents` makes missing folders, `sync` makes it durable."""
+
+    def move(self, relative: str, target: Self, new: str, *, replace: bool = False) -> bool:
+        """Move whatever has this name. False, and nothing done, if the target exists."""
+
+    def remove(self, relative: str) -> bool:
+        """Remove a file or an empty folder. False if there was none."""
+
+    def make(self, relative: str) -> None:
+        """Make a folder and those on the way to it."""
+
+
+class Owner(NamedTuple):
+    """A process, so that nobody mistakes another one for it after it died or the machine restarted."""
+
+    boot_id: str
+    pid: int
+    started: int
+    """When it started, in ticks since the machine did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a driver is asked to do once."""
+
+    lease: str
+    """Id of the lease; every process of the turn carries it as AGENTTALK_LEASE in its environment."""
+    argv: tuple[str, ...]
+    """The program and its arguments. No shell."""
+    cwd: Path
+    """Working directory; it exists."""
+    prompt: str
+    """Goes to standard input."""
+    timeout: float
+    """Seconds until the whole tree is killed."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """AGENTTALK_* variables, and whatever the profile hands over. Nothing else of ours reaches the program."""
+    keep: int = 1024 * 1024
+    """How many bytes of standard output are kept; of standard error the last 16 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a turn ended. A claim of the program, nothing more."""
+
+    how: Literal["exited", "killed", "timeout", "cancelled", "not_started"]
+    exit_code: int | None
+    """Its exit code; None unless it exited by itself."""
+    stdout: bytes
+    """The beginning of its standard output, at most `keep` bytes."""
+    stderr: bytes
+    """The end of its standard error."""
+    seconds: float
+    """How long it ran."""
+    error: str = ""
+    """Why it did not start, or what ended it."""
+
+
+class Driver(Protocol):
+    """How an agent is driven."""
+
+    async def run(self, turn: Turn) -> Ended:
+        """Start it, feed it, wait; returns only when every process of its tree is dead.
+
+        Cancelling kills the tree first. Never raises for what the program does.
+        """
+
+
+class Processes(Protocol):
+    """Whose processes live on this machine."""
+
+    def me(self) -> Owner:
+        """This process."""
+
+    def alive(self, owner: Owner) -> bool:
+        """Whether it still lives. Another boot, or another process with its number, is not it."""
+
+    async def end(self, lease: str) -> int:
+        """Kill every process that carries the lease, confirm that none is left, and say how many there were.
+
+        Raises MachineError when some could not be ended.
+        """

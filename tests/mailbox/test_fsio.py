@@ -13,7 +13,8 @@ import pytest
 
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.mailbox import syscalls
-from agenttalk.mailbox.fsio import Digest, Folder
+from agenttalk.mailbox.fsio import Folder
+from agenttalk.ports import Digest
 
 BAD_NAMES = [os.fsdecode(b"caf\xe9\xff.msg.json"), "two\nlines", " ", "-rf", "*", "\\", "~", "🌍" * 60]
 

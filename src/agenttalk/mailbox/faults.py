@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import Code, InputError, MachineError
+from agenttalk.errors import Code, InputError, MachineError, MissingError, TakenError
 
 _REFUSALS: Final = {
     errno.ELOOP: "it is a symlink or lies behind one",
@@ -29,14 +29,6 @@ _HINTS: Final = {
     errno.EISDIR: "move the folder of this name out of the way",
     errno.ENOTEMPTY: "remove what lies in the folder first",
 }
-
-
-class MissingError(MachineError):
-    """Nothing has the name."""
-
-
-class TakenError(MachineError):
-    """Something has the name already."""
 
 
 @contextmanager

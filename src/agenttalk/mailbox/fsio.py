@@ -26,12 +26,13 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple, Self
+from typing import BinaryIO, Final, Literal, Self
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.errors import Code, MachineError, MissingError, TakenError
 from agenttalk.mailbox import faults, syscalls
-from agenttalk.mailbox.faults import MissingError, TakenError, told
+from agenttalk.mailbox.faults import told
 from agenttalk.mailbox.syscalls import FOLDER, Rename, Ways
+from agenttalk.ports import Digest, Entry
 
 CARRY_LIMIT: Final = 256 * 1024 * 1024
 """What `move` copies at most when the target lies on another file system."""
@@ -39,30 +40,6 @@ CARRY_LIMIT: Final = 256 * 1024 * 1024
 _PIECE: Final = 256 * 1024
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class Entry(NamedTuple):
-    """What a folder holds under a name. A symlink is described itself, not what it points to."""
-
-    name: str
-    kind: Literal["regular", "folder", "other"]
-    size: int
-    inode: int
-    mtime_ns: int
-    nlink: int
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the name is UTF-8, and so can be written into a document."""
-        return not any("\ud800" <= char <= "\udfff" for char in self.name)
-
-
-class Digest(NamedTuple):
-    """What identifies the content of a file."""
-
-    sha256: str
-    """As documents write it: `sha256:<64 lowercase hex digits>`."""
-    size: int
 
 
 class Folder:
