@@ -106,6 +106,16 @@ def write_time(value: datetime) -> str:
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def instant(value: datetime) -> str:
+    """A time as the store keeps it: always with microseconds, so that texts compare as times do."""
+    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def moment(text: str) -> datetime:
+    """The time that `instant` wrote."""
+    return datetime.fromisoformat(text)
+
+
 def _check_version(text: str) -> str:
     match = _VERSION.match(text)
     if not match:

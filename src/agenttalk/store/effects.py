@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.base import instant
 from agenttalk.ports import Tx
-from agenttalk.store.times import instant
 
 CLAIM: Final = timedelta(seconds=60)
 """How long a claim holds by default."""

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.base import instant
 from agenttalk.errors import AgentTalkError, MachineError
 from agenttalk.ports import Clock, Row, Tx, Value
 from agenttalk.store import ledger, queries
 from agenttalk.store.dialect import Connection, Dialect, translating
 from agenttalk.store.ledger import Entry, Head
-from agenttalk.store.times import instant
 from agenttalk.store.worker import Job, Worker
 
 Work: TypeAlias = Callable[[Tx], Any]

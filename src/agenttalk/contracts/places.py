@@ -1,0 +1,88 @@
+"""What lies where under a root. Folder and file names are a public contract: other programs rely on them."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from agenttalk.contracts.base import is_id
+
+AGENTS: Final = "agents"
+RUNTIME: Final = "system_runtime"
+PLANS: Final = f"{RUNTIME}/plans"
+PROFILE: Final = "agent_profile.json"
+HEARTBEAT: Final = "status_heartbeat.json"
+GATEWAY: Final = "agent_human_gateway"
+"""The agent that is a person."""
+DAG: Final = "task_dag.json"
+POINTER: Final = "active_dag_ref.json"
+MANIFEST: Final = "plan_manifest.json"
+STATUS: Final = "plan_status.json"
+JOURNAL: Final = "deliveries.jsonl"
+MESSAGE: Final = ".msg.json"
+"""How the file of a message ends; nothing else is ever claimed."""
+SENT: Final = ".sent"
+REJECTED: Final = ".rejected"
+PENDING: Final = ".pending"
+PROCESSED: Final = ".processed"
+DEADLETTER: Final = ".deadletter"
+PAYLOAD: Final = "_payload"
+HISTORY: Final = ".history"
+INPUT_INDEX: Final = "input_index.json"
+
+Box = Literal["inbox", "outbox"]
+
+
+def agent(agent_id: str) -> str:
+    """An agent's folder, the only one that it writes."""
+    return f"{AGENTS}/{agent_id}"
+
+
+def box(agent_id: str, which: Box, plan_id: str) -> str:
+    """An agent's inbox or outbox for a plan."""
+    return f"{AGENTS}/{agent_id}/{which}/{plan_id}"
+
+
+def inputs(agent_id: str, plan_id: str) -> str:
+    """Where artifacts that an agent received are kept."""
+    return f"{AGENTS}/{agent_id}/workspace/{plan_id}/inputs"
+
+
+def task(agent_id: str, plan_id: str, task_id: str) -> str:
+    """Where an agent works on a task."""
+    return f"{AGENTS}/{agent_id}/workspace/{plan_id}/{task_id}"
+
+
+def plan(plan_id: str) -> str:
+    """Where a plan's files are published."""
+    return f"{PLANS}/{plan_id}"
+
+
+def claimed(message_id: str, name: str, copy: int = 0) -> str:
+    """The name of a message once it is claimed; a second copy of it is numbered."""
+    name = f"{message_id}__{name}" if not name.startswith(f"{message_id}__") else name
+    return f"{name}__dup_{copy}" if copy else name
+
+
+def ack(message_id: str) -> str:
+    """The file of a receipt."""
+    return f"ack_{message_id}.json"
+
+
+def segment(output_name: str) -> str:
+    """An output's name as one part of a path: names are free text, parts of a path are not."""
+    if is_id(output_name):
+        return output_name
+    safe = "".join(
+        char if (char.isalnum() and char.isascii()) or char in "-_." else f"%{ord(char):x}%" for char in output_name
+    )
+    return safe.lstrip(".")[:200] or "%"
+
+
+def artifact(task_id: str, output_name: str, message_id: str) -> str:
+    """The file of an artifact's envelope."""
+    return f"artifact_{task_id}_{segment(output_name)}_{message_id}{MESSAGE}"[-255:]
+
+
+def payload_is_safe(path: str) -> bool:
+    """Whether a payload can lie flat in an inbox: it is no message, no control file of ours, and not hidden."""
+    return not path.endswith(MESSAGE) and not any(part.startswith(".") for part in path.split("/"))

@@ -1,0 +1,44 @@
+"""What every use case is handed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agenttalk.contracts.base import instant
+from agenttalk.ports import Clock, Folder, Ids, Stores
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is taken at once."""
+
+    payload_bytes: int = 256 * 1024 * 1024
+    """Largest payload file."""
+    messages_per_pass: int = 2_000
+    """Messages that the router takes of one plan in one pass."""
+    new_messages_per_tick: int = 50
+    """New messages that a heartbeat takes of one plan in one tick."""
+    resumed_messages_per_tick: int = 10
+    """Waiting messages that a heartbeat looks at of one plan in one tick."""
+    replays: int = 3
+    """How often a dead letter may be replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deps:
+    """The world, as far as messages are concerned."""
+
+    root: Folder
+    stores: Stores
+    clock: Clock
+    ids: Ids
+    limits: Limits = field(default_factory=Limits)
+
+    def now(self) -> datetime:
+        """The time."""
+        return self.clock.now()
+
+    def stamp(self) -> str:
+        """The time, as the store keeps it."""
+        return instant(self.clock.now())

@@ -1,0 +1,244 @@
+"""What use cases write in their transactions: alerts, files to be shown, lines of the journal, dead letters.
+
+Everything here takes an open transaction and touches no folder. The files follow from the rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.record import DeliveryEntry, DeliveryStatus
+from agenttalk.errors import MEANINGS, Code, Problem
+from agenttalk.ports import Tx
+
+SMALL: Final = 64 * 1024
+"""Up to this size a content lies in the database."""
+Severity = Literal["INFO", "WARNING", "ERROR", "CRITICAL"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where something comes from."""
+
+    agent_id: str | None = None
+    task_id: str | None = None
+    command_id: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Only what is known."""
+        fields = {"agent_id": self.agent_id, "task_id": self.task_id, "command_id": self.command_id}
+        return {key: value for key, value in fields.items() if value is not None}
+
+
+def named(prefix: str, key: str) -> str:
+    """An id that follows from a key, so that the same thing found twice has one name."""
+    return f"{prefix}_{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+
+
+def keep(tx: Tx, data: bytes) -> str:
+    """Keep a small content in the same commit as what refers to it."""
+    digest = wire.sha256(data)
+    tx.run("put_blob", hash=digest, content=data)
+    return digest
+
+
+def show(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: str | None = None) -> None:
+    """Have a file under system_runtime/ written once this is committed; the same again changes nothing."""
+    data = None if content else body if isinstance(body, bytes) else wire.write(body) + b"\n"
+    tx.run("show_view", path=path, body=data, content=content)
+
+
+def alert(
+    tx: Tx,
+    *,
+    at: str,
+    plan_id: str,
+    code: Code,
+    message: str,
+    key: str,
+    severity: Severity = "ERROR",
+    source: Source | None = None,
+    details: dict[str, Any] | None = None,
+) -> bool:
+    """Tell people, once for each key; False when they were told before."""
+    alert_id = named("alert", f"{plan_id}/{code}/{key}")
+    path = f"alerts/{plan_id}/{alert_id}.json"
+    if tx.run("view_exists", path=path):
+        return False
+    body: dict[str, Any] = {
+        "schema_version": "1.0",
+        "alert_id": alert_id,
+        "plan_id": plan_id,
+        "severity": severity,
+        "type": str(code),
+        "created_at": at,
+        "source": (source or Source()).as_json(),
+        "message": message,
+        "details": details or {},
+    }
+    show(tx, path, body)
+    tx.record("alert", plan_id, body)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message as the journal names it."""
+
+    plan_id: str
+    message_id: str
+    sha256: str
+    sender: str
+    task_id: str | None = None
+    command_id: str | None = None
+    output_name: str | None = None
+    files: tuple[dict[str, Any], ...] = ()
+
+
+def journal(
+    tx: Tx,
+    letter: Letter,
+    status: DeliveryStatus,
+    *,
+    at: str,
+    delivery_id: str,
+    to: str | None = None,
+    **more: Any,
+) -> None:
+    """One line of the plan's deliveries.jsonl: a fact, from which the file is written."""
+    entry = DeliveryEntry.from_json(
+        {
+            "delivery_id": delivery_id,
+            "plan_id": letter.plan_id,
+            "message_id": letter.message_id,
+            "envelope_sha256": letter.sha256,
+            "task_id": letter.task_id,
+            "command_id": letter.command_id,
+            "output_name": letter.output_name,
+            "from_agent_id": letter.sender,
+            "to_agent_id": to,
+            "delivered_at": at,
+            "status": status,
+            **({"payload": {"files": list(letter.files)}} if letter.files else {}),
+            **more,
+        }
+    )
+    tx.record("delivery", journal_subject(letter.plan_id), entry.as_json())
+
+
+def journal_subject(plan_id: str) -> str:
+    """Under which subject the ledger keeps a plan's deliveries."""
+    return f"deliveries/{plan_id}"
+
+
+def tally(tx: Tx, plan_id: str, **changes: int) -> None:
+    """Count what became of messages: sent, delivered, superseded, duplicate, dead."""
+    zero = {"sent": 0, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0}
+    tx.run("tally", plan_id=plan_id, **{**zero, **changes})
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something that is dead-lettered, and what is known of it."""
+
+    plan_id: str
+    agent_id: str
+    box: places.Box
+    name: str
+    """Name of the file, spelled so that it can be written into a document."""
+    key: str
+    """What makes finding the same file again harmless."""
+    code: Code
+    reason: str
+    original: bytes | str | None = None
+    """Its bytes when they are small, else the hash of the content that was kept; None when it is no file."""
+    message_id: str | None = None
+    sha256: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def bury(tx: Tx, refused: Refused, *, at: str) -> bool:
+    """Dead-letter something, with an alert; False when that was done before.
+
+    It does not count the message: `sent` and `dead` are counted by whoever took it in.
+    """
+    deadletter_id = named("dl", f"{refused.plan_id}/{refused.key}")
+    original = keep(tx, refused.original) if isinstance(refused.original, bytes) else refused.original
+    retriable = MEANINGS[refused.code].retriable or refused.code in REPLAYABLE
+    new = tx.run(
+        "add_deadletter",
+        plan_id=refused.plan_id,
+        deadletter_id=deadletter_id,
+        key=refused.key,
+        code=refused.code,
+        reason=refused.reason,
+        agent_id=refused.agent_id,
+        box=refused.box,
+        name=refused.name,
+        message_id=refused.message_id,
+        sha256=refused.sha256,
+        original=original,
+        retriable=int(retriable),
+        at=at,
+    )
+    if not new:
+        return False
+    entry: dict[str, Any] = {
+        "schema_version": "1.0",
+        "deadletter_id": deadletter_id,
+        "reason": {"code": str(refused.code), "message": refused.reason},
+        "original": {
+            "file_name": refused.name,
+            "message_id": refused.message_id,
+            "producer_agent_id": refused.agent_id,
+            "sha256": refused.sha256,
+        },
+        "actions": {
+            "retriable": retriable,
+            "suggested_next": f"agenttalk deadletter replay {deadletter_id}"
+            if retriable
+            else "correct it and send it as a new message",
+        },
+        "problems": [_shown(problem) for problem in refused.problems],
+        "created_at": at,
+    }
+    entry["original"] = {key: value for key, value in entry["original"].items() if value is not None}
+    folder = f"deadletter/{refused.plan_id}"
+    show(tx, f"{folder}/{deadletter_id}.json", entry)
+    if original is not None:
+        show(tx, f"{folder}/{deadletter_id}.original", None, content=original)
+    tx.record("deadletter", refused.plan_id, entry)
+    alert(
+        tx,
+        at=at,
+        plan_id=refused.plan_id,
+        code=refused.code,
+        message=f"{refused.box} of {refused.agent_id}: {refused.name}: {refused.reason}",
+        key=refused.key,
+        source=Source(agent_id=refused.agent_id),
+        details={"deadletter_id": deadletter_id, "file_name": refused.name},
+    )
+    return True
+
+
+REPLAYABLE: Final = frozenset(
+    {
+        Code.TARGET_AGENT_NOT_FOUND,
+        Code.ROUTING_NO_TARGET,
+        Code.TASK_NOT_IN_DAG,
+        Code.TASK_NOT_FOUND,
+        Code.COMMAND_DAG_MISMATCH,
+        Code.COMMAND_NOT_AUTHORISED,
+        Code.MISSING_PAYLOAD,
+        Code.PAYLOAD_HASH_MISMATCH,
+        Code.UNHANDLED_EXCEPTION,
+    }
+)
+"""Refusals that a change of the plan, the agents or the files can undo."""
+
+
+def _shown(problem: Problem) -> dict[str, Any]:
+    return {"code": str(problem.code), "field": problem.field, "message": problem.message, "hint": problem.hint}

@@ -1,0 +1,262 @@
+-- Plans.
+-- name: plans
+SELECT plan_id, origin, dag_sha256, revision, halted, sent, delivered, superseded, duplicate, dead
+FROM plans WHERE board = :board ORDER BY plan_id
+
+-- name: plan
+SELECT plan_id, origin, dag_sha256, revision, halted, sent, delivered, superseded, duplicate, dead
+FROM plans WHERE board = :board AND plan_id = :plan_id
+
+-- name: plan_documents
+SELECT dag, pointer, manifest FROM plans WHERE board = :board AND plan_id = :plan_id
+
+-- name: put_plan
+INSERT INTO plans (board, plan_id, origin, dag_sha256, dag, revision, pointer, manifest, halted)
+VALUES (:board, :plan_id, :origin, :dag_sha256, :dag, :revision, :pointer, :manifest, :halted)
+ON CONFLICT (board, plan_id) DO UPDATE
+SET dag_sha256 = excluded.dag_sha256, dag = excluded.dag, revision = excluded.revision,
+    pointer = excluded.pointer, manifest = excluded.manifest, halted = excluded.halted
+
+-- name: add_plan
+INSERT INTO plans (board, plan_id, origin)
+VALUES (:board, :plan_id, :origin)
+ON CONFLICT (board, plan_id) DO NOTHING
+
+-- name: halt_plan
+UPDATE plans SET halted = :why
+WHERE board = :board AND plan_id = :plan_id AND halted IS DISTINCT FROM :why
+RETURNING plan_id
+
+-- name: tally
+UPDATE plans
+SET sent = sent + :sent, delivered = delivered + :delivered, superseded = superseded + :superseded,
+    duplicate = duplicate + :duplicate, dead = dead + :dead
+WHERE board = :board AND plan_id = :plan_id
+
+-- name: in_flight
+SELECT count(*) FROM messages WHERE board = :board AND plan_id = :plan_id AND state = 'stored'
+
+-- name: counted_messages
+SELECT state, count(*) FROM messages WHERE board = :board AND plan_id = :plan_id GROUP BY state ORDER BY state
+
+-- name: counted_deadletters
+SELECT count(*) FROM deadletters
+WHERE board = :board AND plan_id = :plan_id AND state = 'open' AND box = 'outbox' AND name LIKE '%.msg.json'
+
+-- Tasks.
+-- name: put_task
+INSERT INTO tasks (board, plan_id, task_id, agent_id, updated_at)
+VALUES (:board, :plan_id, :task_id, :agent_id, :at)
+ON CONFLICT (board, plan_id, task_id) DO UPDATE SET agent_id = excluded.agent_id
+WHERE tasks.agent_id <> excluded.agent_id
+
+-- name: task
+SELECT agent_id, state, updated_at, epoch, lease, owner, delivery, attempt, waiting_since, missing, request_id,
+    reexecutions, progress
+FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- name: tasks_of
+SELECT task_id, agent_id, state, updated_at, epoch, lease, attempt, waiting_since, missing, request_id, reexecutions,
+    progress
+FROM tasks WHERE board = :board AND plan_id = :plan_id ORDER BY task_id
+
+-- name: set_task_state
+UPDATE tasks SET state = :state, updated_at = :at
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state <> :state
+RETURNING task_id
+
+-- name: set_progress
+UPDATE tasks SET progress = :progress
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- Messages.
+-- name: message_by_id
+SELECT id, sha256, state, type, task_id, command_id, seq, producer, name
+FROM messages WHERE board = :board AND plan_id = :plan_id AND message_id = :message_id
+
+-- name: message
+SELECT message_id, sha256, state, type, task_id, command_id, seq, output_name, producer, name, envelope
+FROM messages WHERE board = :board AND id = :id
+
+-- name: add_message
+INSERT INTO messages (board, plan_id, message_id, sha256, type, task_id, command_id, seq, output_name, producer, name,
+    envelope, dag_sha256, accepted_at, state)
+VALUES (:board, :plan_id, :message_id, :sha256, :type, :task_id, :command_id, :seq, :output_name, :producer, :name,
+    :envelope, :dag_sha256, :at, :state)
+RETURNING id
+
+-- name: newest_order
+SELECT id, message_id, command_id, seq
+FROM messages
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND dag_sha256 = :dag_sha256 AND type = 'command'
+ORDER BY seq DESC, (state = 'superseded'), id
+LIMIT 1
+
+-- name: earlier_orders
+SELECT m.id, m.message_id, m.command_id, m.seq, m.state, d.id, d.receiver, d.state
+FROM messages AS m JOIN deliveries AS d ON d.message = m.id
+WHERE m.board = :board AND m.plan_id = :plan_id AND m.task_id = :task_id AND m.dag_sha256 = :dag_sha256
+    AND m.type = 'command' AND m.seq < :seq AND d.state IN ('stored', 'delivered', 'claimed')
+ORDER BY m.id
+
+-- name: newest_versions
+SELECT message_id, seq, envelope
+FROM messages
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND output_name = :output_name
+    AND type = 'artifact' AND state <> 'superseded'
+ORDER BY seq DESC, id DESC
+LIMIT :limit
+
+-- name: set_message_state
+UPDATE messages SET state = :state WHERE board = :board AND id = :id AND state <> :state
+RETURNING id
+
+-- Deliveries.
+-- name: add_delivery
+INSERT INTO deliveries (board, plan_id, message, receiver, delivery_id, state, priority)
+VALUES (:board, :plan_id, :message, :receiver, :delivery_id, 'stored', :priority)
+ON CONFLICT (message, receiver) DO NOTHING
+RETURNING id
+
+-- name: stored_deliveries
+SELECT d.id, d.message, d.receiver, d.delivery_id, m.message_id, m.sha256, m.type, m.task_id, m.command_id, m.output_name,
+    m.producer, m.name, m.envelope
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.plan_id = :plan_id AND d.state = 'stored' AND d.id > :after
+ORDER BY d.id
+LIMIT :limit
+
+-- name: plans_with_stored
+SELECT DISTINCT plan_id FROM deliveries WHERE board = :board AND state = 'stored' ORDER BY plan_id
+
+-- name: mark_delivered
+UPDATE deliveries SET state = 'delivered', shown = 'delivered', stored_at = :at
+WHERE board = :board AND id = :id AND state = 'stored'
+RETURNING id
+
+-- name: undelivered_of
+SELECT count(*) FROM deliveries WHERE board = :board AND message = :message AND state = 'stored'
+
+-- name: delivery_of
+SELECT d.id, d.state, d.ack, d.consumed_at, d.shown, m.id, m.type, m.task_id, m.command_id, m.seq
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE m.board = :board AND m.plan_id = :plan_id AND m.message_id = :message_id AND d.receiver = :receiver
+
+-- name: withdraw
+UPDATE deliveries SET state = 'superseded', ack = :ack, finished_at = :at, details = :details
+WHERE board = :board AND id = :id AND state IN ('stored', 'delivered', 'claimed')
+RETURNING id
+
+-- name: withdrawn_deliveries
+SELECT d.id, d.plan_id, d.receiver, d.shown, m.message_id, m.name, m.sha256
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.state = 'superseded' AND d.shown IN ('', 'stored', 'delivered')
+    AND d.shown <> d.state
+ORDER BY d.id
+LIMIT :limit
+
+-- name: set_shown
+UPDATE deliveries SET shown = :state WHERE board = :board AND id = :id AND state = :state
+
+-- name: acknowledge
+UPDATE deliveries
+SET ack = :ack, state = :state, shown = :shown, consumed_at = coalesce(consumed_at, :consumed_at),
+    finished_at = :finished_at, details = :details
+WHERE board = :board AND id = :id
+RETURNING id
+
+-- name: reserve_payload
+INSERT INTO payloads (board, plan_id, receiver, path, delivery)
+VALUES (:board, :plan_id, :receiver, :path, :delivery)
+ON CONFLICT (board, plan_id, receiver, path) DO UPDATE SET delivery = payloads.delivery
+RETURNING delivery
+
+-- name: free_payloads
+DELETE FROM payloads WHERE board = :board AND delivery = :delivery
+
+-- name: held_payloads
+SELECT p.plan_id, p.receiver, p.path, p.delivery, m.name
+FROM payloads AS p
+JOIN deliveries AS d ON d.id = p.delivery
+JOIN messages AS m ON m.id = d.message
+WHERE p.board = :board AND p.plan_id = :plan_id AND p.receiver = :receiver AND p.path = :path
+
+-- Dead letters.
+-- name: add_deadletter
+INSERT INTO deadletters (board, plan_id, deadletter_id, key, code, reason, agent_id, box, name, message_id, sha256,
+    original, retriable, at)
+VALUES (:board, :plan_id, :deadletter_id, :key, :code, :reason, :agent_id, :box, :name, :message_id, :sha256,
+    :original, :retriable, :at)
+ON CONFLICT (board, key) DO NOTHING
+RETURNING id
+
+-- name: deadletters
+SELECT deadletter_id, plan_id, code, reason, agent_id, box, name, message_id, sha256, original, retriable, tries, state, at
+FROM deadletters WHERE board = :board ORDER BY id
+
+-- name: deadletter
+SELECT deadletter_id, plan_id, code, reason, agent_id, box, name, message_id, sha256, original, retriable, tries, state, at
+FROM deadletters WHERE board = :board AND deadletter_id = :deadletter_id
+
+-- name: try_deadletter
+UPDATE deadletters SET tries = tries + 1, state = :state
+WHERE board = :board AND deadletter_id = :deadletter_id AND state = 'open' AND tries < :limit
+RETURNING tries
+
+-- Files of outboxes that are taken in and still lie there.
+-- name: add_leaving
+INSERT INTO leavings (board, plan_id, agent_id, name, inode, mtime_ns, target, reason, payloads)
+VALUES (:board, :plan_id, :agent_id, :name, :inode, :mtime_ns, :target, :reason, :payloads)
+ON CONFLICT (board, agent_id, plan_id, name) DO UPDATE
+SET inode = excluded.inode, mtime_ns = excluded.mtime_ns, target = excluded.target, reason = excluded.reason,
+    payloads = excluded.payloads
+
+-- name: leavings
+SELECT id, plan_id, agent_id, name, inode, mtime_ns, target, reason, payloads
+FROM leavings WHERE board = :board ORDER BY id
+
+-- name: left
+DELETE FROM leavings WHERE board = :board AND id = :id
+
+-- Control files.
+-- name: control
+SELECT sha256, body, agent_id FROM controls
+WHERE board = :board AND plan_id = :plan_id AND kind = :kind AND id = :id
+
+-- name: put_control
+INSERT INTO controls (board, plan_id, kind, id, agent_id, sha256, body, at)
+VALUES (:board, :plan_id, :kind, :id, :agent_id, :sha256, :body, :at)
+ON CONFLICT (board, plan_id, kind, id) DO UPDATE SET sha256 = excluded.sha256, body = excluded.body, at = excluded.at
+
+-- Questions to people.
+-- name: add_request
+INSERT INTO requests (board, request_id, plan_id, task_id, agent_id, body, sha256, at)
+VALUES (:board, :request_id, :plan_id, :task_id, :agent_id, :body, :sha256, :at)
+ON CONFLICT (board, request_id) DO NOTHING
+RETURNING request_id
+
+-- name: request
+SELECT request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, answered_at, answered_by
+FROM requests WHERE board = :board AND request_id = :request_id
+
+-- name: open_requests
+SELECT request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, answered_at, answered_by
+FROM requests WHERE board = :board AND state = 'open' ORDER BY at, request_id
+
+-- name: answer_request
+UPDATE requests SET state = 'answered', response = :response, answered_at = :at, answered_by = :by
+WHERE board = :board AND request_id = :request_id AND state = 'open'
+RETURNING request_id
+
+-- Files that an outbox has still to get.
+-- name: add_handover
+INSERT INTO handovers (board, plan_id, agent_id, name, content, message_id)
+VALUES (:board, :plan_id, :agent_id, :name, :content, :message_id)
+RETURNING id
+
+-- name: handovers
+SELECT id, plan_id, name, content, message_id
+FROM handovers WHERE board = :board AND agent_id = :agent_id ORDER BY id LIMIT :limit
+
+-- name: handed_over
+DELETE FROM handovers WHERE board = :board AND id = :id

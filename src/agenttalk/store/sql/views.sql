@@ -1,0 +1,50 @@
+-- Writing the same again leaves the version as it is, so nothing is written to the folder either.
+-- name: show_view
+INSERT INTO views (board, path, body, content)
+VALUES (:board, :path, :body, :content)
+ON CONFLICT (board, path) DO UPDATE
+SET body = excluded.body, content = excluded.content, version = views.version + 1
+WHERE views.body IS DISTINCT FROM excluded.body OR views.content IS DISTINCT FROM excluded.content
+
+-- name: view_exists
+SELECT 1 FROM views WHERE board = :board AND path = :path
+
+-- name: view_body
+SELECT body FROM views WHERE board = :board AND path = :path
+
+-- name: unshown_views
+SELECT path, body, content, version
+FROM views
+WHERE board = :board AND shown <> version
+ORDER BY path
+LIMIT :limit
+
+-- name: view_shown
+UPDATE views SET shown = :version
+WHERE board = :board AND path = :path AND shown < :version
+
+-- name: unshow_views
+UPDATE views SET shown = 0
+WHERE board = :board AND shown <> 0
+
+-- name: views_under
+SELECT path, body FROM views
+WHERE board = :board AND path >= :first AND path < :last
+ORDER BY path
+
+-- name: journal_state
+SELECT seq, base, size FROM journals WHERE board = :board AND plan_id = :plan_id
+
+-- name: journal_written
+INSERT INTO journals (board, plan_id, seq, base, size)
+VALUES (:board, :plan_id, :seq, :base, :size)
+ON CONFLICT (board, plan_id) DO UPDATE SET seq = excluded.seq, base = excluded.base, size = excluded.size
+
+-- Plans whose newest delivery is not in their journal yet.
+-- name: unwritten_journals
+SELECT p.plan_id
+FROM plans AS p
+LEFT JOIN journals AS j ON j.board = p.board AND j.plan_id = p.plan_id
+WHERE p.board = :board AND coalesce(j.seq, 0) < coalesce(
+    (SELECT max(l.seq) FROM ledger AS l WHERE l.board = p.board AND l.subject = 'deliveries/' || p.plan_id), 0)
+ORDER BY p.plan_id
