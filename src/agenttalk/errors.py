@@ -90,6 +90,20 @@ class Code(StrEnum):
     FILE_TOO_LARGE = "FILE_TOO_LARGE"
     ACTIVE_DAG_REF_MISMATCH = "ACTIVE_DAG_REF_MISMATCH"
     OPTION_INVALID = "OPTION_INVALID"
+    VIEW_EDITED = "VIEW_EDITED"
+    MESSAGE_LOST = "MESSAGE_LOST"
+    REPLAY_REFUSED = "REPLAY_REFUSED"
+    ANSWER_REFUSED = "ANSWER_REFUSED"
+    CONTROL_CHANGED = "CONTROL_CHANGED"
+    SUPERSEDED = "SUPERSEDED"
+    INPUT_CONFLICT = "INPUT_CONFLICT"
+    WAIT_FOR_INPUTS_TIMEOUT = "WAIT_FOR_INPUTS_TIMEOUT"
+    LEASE_LOST = "LEASE_LOST"
+    COMMAND_FAILED = "COMMAND_FAILED"
+    OUTPUT_MISSING = "OUTPUT_MISSING"
+    SCORE_MISSING = "SCORE_MISSING"
+    SCORE_INVALID = "SCORE_INVALID"
+    PROCESS_STUCK = "PROCESS_STUCK"
 
     STORE_CONFLICT = "STORE_CONFLICT"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
@@ -173,6 +187,24 @@ MEANINGS: dict[Code, Meaning] = {
     Code.FILE_TOO_LARGE: Meaning("A file is over the size limit."),
     Code.ACTIVE_DAG_REF_MISMATCH: Meaning("active_dag_ref.json and task_dag.json disagree.", retriable=True),
     Code.OPTION_INVALID: Meaning("An argument or option of the command line is wrong."),
+    Code.VIEW_EDITED: Meaning("A published file was edited; the store decides, so it was put back."),
+    Code.MESSAGE_LOST: Meaning("The messages of a plan do not add up: one is in no state at all."),
+    Code.REPLAY_REFUSED: Meaning("A dead letter cannot be replayed: used up, delivered before, or not kept."),
+    Code.ANSWER_REFUSED: Meaning("An answer does not fit what was asked, or somebody else was quicker."),
+    Code.CONTROL_CHANGED: Meaning("A control file has the id of an earlier one and says something else."),
+    Code.SUPERSEDED: Meaning("A newer command for the task took the place of this one."),
+    Code.INPUT_CONFLICT: Meaning("An input came again with other content under the same path and number."),
+    Code.WAIT_FOR_INPUTS_TIMEOUT: Meaning(
+        "A command waited for its inputs longer than its time limit; people were asked."
+    ),
+    Code.LEASE_LOST: Meaning("A write carries an old lease: the task was given to another attempt meanwhile."),
+    Code.COMMAND_FAILED: Meaning("An agent's program failed and no retry is left."),
+    Code.OUTPUT_MISSING: Meaning("A program ended without one of the outputs that its command declares."),
+    Code.SCORE_MISSING: Meaning("A score was required and none was given."),
+    Code.SCORE_INVALID: Meaning("A score is not a number from 0 to 100."),
+    Code.PROCESS_STUCK: Meaning(
+        "Processes of an ended attempt cannot be killed; the task is not given out again.", retriable=True
+    ),
     Code.STORE_CONFLICT: Meaning("The store already holds something that excludes this."),
     Code.STORE_UNAVAILABLE: Meaning("The database cannot be reached or written; nothing was stored.", retriable=True),
     Code.STORE_FULL: Meaning("The disk has no room for the database; nothing was stored.", retriable=True),

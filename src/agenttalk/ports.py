@@ -46,6 +46,10 @@ class Tx(Protocol):
 class Store(Protocol):
     """One board: durable state, its ledger and its effects."""
 
+    @property
+    def name(self) -> str:
+        """The board."""
+
     async def transact(self, work: Callable[[Tx], T]) -> T:
         """Run `work` in a transaction; return what it returns after the commit is synced, never before.
 
@@ -154,11 +158,17 @@ class Folder(Protocol):
     def scan(self) -> Iterator[Entry]:
         """Every entry of the folder, in no order."""
 
+    def entry(self, relative: str) -> Entry | None:
+        """What has this name; None if nothing has."""
+
     def exists(self, relative: str) -> bool:
         """Whether there is anything of this name, be it a dangling symlink."""
 
     def read(self, relative: str, limit: int) -> bytes:
         """The bytes of a regular file that has at most `limit` of them."""
+
+    def stream(self, relative: str, limit: int) -> AbstractContextManager[BinaryIO]:
+        """The same, to be read piece by piece."""
 
     def digest(self, relative: str, limit: int) -> Digest:
         """Hash and size of a file."""
@@ -170,6 +180,9 @@ class Folder(Protocol):
         self, relative: str, data: bytes, *, mode: int = 0o644, parents: bool = False, sync: bool = False
     ) -> None:
         """Put a whole file in place at once; `parents` makes missing folders, `sync` makes it durable."""
+
+    def append(self, relative: str, data: bytes, *, at: int) -> None:
+        """Write at the end of a file, which is `at`; what lies behind it is cut off. Not atomic."""
 
     def move(self, relative: str, target: Self, new: str, *, replace: bool = False) -> bool:
         """Move whatever has this name. False, and nothing done, if the target exists."""

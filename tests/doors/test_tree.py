@@ -136,6 +136,42 @@ def test_a_broken_dag_is_refused(root: Path) -> None:
     assert refusal(root).code is Code.FIELD_TYPE
 
 
+def test_what_lies_behind_a_symlink_of_an_agent_does_not_count(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    away = tmp_path_factory.mktemp("away")
+    drop(away, "outbox/shop/cmd_build_007.msg.json", "shop/cmd_build_008.msg.json", "cmd_build_009.msg.json")
+    drop(root, "agents/dev/inbox/shop/cmd_build_001.msg.json", "agents/README.md", "agents/qa/outbox")
+    (root / "agents/pm").symlink_to(away)
+    (root / "agents/dev/outbox").symlink_to(away)
+    (root / "agents/dev/inbox/shop/.pending").symlink_to(away)
+    assert tree.known(root, "shop", "build").command_ids == {"cmd_build_001"}
+
+
+@pytest.mark.parametrize("place", ["agents", "system_runtime/plans/shop", "system_runtime/plans/shop/commands"])
+def test_a_symlink_where_the_numbers_and_dags_lie_is_told_and_not_passed_over(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, place: str
+) -> None:
+    moved = tmp_path_factory.mktemp("away") / "moved"
+    (root / place).mkdir(exist_ok=True)
+    (root / place).rename(moved)
+    (root / place).symlink_to(moved)
+    assert refusal(root).code is Code.FILE_UNSAFE
+
+
+def test_a_dag_that_is_a_link_or_too_large_is_refused(root: Path) -> None:
+    file = tree.plan_folder(root, "shop") / "active_dag_ref.json"
+    (root / "other name").hardlink_to(file)
+    assert refusal(root).code is Code.FILE_UNSAFE
+    file.unlink()
+    file.symlink_to(root / "other name")
+    assert refusal(root).code is Code.FILE_UNSAFE
+    file.unlink()
+    assert refusal(root).code is Code.FILE_UNREADABLE
+    file.write_bytes(b" " * (wire.ENVELOPE_LIMIT + 1))
+    assert refusal(root).code is Code.FILE_TOO_LARGE
+
+
 @pytest.mark.parametrize("kind", ["symlink", "fifo", "folder", "large"])
 def test_only_regular_files_of_a_sane_size_are_read(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "file"
@@ -167,13 +203,3 @@ def test_a_folder_in_the_way_is_told_and_nothing_is_left_behind(tmp_path: Path) 
         fsio.write_file(tmp_path / "file", b"1")
     assert caught.value.code is Code.FILE_UNWRITABLE
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
-
-
-def test_names_in_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "a").touch()
-    assert fsio.names_in(tmp_path) == ["a"]
-    assert fsio.names_in(tmp_path / "missing") == []
-    assert fsio.names_in(tmp_path / "a") == []
-    (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(AgentTalkError):
-        fsio.names_in(tmp_path / "loop")

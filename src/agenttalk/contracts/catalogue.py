@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
@@ -38,6 +39,7 @@ from agenttalk.errors import Code, UsageError
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "ack": Ack,
     "active_dag_ref": ActiveDagRef,
+    "agent_profile": AgentProfile,
     "alert": Alert,
     "artifact_envelope": ArtifactEnvelope,
     "artifact_validation_result": ArtifactValidationResult,

@@ -46,8 +46,12 @@ def keep(tx: Tx, data: bytes) -> str:
 
 
 def show(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: str | None = None) -> None:
-    """Have a file under system_runtime/ written once this is committed; the same again changes nothing."""
-    data = None if content else body if isinstance(body, bytes) else wire.write(body) + b"\n"
+    """Have a file written once this is committed; the same again changes nothing.
+
+    The path is one under system_runtime/, or under the root where it begins with agents/. Without a body
+    and content the file is removed.
+    """
+    data = body if isinstance(body, bytes) else None if body is None else wire.write(body) + b"\n"
     tx.run("show_view", path=path, body=data, content=content)
 
 

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Self
 
 from agenttalk.errors import Code, MachineError, MissingError, TakenError
 from agenttalk.mailbox import faults, syscalls
@@ -34,11 +35,15 @@ from agenttalk.mailbox.faults import told
 from agenttalk.mailbox.syscalls import FOLDER, Rename, Ways
 from agenttalk.ports import Digest, Entry
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 CARRY_LIMIT: Final = 256 * 1024 * 1024
 """What `move` copies at most when the target lies on another file system."""
 
 _PIECE: Final = 256 * 1024
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -92,19 +97,28 @@ class Folder:
                     continue
                 yield _entry(entry.name, status)
 
-    def exists(self, relative: str) -> bool:
-        """Whether there is anything of this name, be it a dangling symlink."""
+    def entry(self, relative: str) -> Entry | None:
+        """What has this name; None if nothing has."""
         try:
             with _at(self, relative, Code.FILE_UNREADABLE) as (folder, name):
-                os.stat(name, dir_fd=folder, follow_symlinks=False)
+                return _entry(name, os.stat(name, dir_fd=folder, follow_symlinks=False))
         except MissingError:
-            return False
-        return True
+            return None
+
+    def exists(self, relative: str) -> bool:
+        """Whether there is anything of this name, be it a dangling symlink."""
+        return self.entry(relative) is not None
 
     def read(self, relative: str, limit: int) -> bytes:
         """The bytes of a file that has at most `limit` of them."""
         with _opened(self, relative, limit) as (_, pieces):
             return b"".join(pieces)
+
+    @contextmanager
+    def stream(self, relative: str, limit: int) -> Iterator[BinaryIO]:
+        """A file that has at most `limit` bytes, to be read piece by piece."""
+        with _opened(self, relative, limit) as (_, pieces):
+            yield io.BufferedReader(_Pieces(pieces), _PIECE)
 
     def digest(self, relative: str, limit: int) -> Digest:
         """Hash and size of a file that has at most `limit` bytes."""
@@ -132,6 +146,22 @@ class Folder:
             _placed(folder, name, mode=mode, sync=sync) as file,
         ):
             file.write(data)
+
+    def append(self, relative: str, data: bytes, *, at: int) -> None:
+        """Write at the end of a regular file, which is `at`: what lies behind it is cut off. Made if missing.
+
+        Not atomic: readers may see part of it, so it is for files that are read line by line.
+        """
+        with (
+            _at(self, relative, Code.FILE_UNWRITABLE, create="/" in relative) as (folder, name),
+            _closing(os.open(name, _APPEND, 0o644, dir_fd=folder)) as descriptor,
+        ):
+            _refuse_special(os.fstat(descriptor), self.path / relative)
+            os.ftruncate(descriptor, at)
+            left = memoryview(data)
+            while left:
+                written = os.pwrite(descriptor, left, at)
+                left, at = left[written:], at + written
 
     def move(self, relative: str, target: Folder, new: str, *, replace: bool = False) -> bool:
         """Move whatever has this name, without looking into it. False, and nothing done, if the target exists.
@@ -256,6 +286,26 @@ def _pieces(descriptor: int, limit: int, path: Path) -> Iterator[bytes]:
         yield piece
 
 
+class _Pieces(io.RawIOBase):
+    """Pieces of a file as a stream."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        """It can only be read."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """As much as is there."""
+        target = memoryview(buffer).cast("B")
+        self._rest = self._rest or memoryview(next(self._pieces, b""))
+        size = min(len(target), len(self._rest))
+        target[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
 def _pour(pieces: Iterable[bytes], file: BinaryIO | None = None) -> Digest:
     """Hash the pieces, and write them if there is a file for them."""
     digest, size = hashlib.sha256(), 0
@@ -340,13 +390,6 @@ def write_file(path: Path, data: bytes) -> None:
         raise faults.failed(path, error, Code.FILE_UNWRITABLE) from error
     with Folder.open(path.parent) as folder:
         folder.write(path.name, data)
-
-
-def names_in(folder: Path) -> list[str]:
-    """The names in a folder; none when it does not exist."""
-    with told(folder, Code.FILE_UNREADABLE), suppress(FileNotFoundError, NotADirectoryError):
-        return [entry.name for entry in os.scandir(folder)]
-    return []
 
 
 def _unreadable(path: Path, why: str) -> MachineError:

@@ -11,19 +11,24 @@ name is looked at again: what has it now is watched, then looked through, then t
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import errno
 import os
 import struct
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agenttalk.contracts import places
+from agenttalk.errors import AgentTalkError
 from agenttalk.mailbox.fsio import Folder
 
+# Bits of an event's mask, as inotify(7) has them.
 CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x08, 0x40, 0x80, 0x100, 0x200
 OVERFLOW, IGNORED, ISDIR = 0x4000, 0x8000, 0x4000_0000
-"""Bits of an event's mask, as inotify(7) has them."""
 
 _ONLYDIR: Final = 0x0100_0000
 _OF_FOLDERS: Final = CREATE | DELETE | MOVED_FROM | MOVED_TO | _ONLYDIR
@@ -33,6 +38,12 @@ _OF_FILES: Final = CLOSE_WRITE | MOVED_TO | _ONLYDIR
 _HEADER: Final = struct.Struct("=iIII")
 _PIECE: Final = 256 * 1024
 """What is read at once: more than a thousand messages, yet too little to hold up the event loop."""
+_LIMITS: Final = {
+    errno.ENOSPC: "too many folders are watched (raise fs.inotify.max_user_watches)",
+    errno.EMFILE: "too many programs watch or files are open (raise fs.inotify.max_user_instances or ulimit -n)",
+    errno.ENOSYS: "this system has no inotify",
+    errno.ENOENT: "there is no /proc here",
+}
 
 
 class Watch:
@@ -78,9 +89,10 @@ class Watch:
         if not self._is_due:
             await self._wait(timeout)
             self._take()  # what came since the first event belongs to the same burst
-        if self._root and self._is_torn:
+        if self._root and self._tree and self._tree.is_torn:
             await self._grow(self._root)
-        found, self._found = self._found, set()
+        found = set(self._found)
+        self._found.clear()
         return found
 
     def close(self) -> None:
@@ -91,17 +103,13 @@ class Watch:
             self._root.close()
 
     @property
-    def _is_torn(self) -> bool:
-        return self._tree is not None and self._tree.is_torn
-
-    @property
     def _is_due(self) -> bool:
-        return bool(self._found) or self._is_torn
+        return bool(self._found) or (self._tree is not None and self._tree.is_torn)
 
-    async def _wait(self, timeout: float) -> None:  # noqa: ASYNC109
+    async def _wait(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
-        timer = loop.call_later(timeout, self._wake)
+        timer = loop.call_later(seconds, self._wake)
         try:
             await self._waiter
         finally:
@@ -113,7 +121,7 @@ class Watch:
             self._waiter.set_result(None)
 
     def _take(self) -> None:
-        """Take what is readable. This runs while nobody waits too: the system's queue is short."""
+        """Take what is readable. This is done while nobody waits too: the system's queue is short."""
         try:
             if self._tree:
                 self._tree.take()
@@ -136,20 +144,20 @@ class Watch:
             tree.listen(self._take)
 
     def _poll(self, why: str) -> None:
-        tree, self._tree = self._tree, None
-        if tree:
-            tree.close()
+        if self._tree:
+            self._tree.close()
+        self._tree = None
         self.why_polling = self.why_polling or why
 
 
 class Event(NamedTuple):
-    """One event as inotify tells it."""
+    """What inotify tells."""
 
     watch: int
-    """The number that the watch got when it was added; -1 for an overflow."""
+    """The number that the folder got when it was added; -1 says that events were lost."""
     mask: int
     name: str
-    """What it is about, a name in the watched folder; empty if about the folder itself."""
+    """A name in that folder; empty when it is about the folder itself."""
 
 
 def parse(data: bytes) -> Iterator[Event]:
@@ -162,15 +170,16 @@ def parse(data: bytes) -> Iterator[Event]:
 
 
 class _Wanted:
-    """Which folders below a root are watched, and which names wake."""
+    """Which folders below a root are watched, and which files in them wake."""
 
     def __init__(self, boxes: Collection[str], *, plans: bool, agents: Collection[str] | None) -> None:
         self._boxes = frozenset(boxes)
         self._agents = None if agents is None else frozenset(agents)
-        self._tops = frozenset(({places.AGENTS} if boxes else set()) | ({places.RUNTIME} if plans else set()))
+        self._tops = frozenset([places.AGENTS] * bool(boxes) + [places.RUNTIME] * plans)
+        self._plans = frozenset([places.PLANS.rpartition("/")[2]])
 
-    def folders(self, path: tuple[str, ...]) -> frozenset[str] | None:
-        """The names that folders to be watched can have in a folder; None for every visible name."""
+    def names(self, path: tuple[str, ...]) -> frozenset[str] | None:
+        """The names of the folders that are watched in a folder; None for all that are not hidden."""
         match path:
             case ():
                 return self._tops
@@ -179,23 +188,23 @@ class _Wanted:
             case (places.AGENTS, _):
                 return self._boxes
             case (places.RUNTIME,):
-                return _PLANS
+                return self._plans
         return None
 
-    def is_folder(self, path: tuple[str, ...], name: str) -> bool:
+    def takes(self, path: tuple[str, ...], name: str) -> bool:
         """Whether a folder of this name is watched."""
-        names = self.folders(path)
+        names = self.names(path)
         return not name.startswith(".") if names is None else name in names
 
     @staticmethod
     def holds_files(path: tuple[str, ...]) -> bool:
-        """Whether a folder is watched for its files: it is the folder of a plan."""
+        """Whether a watched folder is that of a plan, in which files are waited for."""
         return len(path) == (4 if path[:1] == (places.AGENTS,) else 3)
 
     @staticmethod
     def wakes(path: tuple[str, ...], name: str) -> bool:
-        """Whether a file of this name is what others wait for. Of what is published only the DAG counts."""
-        return not name.startswith(".") if path[0] == places.AGENTS else name in _DAG
+        """Whether a file is waited for. Of what is published only the DAG is: the rest comes from ourselves."""
+        return not name.startswith(".") if path[0] == places.AGENTS else name in {places.DAG, places.POINTER}
 
 
 class _Node:
@@ -210,9 +219,9 @@ class _Node:
 
 
 class _Tree:
-    """The watched folders of a root. Torn until it is grown, and again when events were lost.
+    """The watched folders of a root. Torn until it listens, and again when events were lost: then plant another.
 
-    Raises OSError where the system sets a limit. Folders that cannot be opened are not watched.
+    OSErrors tell of a limit of the system. A folder that cannot be opened is not watched, and no error.
     """
 
     def __init__(self, root: Folder, wanted: _Wanted, found: set[str]) -> None:
@@ -224,10 +233,130 @@ class _Tree:
         self._top = _Node(())
         self._nodes: dict[int, _Node] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._lock = threading.Lock()
-        """Keeps `close` from taking the descriptors away under a thread that grows."""
+        self._lock = threading.Lock()  # nobody closes what a thread still works with
 
     def grow(self) -> None:
         """Watch all that there is."""
         with self._lock:
             self._watch(self._top, self._root)
+
+    def listen(self, on_readable: Callable[[], None]) -> None:
+        """From now on have `on_readable` called, by the event loop that runs, when there is something to take."""
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._inotify.descriptor, on_readable)
+        self.is_torn = False
+
+    def take(self) -> None:
+        """Take what is readable and note what changed."""
+        again: dict[tuple[_Node, str], None] = {}
+        for event in parse(self._inotify.read()):
+            self.is_torn = self.is_torn or bool(event.mask & OVERFLOW)
+            node = self._nodes.get(event.watch)
+            if node is None:
+                continue  # it was let go of meanwhile
+            if event.mask & IGNORED:
+                del self._nodes[event.watch]
+            elif self._wanted.holds_files(node.path):
+                self._note(node, event.name)
+            elif event.mask & ISDIR and self._wanted.takes(node.path, event.name):
+                again[node, event.name] = None
+        for node, name in again if not self.is_torn else ():
+            self._renew(node, name)
+
+    def close(self) -> None:
+        """Give everything back; twice does no harm."""
+        with self._lock:
+            if self._loop and not self._loop.is_closed():
+                self._loop.remove_reader(self._inotify.descriptor)
+            self._loop = None
+            self._inotify.close()
+
+    def _note(self, node: _Node, name: str) -> None:
+        if self._wanted.wakes(node.path, name):
+            self._found.add("/".join(node.path))
+
+    def _renew(self, node: _Node, name: str) -> None:
+        if self._nodes.get(node.watch) is not node:
+            return  # a folder above was looked at again, and all in it
+        with suppress(AgentTalkError):
+            if not node.path:
+                self._look(node, self._root, name)
+                return
+            with self._root.sub("/".join(node.path)) as folder:
+                self._look(node, folder, name)
+
+    def _look(self, node: _Node, folder: Folder, name: str) -> None:
+        """Watch what has this name now, if it is a folder."""
+        if name in node.below:
+            self._forget(node.below.pop(name))
+        with suppress(AgentTalkError, PermissionError), folder.sub(name) as below:
+            node.below[name] = _Node((*node.path, name))
+            self._watch(node.below[name], below)
+
+    def _watch(self, node: _Node, folder: Folder) -> None:
+        """Watch first, then look through: so nothing that is put there can be missed."""
+        holds_files = self._wanted.holds_files(node.path)
+        node.watch = self._inotify.add(folder.descriptor, _OF_FILES if holds_files else _OF_FOLDERS)
+        self._nodes[node.watch] = node  # it may have been another's: a folder that was moved keeps its number
+        if node.path:
+            self._found.add("/".join(node.path))
+        if holds_files:
+            return
+        names: Iterable[str] | None = self._wanted.names(node.path)
+        for name in folder.names() if names is None else names:
+            if self._wanted.takes(node.path, name):
+                self._look(node, folder, name)
+
+    def _forget(self, node: _Node) -> None:
+        for below in node.below.values():
+            self._forget(below)
+        if self._nodes.get(node.watch) is node:
+            del self._nodes[node.watch]
+            self._inotify.remove(node.watch)
+
+
+class _Inotify:
+    """The system's calls. Errors are OSErrors."""
+
+    def __init__(self) -> None:
+        self.descriptor = -1
+        if not hasattr(_libc(), "inotify_init1"):
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        self.descriptor = _checked(_libc().inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+
+    def add(self, folder: int, mask: int) -> int:
+        """Watch an open folder. By its descriptor, so that no symlink can be put in the way."""
+        return _checked(_libc().inotify_add_watch(self.descriptor, b"/proc/self/fd/%d" % folder, mask))
+
+    def remove(self, watch: int) -> None:
+        """Watch a folder no longer. It is no error if it is gone."""
+        _libc().inotify_rm_watch(self.descriptor, watch)
+
+    def read(self) -> bytes:
+        """What is readable, a piece at most; nothing if there is nothing."""
+        try:
+            return os.read(self.descriptor, _PIECE)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        """Give the descriptor back, and with it all watches."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _checked(answer: int) -> int:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return answer
+
+
+def _why(error: OSError) -> str:
+    return _LIMITS.get(error.errno or 0) or f"inotify does not work here: {error.strerror}"
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

@@ -6,9 +6,9 @@ out what comes back. A message is routed by the plan's DAG alone, never by what 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
@@ -18,6 +18,7 @@ from agenttalk.rules import envelopes
 from agenttalk.rules.commands import Known
 from agenttalk.rules.dag_graph import receivers
 
+T = TypeVar("T")
 RESERVED: Final = frozenset({"engine", "operator", "system"})
 """Producers that have no folder: a folder of that name under agents/ is ignored."""
 _OWN_CODES: Final = frozenset(
@@ -69,8 +70,11 @@ class PlanFacts:
         object.__setattr__(self, "nodes", {node.task_id: node for node in self.dag.nodes})
 
 
-def unpack(data: bytes, *, owner: str, plan_id: str) -> Parcel | Rejection:
-    """Read a message file from the outbox of `owner` for `plan_id`: strict JSON, schema, then whose it is."""
+def unpack(data: bytes, *, owner: str | None, plan_id: str) -> Parcel | Rejection:
+    """Read a message file from the outbox of `owner` for `plan_id`: strict JSON, schema, then whose it is.
+
+    In an inbox it may be anybody's: then `owner` is None.
+    """
     try:
         document = wire.read(data)
     except JsonError as error:
@@ -81,7 +85,7 @@ def unpack(data: bytes, *, owner: str, plan_id: str) -> Parcel | Rejection:
     if problems:
         return _rejected(problems)
     envelope = read_envelope(document)
-    if envelope.producer_agent_id != owner:
+    if owner is not None and envelope.producer_agent_id != owner:
         return Rejection(
             Code.PRODUCER_MISMATCH,
             f"it says that {envelope.producer_agent_id!r} sends it, but {owner!r} owns the outbox",
@@ -90,7 +94,7 @@ def unpack(data: bytes, *, owner: str, plan_id: str) -> Parcel | Rejection:
         return Rejection(
             Code.PLAN_MISMATCH, f"it is for plan {envelope.plan_id!r} but lies in the folder of {plan_id!r}"
         )
-    return Parcel(owner, envelope, wire.sha256(data))
+    return Parcel(owner or envelope.producer_agent_id, envelope, wire.sha256(data))
 
 
 def _problems_of(document: wire.JsonValue) -> tuple[Problem, ...]:
@@ -190,6 +194,22 @@ def _artifact_targets(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts) -
     )
 
 
+def route_on_board(parcel: Parcel, assignee: str | None) -> tuple[str, ...] | Rejection:
+    """Who receives a message on a virtual board, where tasks have an assignee and no DAG.
+
+    Only the engine and operators command there. What the assignee hands over stays on the task.
+    """
+    if assignee is None:
+        return Rejection(Code.TASK_NOT_FOUND, f"the board has no task {parcel.envelope.task_id!r}")
+    if isinstance(parcel.envelope, CommandEnvelope):
+        if parcel.owner in RESERVED:
+            return (assignee,)
+        return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{parcel.owner!r} may not command tasks of this board")
+    if parcel.owner != assignee:
+        return Rejection(Code.PRODUCER_MISMATCH, f"the task is {assignee!r}'s, not {parcel.owner!r}'s")
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """A command as far as supersession is concerned."""
@@ -200,18 +220,26 @@ class Order:
     seq: int
 
 
-def newest_orders(found: Iterable[Order], accepted: dict[str, Order]) -> dict[str, Order]:
-    """Task → the one order that counts, among what a pass found and what was accepted under the same DAG.
+def newest_first(found: Sequence[T], order_of: Callable[[T], Order | None]) -> list[T]:
+    """What a pass found, as it is to be judged: of each task the newest order first, and no orders last.
 
-    File order does not matter. Of two with the same number the one accepted before stays, else the one
-    whose message_id sorts first, so that every router decides alike.
+    Tasks stay as they were found. So what is delivered does not depend on the order of the files.
     """
-    newest = dict(accepted)
-    for order in sorted(found, key=lambda each: (-each.seq, each.message_id)):
-        current = newest.get(order.task_id)
-        if current is None or order.seq > current.seq:
-            newest[order.task_id] = order
-    return newest
+    place: dict[str, int] = {}
+    for each in found:
+        if order := order_of(each):
+            place.setdefault(order.task_id, len(place))
+
+    def rank(each: T) -> tuple[int, int, str]:
+        order = order_of(each)
+        return (place[order.task_id], -order.seq, order.message_id) if order else (len(place), 0, "")
+
+    return sorted(found, key=rank)
+
+
+def superseded(order: Order, newest: Order | None) -> bool:
+    """Whether an order comes too late: a newer one of its task was accepted under the same DAG."""
+    return newest is not None and newest.seq > order.seq
 
 
 @dataclass(frozen=True, slots=True)

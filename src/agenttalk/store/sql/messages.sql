@@ -118,24 +118,31 @@ VALUES (:board, :plan_id, :message, :receiver, :delivery_id, 'stored', :priority
 ON CONFLICT (message, receiver) DO NOTHING
 RETURNING id
 
--- name: stored_deliveries
-SELECT d.id, d.message, d.receiver, d.delivery_id, m.message_id, m.sha256, m.type, m.task_id, m.command_id, m.output_name,
+-- A delivery is under way until it is noted that its files reached the inbox, also when it was claimed before that.
+-- name: deliveries_under_way
+SELECT d.id, d.state, d.message, d.receiver, d.delivery_id, m.message_id, m.sha256, m.type, m.task_id, m.command_id, m.output_name,
     m.producer, m.name, m.envelope
 FROM deliveries AS d JOIN messages AS m ON m.id = d.message
-WHERE d.board = :board AND d.plan_id = :plan_id AND d.state = 'stored' AND d.id > :after
+WHERE d.board = :board AND d.plan_id = :plan_id AND d.stored_at IS NULL AND d.state <> 'superseded' AND d.id > :after
 ORDER BY d.id
 LIMIT :limit
 
--- name: plans_with_stored
-SELECT DISTINCT plan_id FROM deliveries WHERE board = :board AND state = 'stored' ORDER BY plan_id
+-- name: plans_under_way
+SELECT DISTINCT plan_id FROM deliveries
+WHERE board = :board AND stored_at IS NULL AND state <> 'superseded'
+ORDER BY plan_id
 
 -- name: mark_delivered
-UPDATE deliveries SET state = 'delivered', shown = 'delivered', stored_at = :at
-WHERE board = :board AND id = :id AND state = 'stored'
+UPDATE deliveries
+SET stored_at = :at,
+    shown = CASE state WHEN 'stored' THEN 'delivered' ELSE shown END,
+    state = CASE state WHEN 'stored' THEN 'delivered' ELSE state END
+WHERE board = :board AND id = :id AND stored_at IS NULL AND state <> 'superseded'
 RETURNING id
 
 -- name: undelivered_of
-SELECT count(*) FROM deliveries WHERE board = :board AND message = :message AND state = 'stored'
+SELECT count(*) FROM deliveries
+WHERE board = :board AND message = :message AND stored_at IS NULL AND state <> 'superseded'
 
 -- name: delivery_of
 SELECT d.id, d.state, d.ack, d.consumed_at, d.shown, m.id, m.type, m.task_id, m.command_id, m.seq
@@ -260,3 +267,21 @@ FROM handovers WHERE board = :board AND agent_id = :agent_id ORDER BY id LIMIT :
 
 -- name: handed_over
 DELETE FROM handovers WHERE board = :board AND id = :id
+
+-- name: order_by_command
+SELECT message_id FROM messages
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'command' AND command_id = :command_id
+LIMIT 1
+
+-- name: count_round
+UPDATE tasks SET reexecutions = reexecutions + :rounds
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND :rounds > 0
+
+-- name: holders_of
+SELECT p.receiver, p.path, p.delivery, m.name
+FROM payloads AS p
+JOIN deliveries AS d ON d.id = p.delivery AND d.state <> 'stored'
+JOIN messages AS m ON m.id = d.message
+WHERE p.board = :board AND p.plan_id = :plan_id
+ORDER BY p.receiver, p.path
+LIMIT 1000

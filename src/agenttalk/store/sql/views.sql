@@ -12,11 +12,12 @@ SELECT 1 FROM views WHERE board = :board AND path = :path
 -- name: view_body
 SELECT body FROM views WHERE board = :board AND path = :path
 
+-- The pointer to a DAG comes after the DAG, and both after everything else.
 -- name: unshown_views
 SELECT path, body, content, version
 FROM views
 WHERE board = :board AND shown <> version
-ORDER BY path
+ORDER BY path LIKE '%/active_dag_ref.json', path LIKE '%/task_dag.json', path
 LIMIT :limit
 
 -- name: view_shown
@@ -48,3 +49,12 @@ LEFT JOIN journals AS j ON j.board = p.board AND j.plan_id = p.plan_id
 WHERE p.board = :board AND coalesce(j.seq, 0) < coalesce(
     (SELECT max(l.seq) FROM ledger AS l WHERE l.board = p.board AND l.subject = 'deliveries/' || p.plan_id), 0)
 ORDER BY p.plan_id
+
+-- A view that is already waiting to be written is not edited but new.
+-- name: unshow_view
+UPDATE views SET shown = 0
+WHERE board = :board AND path = :path AND shown = version
+RETURNING path
+
+-- name: forget_journal
+DELETE FROM journals WHERE board = :board AND plan_id = :plan_id

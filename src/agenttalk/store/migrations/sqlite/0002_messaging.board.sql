@@ -87,7 +87,7 @@ CREATE TABLE deliveries (
     details TEXT,
     UNIQUE (message, receiver)
 ) STRICT;
-CREATE INDEX deliveries_stored ON deliveries (board, plan_id, id) WHERE state = 'stored';
+CREATE INDEX deliveries_under_way ON deliveries (board, plan_id, id) WHERE stored_at IS NULL AND state <> 'superseded';
 CREATE INDEX deliveries_open ON deliveries (board, receiver, plan_id, state, id)
     WHERE state IN ('delivered', 'claimed');
 CREATE INDEX deliveries_unshown ON deliveries (board, receiver, id) WHERE shown <> state;

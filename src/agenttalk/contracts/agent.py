@@ -1,0 +1,38 @@
+"""The agent's profile: who it is and how it is driven."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from agenttalk.contracts.base import AgentIdText, Document, Many, Text
+
+Locale = Literal["en", "zh"]
+
+
+class AgentProfile(Document):
+    """An agent (`agent_profile.json`): its role, its program, and what the program may see."""
+
+    agent_id: AgentIdText
+    """The agent; the name of its folder."""
+    name: str | None = None
+    """What people call it."""
+    driver: Text = "folder"
+    """How it is driven: `script` starts `argv`, `folder` starts nothing; others are reported as unsupported."""
+    argv: Many[str] = ()
+    """The program and its arguments. A relative path that lies in the agent's folder means that file."""
+    prompt: str | None = None
+    """Its role, in words."""
+    skills: Many[str] = ()
+    """What it can do."""
+    inputs: Many[str] = ()
+    """Inputs that it handles."""
+    outputs: Many[str] = ()
+    """Outputs that it makes."""
+    locale: Locale = "en"
+    """The language of the prompts that it gets."""
+    env: Annotated[Many[Text], Field(max_length=100)] = ()
+    """Names of variables of ours that its program gets. Never those that begin with AGENTTALK."""
+    self_assessment: Any = None
+    """Whether, and how, it is asked first if it is fit for a command."""

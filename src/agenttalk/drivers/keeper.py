@@ -1,0 +1,305 @@
+"""The keeper: a small process between the engine and a program, which owns everything that the program starts.
+
+It is a child subreaper: whoever loses its parent below it becomes its child, whatever session, group or
+environment it gave itself. So all that a program ever started is found below the keeper, and once the keeper
+has no child left, nothing of it lives. The keeper kills the rest when the program has ended, and everything when
+it is asked to or when the engine is gone.
+
+What it cannot own: processes that somebody else starts at the program's request (cron, a container service), and
+what is left when a program of the same user kills its keeper first. Only a sandbox prevents that.
+
+The control socket speaks bytes. The engine sends one request (`packed`), then TERM to ask all processes to end;
+when it closes its side, all are killed. The keeper answers with lines: `starting`, after which the program may have
+run; `failed STEP ERRNO` when it did not; `ended STATUS` when it has ended; `dead` when nothing is left.
+
+A keeper is started for every turn, so this module imports next to nothing; a test holds it to that.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Collection, Iterable, Mapping
+else:
+    import _signal as signal  # what `signal` wraps, without enum, which costs a third of the whole start
+
+TERM = b"T"
+"""Asks every process of the tree to end. The tree is killed when the engine hangs up."""
+
+_SUBREAPER = 36
+_FIRST_PAUSE, _LAST_PAUSE = 5, 1000
+"""Milliseconds between looks at a tree that is being killed."""
+
+
+class Process:
+    """A process as /proc tells it."""
+
+    __slots__ = ("group", "parent", "pid", "started", "state", "threads")
+
+    def __init__(self, pid: int, stat: bytes) -> None:
+        fields = stat[stat.rindex(b")") + 1 :].split()  # the name before it may hold blanks and brackets
+        self.pid = pid
+        self.state = fields[0]
+        self.parent = int(fields[1])
+        self.group = int(fields[2])
+        self.threads = int(fields[17])
+        self.started = int(fields[19])
+
+    @property
+    def lives(self) -> bool:
+        """Whether it can still do anything. The first thread may have ended before the others."""
+        return self.state not in {b"Z", b"X"} or self.threads > 1
+
+
+def contents(pid: int, name: str) -> bytes:
+    """A file that /proc has on a process; empty when the process is gone or not ours to look at."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+    parts = []
+    try:
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+    except (ProcessLookupError, PermissionError):
+        return b""
+    finally:
+        os.close(descriptor)
+    return b"".join(parts)
+
+
+def look(pid: int) -> Process | None:
+    """The process of this number, if there is one. It may be a zombie."""
+    stat = contents(pid, "stat")
+    return Process(pid, stat) if stat else None
+
+
+def everyone() -> dict[int, Process]:
+    """Every process that can be seen. They go on living meanwhile: this is no moment in time."""
+    found = (look(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - pathlib is slow to load
+    return {process.pid: process for process in found if process}
+
+
+def below(roots: Iterable[int], table: Mapping[int, Process], *, spare: int = 0) -> list[Process]:
+    """All descendants of the roots that live, parents first; none that are reached only through `spare`."""
+    children: dict[int, list[Process]] = {}
+    for process in table.values():
+        children.setdefault(process.parent, []).append(process)
+    found: dict[int, Process] = {}
+    row = [pid for pid in roots if pid in table]
+    for pid in row:
+        for child in children.get(pid, ()):
+            # A parent that is younger is not the parent, but somebody who got its number meanwhile.
+            if child.pid not in found and child.pid != spare and child.started >= table[pid].started:
+                found[child.pid] = child
+                row.append(child.pid)
+    return [process for process in found.values() if process.lives]
+
+
+def strike(process: Process, *signals: int) -> None:
+    """Send signals to exactly this process. One that is gone, or not ours to signal, stays as it is."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    except OSError:  # an old kernel, or no descriptor left
+        handle = None
+    try:
+        now = look(process.pid)  # the handle cannot change hands any more; did the number, before?
+        if now is None or now.started != process.started:
+            return
+        for number in signals:
+            if handle is None:
+                os.kill(process.pid, number)
+            else:
+                signal.pidfd_send_signal(handle, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def packed(cwd: bytes, argv: Collection[bytes], env: Mapping[bytes, bytes]) -> bytes:
+    """The request to start a program. Nothing in it may hold a NUL."""
+    parts = [cwd, b"%d" % len(argv), *argv, *(b"%b=%b" % entry for entry in env.items())]
+    body = b"\0".join(parts)
+    return len(body).to_bytes(8, "big") + body
+
+
+def main() -> None:
+    """Read the request from the control socket, whose number is the argument, and do it."""
+    control = int(sys.argv[1])
+    os.set_inheritable(control, False)
+    wake = _prepare()
+    request = _request(control)
+    if request is None:
+        return
+    step = "cwd"
+    try:
+        os.chdir(request[0])
+        step = "program"
+        _tell(control, b"starting")  # not afterwards: a program may be quick to kill us
+        program = _start(request[1], request[2])
+    except OSError as error:
+        _tell(control, b"failed %b %d" % (step.encode(), error.errno or 0))
+        return
+    keeping = _Keeping(control, wake, program)
+    try:
+        keeping.watch()
+    finally:
+        keeping.kill()
+    _tell(control, b"dead")
+
+
+def _prepare() -> int:
+    """Become a subreaper that only SIGKILL ends; a descriptor that is readable when a child has ended."""
+    import ctypes
+
+    if ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError("the system has no child subreapers")
+    wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for number in _catchable() - {signal.SIGCHLD}:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    return wake
+
+
+def _catchable() -> set[int]:
+    return {int(number) for number in signal.valid_signals()} - {signal.SIGKILL, signal.SIGSTOP}
+
+
+def _request(control: int) -> tuple[bytes, list[bytes], dict[bytes, bytes]] | None:
+    size = _read(control, 8)
+    body = size and _read(control, int.from_bytes(size, "big"))
+    if not body:
+        return None  # the engine was gone before it had said what to do
+    cwd, count, *rest = body.split(b"\0")
+    argv, entries = rest[: int(count)], rest[int(count) :]
+    return cwd, argv, dict(entry.split(b"=", 1) for entry in entries)
+
+
+def _read(control: int, size: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < size:
+        part = os.read(control, size - len(data))
+        if not part:
+            return None
+        data += part
+    return bytes(data)
+
+
+def _start(argv: list[bytes], env: dict[bytes, bytes]) -> int:
+    """Start the program in a session of its own, with no signal ignored or blocked; then let go of its pipes."""
+    program = os.posix_spawn(
+        _find(argv[0], env.get(b"PATH", b"")),
+        argv,
+        env,
+        setsid=True,
+        setsigmask=(),
+        setsigdef=_catchable(),
+    )
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    os.close(nothing)
+    return program
+
+
+def _find(name: bytes, path: bytes) -> bytes:
+    """Where the program lies. An empty part of PATH, which would mean the working directory, is passed over."""
+    if b"/" in name:
+        return name
+    reason = errno.ENOENT
+    for folder in filter(None, path.split(b":")):
+        candidate = folder + b"/" + name
+        if os.path.isfile(candidate):  # noqa: PTH113 - as above
+            if os.access(candidate, os.X_OK):
+                return candidate
+            reason = errno.EACCES
+    raise OSError(reason, os.strerror(reason))
+
+
+def _tell(control: int, line: bytes) -> None:
+    try:  # noqa: SIM105 - contextlib is slow to load
+        os.write(control, line + b"\n")
+    except OSError:
+        pass  # the engine is gone; nobody has to be told
+
+
+class _Keeping:
+    """The watch over one program and what it starts."""
+
+    def __init__(self, control: int, wake: int, program: int) -> None:
+        self._control = control
+        self._wake = wake
+        self._program = program
+        self._ended = False
+
+    def watch(self) -> None:
+        """Return when the tree is to be killed, or dead. Orphans that end are reaped all the while."""
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
+        poller.register(self._wake, select.POLLIN)
+        asked = False
+        while self._any_left():
+            if self._ended and not asked:
+                return  # what outlives the program, and was not asked to end, does not get time to
+            ready = [descriptor for descriptor, _ in poller.poll()]
+            if self._wake in ready:
+                os.read(self._wake, 4096)
+            if self._control in ready:
+                if os.read(self._control, 1) != TERM:
+                    return
+                asked = True
+                self._strike(signal.SIGTERM, signal.SIGCONT)  # a stopped process would not notice the first
+
+    def kill(self) -> None:
+        """Kill until nothing is left, however long that takes."""
+        poller = select.poll()
+        poller.register(self._wake, select.POLLIN)
+        pause = _FIRST_PAUSE
+        while self._any_left():
+            self._strike(signal.SIGKILL)
+            if poller.poll(pause):
+                os.read(self._wake, 4096)
+            pause = min(pause * 2, _LAST_PAUSE)
+
+    def _strike(self, *signals: int) -> None:
+        try:
+            found = below([os.getpid()], everyone())
+        except OSError:  # no memory or no descriptor just now: whoever must kill tries again
+            return
+        if any(process.group == self._program for process in found):  # else the number may be somebody else's
+            for number in signals:
+                self._strike_group(number)
+        for process in found:
+            strike(process, *signals)
+
+    def _strike_group(self, number: int) -> None:
+        """The kernel signals a group at one stroke, so that no fork escapes."""
+        try:  # noqa: SIM105 - contextlib is slow to load
+            os.killpg(self._program, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def _any_left(self) -> bool:
+        """Reap whoever has ended. No child means no descendant: orphans would be our children."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._program and not self._ended:
+                self._ended = True
+                _tell(self._control, b"ended %d" % status)

@@ -1,0 +1,128 @@
+"""Whose processes live on this machine, and how those of a lease are ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+from agenttalk.drivers import keeper
+from agenttalk.drivers.keeper import Process
+from agenttalk.drivers.patience import finished
+from agenttalk.errors import Code, MachineError
+from agenttalk.ports import Owner
+
+LEASE: Final = "AGENTTALK_LEASE"
+"""The variable by which a process says to which lease it belongs."""
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_PAUSE: Final = 0.005
+
+
+class LocalProcesses:
+    """The processes of this machine, seen through Linux's /proc.
+
+    A process belongs to a lease when its environment says so, or when it descends from one that belongs to it:
+    so those are found too that cleared their environment below a living keeper. Where there is no /proc, an
+    owner is told by its number alone, and `end` raises, because it could not confirm anything.
+    """
+
+    def __init__(self, *, limit: float = 10.0, proc: Path = Path("/proc")) -> None:
+        self._limit = limit
+        self._seeing = (proc / "self" / "stat").exists()
+        self._boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if self._seeing else ""
+
+    def me(self) -> Owner:
+        """This process."""
+        pid = os.getpid()
+        process = keeper.look(pid) if self._seeing else None
+        return Owner(self._boot_id, pid, process.started if process else 0)
+
+    def alive(self, owner: Owner) -> bool:
+        """Whether it still lives. Another boot, or another process with its number, is not it; nor is a zombie."""
+        if owner.boot_id != self._boot_id or owner.pid <= 0:
+            return False
+        if not self._seeing:
+            return _answers(owner.pid)
+        process = keeper.look(owner.pid)
+        return process is not None and process.started == owner.started and process.lives
+
+    async def end(self, lease: str) -> int:
+        """Kill every process of the lease, confirm that none is left, and say how many there were.
+
+        Never ends this process. Cancelling does not stop it; it is cancelled when it is finished. Raises
+        MachineError when some live on after the time limit, or when processes cannot be seen here.
+        """
+        if not self._seeing:
+            raise MachineError(
+                Code.UNHANDLED_EXCEPTION,
+                f"whether processes of {lease} are left cannot be seen: this system has no /proc",
+                hint="end them by hand",
+            )
+        loop = asyncio.get_running_loop()
+        return await finished(loop.run_in_executor(None, self._end, lease))
+
+    def _end(self, lease: str) -> int:
+        entry = f"{LEASE}={lease}".encode("utf-8", "surrogateescape")
+        deadline = time.monotonic() + self._limit
+        met: set[tuple[int, int]] = set()
+        quiet = 0
+        while quiet < 2:  # a process can fork and end just so that one look misses both
+            left = _of_lease(entry)
+            quiet = 0 if left else quiet + 1
+            if left and time.monotonic() > deadline:
+                raise _stuck(lease, left)
+            met.update((process.pid, process.started) for process in left)
+            _kill(left)
+            time.sleep(_PAUSE)
+        return len(met)
+
+
+def _of_lease(entry: bytes) -> list[Process]:
+    """Who carries the entry, and who descends from them, without this process and what is reached through it."""
+    try:
+        table = keeper.everyone()
+        carriers = [process for pid, process in table.items() if _carries(pid, entry) and process.lives]
+    except OSError as error:
+        raise MachineError(Code.UNHANDLED_EXCEPTION, f"/proc cannot be read: {error.strerror}") from error
+    descendants = keeper.below([process.pid for process in carriers], table, spare=os.getpid())
+    return list({process.pid: process for process in [*carriers, *descendants]}.values())
+
+
+def _carries(pid: int, entry: bytes) -> bool:
+    return pid != os.getpid() and entry in keeper.contents(pid, "environ").split(b"\0")
+
+
+def _kill(left: list[Process]) -> None:
+    """Kill them from below, so that nobody loses the ancestor through which he is found.
+
+    Whoever stands at the top is only stopped while others are left: it cannot fork then, and a keeper goes
+    on adopting orphans.
+    """
+    pids = {process.pid for process in left}
+    lower = [process for process in left if process.parent in pids]
+    for process in left:
+        strike = signal.SIGKILL if process.parent in pids or not lower else signal.SIGSTOP
+        keeper.strike(process, strike)
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _stuck(lease: str, left: list[Process]) -> MachineError:
+    pids = ", ".join(str(process.pid) for process in left)
+    return MachineError(
+        Code.UNHANDLED_EXCEPTION,
+        f"processes of {lease} cannot be ended: {pids}",
+        hint="they hang in the kernel or belong to another user; end them by hand",
+    )

@@ -1,0 +1,148 @@
+"""The script driver: any program, fed by its standard input."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from asyncio import wait
+from collections.abc import Mapping
+from typing import Final
+
+from agenttalk.drivers import keeper
+from agenttalk.drivers.patience import patiently
+from agenttalk.drivers.processes import LEASE
+from agenttalk.drivers.tree import Tree
+from agenttalk.ports import Ended, Processes, Turn
+
+OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
+"""What a program gets of our own environment."""
+
+
+class ScriptDriver:
+    """Runs a program as an agent's turn, in a tree of processes that never outlives the turn, nor us.
+
+    A small process of ours, the keeper, stands above the program and owns whatever it starts; see `keeper` for
+    what that covers. Linux only: elsewhere no turn is started.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        grace: float = 2.0,
+        limit: float = 10.0,
+    ) -> None:
+        """`grace`: seconds between the request to end and the kill; `limit`: seconds in which a kill must work."""
+        self._processes = processes
+        self._environ = environ
+        self._grace = grace
+        self._limit = limit
+
+    async def run(self, turn: Turn) -> Ended:
+        """Start it, feed it, wait; returns only when every process of its tree is dead.
+
+        The wait is for the program, not for its pipes: what it leaves behind is killed. At the time limit the
+        tree is asked to end, and killed after the grace. Cancelling kills it at once. Raises MachineError if it
+        cannot be killed.
+        """
+        began = time.monotonic()
+        try:
+            request = self._request(turn)
+        except ValueError as error:
+            return _not_started(str(error))
+        try:
+            prompt = turn.prompt.encode("utf-8", "replace")
+            tree = Tree.start(request, prompt, lease=turn.lease, keep=turn.keep)
+        except OSError as error:
+            return _not_started(f"the machine cannot start another process: {error.strerror}; try again later")
+        try:
+            late = await self._follow(tree, turn.timeout)
+        finally:
+            try:
+                await self._confirm(tree, turn.lease)
+            finally:
+                tree.close()
+        return _told(tree, turn, late=late, seconds=time.monotonic() - began)
+
+    def _request(self, turn: Turn) -> bytes:
+        """What the keeper is asked for. Raises ValueError when no program can be started like this."""
+        ours = {name: self._environ[name] for name in OURS if name in self._environ}
+        env = {**ours, **turn.env, LEASE: turn.lease}
+        if not turn.argv or not turn.argv[0]:
+            raise ValueError("no program is named; give its argv in the agent's profile")
+        if any("=" in name or not name for name in env):
+            raise ValueError("a name in the environment is empty or holds =; correct the agent's profile")
+        if any("\0" in text for text in (str(turn.cwd), *turn.argv, *env, *env.values())):
+            raise ValueError("an argument or a variable holds a NUL; correct the agent's profile")
+        try:
+            entries = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+            return keeper.packed(os.fsencode(turn.cwd), [os.fsencode(part) for part in turn.argv], entries)
+        except UnicodeEncodeError as error:
+            raise ValueError("an argument or a variable holds half a character; correct the agent's profile") from error
+
+    async def _follow(self, tree: Tree, seconds: float) -> bool:
+        """Wait for the program; True when it took too long and was asked to end."""
+        await wait({tree.ended}, timeout=max(0.0, seconds))
+        if tree.ended.done():
+            return False
+        tree.ask_to_end()
+        await wait({tree.over}, timeout=self._grace)
+        return True
+
+    async def _confirm(self, tree: Tree, lease: str) -> None:
+        """Have everything killed that is left, and do not return before it is dead."""
+        tree.kill()
+        cancelled = await patiently(tree.over, self._limit)
+        if not tree.confirmed:
+            await self._processes.end(lease)
+        if cancelled is not None:
+            raise cancelled
+
+
+def _not_started(error: str) -> Ended:
+    return Ended(how="not_started", exit_code=None, stdout=b"", stderr=b"", seconds=0.0, error=error)
+
+
+def _told(tree: Tree, turn: Turn, *, late: bool, seconds: float) -> Ended:
+    if tree.refusal is not None:
+        return _not_started(_why(tree.refusal.step, tree.refusal.errno, turn))
+    stdout, stderr = bytes(tree.stdout), bytes(tree.stderr)
+    if late:
+        error = f"it was ended after {turn.timeout:g} seconds; give it more time or less to do"
+        return Ended("timeout", None, stdout, stderr, seconds, error)
+    if not tree.started:
+        return _not_started(f"its keeper ended before it was started: {stderr.decode(errors='replace')}")
+    if tree.status is None:
+        return Ended("killed", None, stdout, stderr, seconds, "its keeper was killed, and then its processes")
+    code = os.waitstatus_to_exitcode(tree.status)
+    if code >= 0:
+        return Ended("exited", code, stdout, stderr, seconds)
+    return Ended("killed", None, stdout, stderr, seconds, f"ended by {_signal_name(-code)}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no names
+        return f"signal {number}"
+
+
+def _why(step: str, number: int, turn: Turn) -> str:
+    """Why the program was not started, and what to do about it."""
+    if step == "cwd":
+        return f"the working directory {str(turn.cwd)!r} cannot be entered ({os.strerror(number)}); make it a folder"
+    program = repr(turn.argv[0])
+    match number:
+        case errno.ENOENT:
+            return f"{program} is not found, or what its first line names is not; install it or correct argv"
+        case errno.EACCES:
+            return f"{program} may not be executed; make it executable (chmod +x) or name its interpreter in argv"
+        case errno.ENOEXEC:
+            return f"{program} is no program; begin it with a #! line or name its interpreter in argv"
+        case errno.E2BIG:
+            return f"the arguments and the environment of {program} are too long; hand over large texts as files"
+        case _:
+            return f"{program} cannot be started: {os.strerror(number)}"

@@ -1,0 +1,246 @@
+"""A program with everything that it starts, as the engine sees it: through its keeper and three pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from agenttalk.drivers import keeper
+from agenttalk.drivers.processes import LEASE
+
+STDERR_KEPT: Final = 16 * 1024
+_CHUNK: Final = 1 << 16
+_REST: Final = 1 << 20
+"""A pipe holds no more than this: what comes after the tree's death is not the tree's."""
+_BOOT: Final = "import sys; sys.path.append(sys.argv.pop()); import keeper; keeper.main()"
+"""Imported, not run as a file, so that it is compiled once; and without its package, which takes longer to load."""
+
+
+class Refusal(NamedTuple):
+    """Why a program was not started."""
+
+    step: str
+    """`cwd` or `program`."""
+    errno: int
+
+
+class Tree:
+    """A program that was asked for, and what is known of it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, *, keep: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        """Done when the program has ended, or never will have been started."""
+        self.over: asyncio.Future[None] = loop.create_future()
+        """Done when the keeper is gone."""
+        self.refusal: Refusal | None = None
+        self.status: int | None = None
+        """The program's wait status, when it has ended."""
+        self.started = False
+        """Whether the program may have run."""
+        self.confirmed = False
+        """Whether the keeper said that nothing is left."""
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self._keep = keep
+        self._process = process
+        self._control = control
+        self._heard = b""
+        self._asking: _Writer | None = None
+        self._ends: list[_Reader | _Writer] = []
+
+    @classmethod
+    def start(cls, request: bytes, prompt: bytes, *, lease: str, keep: int) -> Self:
+        """Start a keeper and ask it for a program (`keeper.packed`). Raises OSError when the machine cannot."""
+        with ExitStack() as ours, ExitStack() as theirs:
+            control, far = socket.socketpair()
+            ours.callback(control.close)
+            theirs.callback(far.close)
+            stdin, feed = _pipe(theirs, ours)
+            out, stdout = _pipe(ours, theirs)
+            err, stderr = _pipe(ours, theirs)
+            process = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-I", "-S", "-c", _BOOT, str(far.fileno()), str(Path(keeper.__file__).parent)],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                cwd="/",
+                env=_keepers_environment(lease),
+                pass_fds=[far.fileno()],
+                start_new_session=True,
+            )
+            tree = cls(process, control, keep=keep)
+            tree._listen(out, err)
+            ours.pop_all()
+        tree._speak(request, feed, prompt)
+        return tree
+
+    def _listen(self, out: int, err: int) -> None:
+        self._control.setblocking(False)
+        self._ends = [
+            _Reader(out, self._keep_first),
+            _Reader(err, self._keep_last),
+            _Reader(self._control.fileno(), self._hear, over=self._hung_up, close=False),
+        ]
+
+    def _speak(self, request: bytes, feed: int, prompt: bytes) -> None:
+        self._asking = _Writer(self._control.fileno(), request, close=False)
+        self._ends += [self._asking, _Writer(feed, prompt, close=True)]
+
+    def ask_to_end(self) -> None:
+        """Ask all processes to end. Whoever does not is left to `kill`."""
+        if self._asking is None or self._asking.open:
+            self.kill()  # the keeper has not even read what to start
+        else:
+            with suppress(OSError):
+                self._control.send(keeper.TERM)
+            self._process.send_signal(signal.SIGCONT)  # the program may have stopped its keeper
+
+    def kill(self) -> None:
+        """Have all processes killed; `over` is done when they are dead. Also what the engine's death does."""
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
+        self._process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """Take what is left in the pipes and let go of everything."""
+        for end in self._ends:
+            end.finish()
+        self._control.close()
+        if self.over.done():
+            self._process.wait()  # it hung up because it ends: this takes no time
+        else:
+            self._process.poll()
+
+    def _keep_first(self, data: bytes) -> None:
+        self.stdout += data[: max(0, self._keep - len(self.stdout))]
+
+    def _keep_last(self, data: bytes) -> None:
+        self.stderr += data
+        del self.stderr[:-STDERR_KEPT]
+
+    def _hear(self, data: bytes) -> None:
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        for line in lines:
+            match line.split():
+                case [b"failed", step, number]:
+                    self.refusal = Refusal(step.decode(), int(number))
+                    self.confirmed = True
+                case [b"starting"]:
+                    self.started = True
+                case [b"ended", status]:
+                    self.status = int(status)
+                    _settle(self.ended)
+                case [b"dead"]:
+                    self.confirmed = True
+
+    def _hung_up(self) -> None:
+        _settle(self.ended)
+        _settle(self.over)
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _pipe(reads: ExitStack, writes: ExitStack) -> tuple[int, int]:
+    read, write = os.pipe()
+    reads.callback(os.close, read)
+    writes.callback(os.close, write)
+    return read, write
+
+
+def _keepers_environment(lease: str) -> dict[str, str]:
+    """Python itself may need to find its library; the program gets none of this."""
+    found = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return {**found, LEASE: lease}
+
+
+class _Reader:
+    """Reads whatever comes, when it comes."""
+
+    def __init__(
+        self,
+        descriptor: int,
+        take: Callable[[bytes], None],
+        *,
+        over: Callable[[], None] | None = None,
+        close: bool = True,
+    ) -> None:
+        self._descriptor = descriptor
+        self._take = take
+        self._over = over
+        self._close = close
+        self._open = True
+        os.set_blocking(descriptor, False)
+        asyncio.get_running_loop().add_reader(descriptor, self._read)
+
+    def _read(self) -> bool:
+        """Take a piece. False when there is none now, or none any more."""
+        try:
+            data = os.read(self._descriptor, _CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:  # the other side is gone, with something unread
+            data = b""
+        if data:
+            self._take(data)
+            return True
+        self._stop()
+        if self._over:
+            self._over()
+        return False
+
+    def finish(self) -> None:
+        """Take what is there and let go."""
+        rest = _REST
+        while self._open and rest > 0 and self._read():
+            rest -= _CHUNK
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._open:
+            self._open = False
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+            if self._close:
+                os.close(self._descriptor)
+
+
+class _Writer:
+    """Writes as fast as the other side reads. Whoever does not read is no problem of ours."""
+
+    def __init__(self, descriptor: int, data: bytes, *, close: bool) -> None:
+        self._descriptor = descriptor
+        self._left = memoryview(data)
+        self._close = close
+        self.open = True
+        os.set_blocking(descriptor, False)
+        asyncio.get_running_loop().add_writer(descriptor, self._write)
+        self._write()
+
+    def _write(self) -> None:
+        try:
+            while self._left:
+                self._left = self._left[os.write(self._descriptor, self._left) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            pass  # it closed its side
+        self.finish()
+
+    def finish(self) -> None:
+        """Let go of it, whatever is left."""
+        if self.open:
+            self.open = False
+            asyncio.get_running_loop().remove_writer(self._descriptor)
+            if self._close:
+                os.close(self._descriptor)

@@ -1,0 +1,376 @@
+"""Taking messages out of an inbox: an atomic move to `.pending`, then one commit for all that were taken."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import write_time
+from agenttalk.contracts.command import parse_command_id
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.engine import handover, records
+from agenttalk.engine.intake import PRIORITIES
+from agenttalk.engine.seat import Seat
+from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.ports import Entry, Folder, Row, Tx
+from agenttalk.rules import routing
+from agenttalk.rules.archive import kept_name, original_name
+from agenttalk.rules.routing import Parcel, Rejection
+
+_COPIES: Final = 10_000
+"""How many copies of one message are kept."""
+
+Fate = Literal["claim", "copy", "leave"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message file in an inbox, read."""
+
+    entry: Entry
+    where: str
+    """The folder it lies in, inside the inbox: empty, or `.pending`."""
+    parcel: Parcel | Rejection
+    data: bytes = field(default=b"", repr=False)
+    original: bytes | str | None = field(default=None, repr=False)
+    """What a dead letter keeps of it."""
+    name: str = ""
+    """The name that it goes by from now on."""
+
+    @property
+    def path(self) -> str:
+        """Where it lies inside the inbox."""
+        return f"{self.where}/{self.entry.name}" if self.where else self.entry.name
+
+    @property
+    def spelled(self) -> str:
+        """Its name, as a document can hold it."""
+        return self.entry.name.encode("utf-8", "backslashreplace").decode()
+
+    @property
+    def message_id(self) -> str:
+        """The message; empty when it could not be read."""
+        return self.parcel.envelope.message_id if isinstance(self.parcel, Parcel) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What came of a look into an inbox."""
+
+    claimed: int = 0
+    dead: int = 0
+    errors: tuple[str, ...] = ()
+
+
+async def claim(seat: Seat) -> Claimed:
+    """Take the next new messages."""
+    return await _take(seat, await asyncio.to_thread(_new, seat))
+
+
+async def resume(seat: Seat) -> Claimed:
+    """Finish what a crash left: files moved and not noted, and messages whose files are gone from the inbox."""
+    rows = await seat.store.read("claimed_names", plan_id=seat.plan_id, receiver=seat.agent_id)
+    known = {kept_name(message_id, name) for message_id, name in rows}
+    total = await _take(seat, await asyncio.to_thread(_pending, seat, known))
+    await _restore(seat)
+    return total
+
+
+async def _restore(seat: Seat) -> None:
+    """Put messages back that the store says are in the inbox and that are not: files are never synced."""
+    rows = await seat.store.read("unclaimed_messages", plan_id=seat.plan_id, receiver=seat.agent_id)
+
+    def work() -> None:
+        with seat.root.sub(seat.inbox, create=True) as inbox:
+            for message_id, name, envelope in rows:
+                if not inbox.exists(name) and not inbox.exists(kept_name(message_id, name)):
+                    inbox.write(name, bytes(envelope))
+
+    if rows:
+        await asyncio.to_thread(work)
+
+
+def _new(seat: Seat) -> tuple[list[Found], list[str]]:
+    try:
+        with seat.root.sub(seat.inbox) as inbox:
+            names = (name for name in inbox.names() if name.endswith(places.MESSAGE) and not name.startswith("."))
+            return _read_all(seat, inbox, "", heapq.nsmallest(seat.deps.limits.new_messages_per_tick, names))
+    except MissingError:
+        return [], []
+    except AgentTalkError as error:
+        return [], [error.message]
+
+
+def _pending(seat: Seat, known: set[str]) -> tuple[list[Found], list[str]]:
+    try:
+        with seat.root.sub(seat.inbox) as inbox, inbox.sub(places.PENDING) as pending:
+            names = [name for name in pending.names() if name not in known and not name.startswith(".")]
+            return _read_all(seat, inbox, places.PENDING, sorted(names))
+    except MissingError:
+        return [], []
+    except AgentTalkError as error:
+        return [], [error.message]
+
+
+def _read_all(seat: Seat, inbox: Folder, where: str, names: Iterable[str]) -> tuple[list[Found], list[str]]:
+    found: list[Found] = []
+    errors: list[str] = []
+    for name in names:
+        try:
+            found += _read(seat, inbox, where, name)
+        except AgentTalkError as error:
+            errors.append(error.message)
+    return found, errors
+
+
+def _read(seat: Seat, inbox: Folder, where: str, name: str) -> list[Found]:
+    path = f"{where}/{name}" if where else name
+    entry = inbox.entry(path)
+    if entry is None:
+        return []
+    if not entry.is_text:
+        return [Found(entry, where, Rejection(Code.FILE_UNSAFE, "its name is not UTF-8"))]
+    try:
+        data = inbox.read(path, wire.ENVELOPE_LIMIT)
+    except MissingError:
+        return []
+    except InputError as error:
+        return [Found(entry, where, Rejection(error.code, error.message))]
+    parcel = routing.unpack(data, owner=None, plan_id=seat.plan_id)
+    return [Found(entry, where, parcel, data, original=data)]
+
+
+async def _take(seat: Seat, looked: tuple[list[Found], list[str]]) -> Claimed:
+    found, errors = looked
+    if not found:
+        return Claimed(errors=tuple(errors))
+    dead: list[tuple[Found, Rejection]] = []
+    taken: list[Found] = []
+    copies: list[Found] = []
+    hashes: dict[str, str] = {}
+    for each in found:
+        fate = await _fate(seat, each, hashes)
+        if isinstance(fate, Rejection):
+            dead.append((await _with_original(seat, each), fate))
+        elif fate[0] == "claim":
+            taken.append(replace(each, name=fate[1]))
+        elif fate[0] == "copy":
+            copies.append(replace(each, name=fate[1]))
+    taken = await asyncio.to_thread(_move_to_pending, seat, taken, errors)
+    if taken or dead:
+        await seat.store.transact(lambda tx: _note(tx, seat, taken, dead))
+    await asyncio.to_thread(_put_away, seat, [each for each, _ in dead], copies, errors)
+    return Claimed(len(taken), len(dead), tuple(errors))
+
+
+async def _fate(seat: Seat, found: Found, hashes: dict[str, str]) -> tuple[Fate, str] | Rejection:
+    """What becomes of a file, and under which name. `hashes` are the messages that this look found before."""
+    if isinstance(found.parcel, Rejection):
+        return found.parcel
+    message_id, sha256 = found.message_id, found.parcel.sha256
+    name = original_name(message_id, found.entry.name)
+    rows = await seat.store.read("known_delivery", plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id)
+    earlier = rows[0][1] if rows else hashes.get(message_id)
+    judged = routing.duplicate(found.parcel, earlier)
+    if isinstance(judged, Rejection):
+        return judged
+    if message_id in hashes:
+        return "copy", name
+    if not rows:
+        hashes[message_id] = sha256
+        return "claim", name
+    name = rows[0][2]
+    state, shown = rows[0][4], rows[0][5]
+    if state in {None, "stored", "delivered"} or (state == "superseded" and shown not in {"claimed", "superseded"}):
+        hashes[message_id] = sha256
+        return "claim", name
+    return "copy", name
+
+
+async def _with_original(seat: Seat, found: Found) -> Found:
+    """A dead letter keeps the whole original, also of a file that is too large to be a message."""
+    parcel = found.parcel
+    if not isinstance(parcel, Rejection):
+        return found
+    if parcel.code is not Code.FILE_TOO_LARGE:
+        return found
+    try:
+        with seat.root.stream(f"{seat.inbox}/{found.path}", seat.deps.limits.payload_bytes) as stream:
+            return replace(found, original=await seat.blobs.put(stream))
+    except (InputError, MissingError):
+        return found  # larger than anything we keep; it stays whole in .deadletter
+
+
+def _move_to_pending(seat: Seat, found: list[Found], errors: list[str]) -> list[Found]:
+    """The move is the claim: what somebody else moved first is his."""
+    if not found:
+        return []
+    taken = []
+    with seat.root.sub(seat.inbox) as inbox, inbox.sub(places.PENDING, create=True) as pending:
+        for each in found:
+            kept = kept_name(each.message_id, each.name)
+            try:
+                if each.path != f"{places.PENDING}/{kept}":
+                    inbox.move(each.path, pending, kept, replace=True)
+                taken.append(each)
+            except MissingError:
+                continue
+            except AgentTalkError as error:
+                errors.append(error.message)
+    return taken
+
+
+def _put_away(seat: Seat, dead: list[Found], copies: list[Found], errors: list[str]) -> None:
+    for folder, batch in ((places.DEADLETTER, dead), (places.PROCESSED, copies)):
+        if not batch:
+            continue
+        with seat.root.sub(seat.inbox) as inbox, inbox.sub(folder, create=True) as target:
+            for each in batch:
+                try:
+                    _move_aside(inbox, each, target)
+                except MissingError:
+                    continue
+                except AgentTalkError as error:
+                    errors.append(error.message)
+
+
+def _move_aside(inbox: Folder, found: Found, target: Folder) -> None:
+    for copy in range(0 if found.name == "" else 1, _COPIES):
+        if found.name:
+            new = kept_name(found.message_id, found.name, copy)
+        else:
+            new = f"{found.entry.name[:200]}__dup_{copy}" if copy else found.entry.name
+        if inbox.move(found.path, target, new):
+            return
+
+
+def _note(tx: Tx, seat: Seat, taken: list[Found], dead: list[tuple[Found, Rejection]]) -> None:
+    at = seat.deps.stamp()
+    for found in taken:
+        _note_claim(tx, seat, found, at)
+    for found, why in dead:
+        _bury(tx, seat, found, why, at)
+
+
+def _bury(tx: Tx, seat: Seat, found: Found, why: Rejection, at: str) -> None:
+    identity = wire.sha256(found.data) if found.data else f"{found.entry.inode}/{found.entry.mtime_ns}"
+    tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
+    refused = records.Refused(
+        plan_id=seat.plan_id,
+        agent_id=seat.agent_id,
+        box="inbox",
+        name=found.spelled,
+        key=f"inbox/{seat.agent_id}/{found.spelled}/{identity}",
+        code=why.code,
+        reason=why.message,
+        original=found.original,
+        message_id=found.message_id or None,
+        sha256=wire.sha256(found.data) if found.data else None,
+        problems=why.problems,
+    )
+    records.bury(tx, refused, at=at)
+
+
+def _origin(plan_id: str) -> str:
+    return "virtual" if plan_id.startswith("_") else "foreign"
+
+
+def _note_claim(tx: Tx, seat: Seat, found: Found, at: str) -> None:
+    rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
+    if rows and rows[0][4] == "superseded":
+        tx.run("taken_withdrawn", id=rows[0][3])
+        return
+    imported = not rows or rows[0][3] is None
+    delivery = _import(tx, seat, found, rows, at) if imported else rows[0][3]
+    is_command = isinstance(found.parcel, Parcel) and isinstance(found.parcel.envelope, CommandEnvelope)
+    ack = "CONSUMED" if is_command else ""
+    if not tx.run("claim_delivery", id=delivery, at=at, ack=ack, stored_at=at if imported else None):
+        return  # somebody else noted it
+    tx.record("message.claimed", found.message_id, {"agent_id": seat.agent_id, "plan_id": seat.plan_id})
+    if is_command:
+        handover.acknowledge(tx, seat, named_message(found), "CONSUMED", consumed_at=at)
+
+
+def named_message(found: Found) -> dict[str, object]:
+    """A message as a receipt names it."""
+    assert isinstance(found.parcel, Parcel)  # noqa: S101 - a claim is always of something that could be read
+    envelope = found.parcel.envelope
+    parts = parse_command_id(envelope.command_id) if envelope.command_id else None
+    return {
+        "message_id": envelope.message_id,
+        "task_id": envelope.task_id,
+        "command_id": envelope.command_id,
+        "command_seq": parts.seq if parts else None,
+    }
+
+
+def _import(tx: Tx, seat: Seat, found: Found, rows: list[Row], at: str) -> int:
+    """Take a message into the store that another router delivered."""
+    assert isinstance(found.parcel, Parcel)  # noqa: S101
+    envelope = found.parcel.envelope
+    command = envelope.payload.command if isinstance(envelope, CommandEnvelope) else None
+    tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
+    if command:
+        tx.run("add_task", plan_id=seat.plan_id, task_id=envelope.task_id, agent_id=seat.agent_id, at=at)
+    stale = False
+    if rows:
+        message = rows[0][0]
+    else:
+        parts = parse_command_id(envelope.command_id) if envelope.command_id else None
+        seq = parts.seq if parts else 0
+        dag = command.dag_ref.sha256 if command and command.dag_ref else ""
+        stale = command is not None and _is_stale(tx, seat, envelope.task_id, dag, seq)
+        if command and not stale:
+            _recall(tx, seat, envelope.task_id, dag, seq, at)
+        [(message,)] = tx.run(
+            "add_message",
+            plan_id=seat.plan_id,
+            message_id=envelope.message_id,
+            sha256=found.parcel.sha256,
+            type=envelope.type,
+            task_id=envelope.task_id,
+            command_id=envelope.command_id,
+            seq=seq,
+            output_name=envelope.output_name if isinstance(envelope, ArtifactEnvelope) else None,
+            producer=envelope.producer_agent_id,
+            name=found.name,
+            envelope=found.data,
+            dag_sha256=dag,
+            at=at,
+            state="superseded" if stale else "delivered",
+        )
+        records.tally(tx, seat.plan_id, sent=1, superseded=int(stale), delivered=int(not stale))
+        created = write_time(envelope.created_at)
+        tx.record("message.imported", envelope.message_id, {"sha256": found.parcel.sha256, "created_at": created})
+    [(delivery,)] = tx.run(
+        "add_delivery",
+        plan_id=seat.plan_id,
+        message=message,
+        receiver=seat.agent_id,
+        delivery_id=seat.deps.ids.new("dlv"),
+        priority=PRIORITIES[command.priority if command else "MEDIUM"],
+    )
+    if stale:
+        tx.run("withdraw", id=delivery, ack=None, at=at, details=f"{Code.SUPERSEDED}: a newer command of the task came")
+        tx.run("taken_withdrawn", id=delivery)
+    number: int = delivery
+    return number
+
+
+def _is_stale(tx: Tx, seat: Seat, task_id: str, dag_sha256: str, seq: int) -> bool:
+    rows = tx.run("newest_order", plan_id=seat.plan_id, task_id=task_id, dag_sha256=dag_sha256)
+    return bool(rows) and rows[0][3] > seq
+
+
+def _recall(tx: Tx, seat: Seat, task_id: str, dag_sha256: str, seq: int, at: str) -> None:
+    """An older order of the task does not go on beside a newer one."""
+    about = {"plan_id": seat.plan_id, "task_id": task_id, "dag_sha256": dag_sha256}
+    for message, _, _, _, state, delivery, _, _ in tx.run("earlier_orders", **about, seq=seq):
+        why = f"{Code.SUPERSEDED}: a newer command of the task came"
+        tx.run("withdraw", id=delivery, ack="FAILED", at=at, details=why)
+        tx.run("set_message_state", id=message, state="superseded")
+        records.tally(tx, seat.plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)

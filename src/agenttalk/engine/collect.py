@@ -1,0 +1,143 @@
+"""Collecting control files: checked, archived, and what they say of messages and tasks taken over."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import instant
+from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.record import Ack, Alert, TaskStateReport
+from agenttalk.engine import human, intake, outbox, records
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.outbox import Found
+from agenttalk.engine.plans import Plan
+from agenttalk.engine.records import Refused
+from agenttalk.errors import Code, InputError
+from agenttalk.ports import Tx
+from agenttalk.rules import control
+from agenttalk.rules.control import Control
+from agenttalk.rules.routing import Rejection
+
+_LIMIT: Final = wire.ENVELOPE_LIMIT
+_FINAL: Final = {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}
+"""What a receipt says of a task in a foreign plan. It is the agent's word; nothing here proves it."""
+
+
+def read(deps: Deps, found: Found) -> tuple[bytes, Control | Rejection] | None:
+    """Read a control file; None when it vanished. Raises MachineError."""
+    data = outbox.read(deps.root, found, _LIMIT)
+    if data is None:
+        return None
+    if isinstance(data, InputError):
+        return b"", Rejection(data.code, data.message)
+    return data, control.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
+
+
+def take_in(tx: Tx, found: Found, data: bytes, said: Control | Rejection, plan: Plan, at: str) -> bool:
+    """Archive a control file and take over what it says; False when it was dead-lettered."""
+    refusal = said if isinstance(said, Rejection) else _archive(tx, found, data, said, plan, at)
+    if refusal:
+        _bury(tx, found, data, refusal, at)
+        return False
+    intake.leave(tx, found, places.SENT)
+    return True
+
+
+def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, at: str) -> Rejection | None:
+    about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
+    rows = tx.run("control", **about)
+    earlier = type(said.document).from_bytes(bytes(rows[0][1])) if rows else None
+    step = control.advance(said, earlier, rows[0][0] if rows else "")
+    if step == "same":
+        return None
+    refusal = step if isinstance(step, Rejection) else _take_over(tx, found, said, plan, at)
+    if not refusal:
+        tx.run("put_control", **about, agent_id=said.owner, sha256=said.sha256, body=data, at=at)
+    return refusal
+
+
+def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, at: str) -> Rejection | None:
+    tx.record(f"control.{said.kind}", said.id, {"agent_id": said.owner, "sha256": said.sha256})
+    match said.document:
+        case Ack() as ack:
+            _acknowledge(tx, ack, said.owner, plan, at)
+        case TaskStateReport() as report:
+            _report(tx, report, said.owner, plan, at)
+        case HumanInterventionRequest() as request:
+            human.ask(tx, request, plan_id=found.plan_id, at=at)
+        case HumanInterventionResponse() as response:
+            return human.answer_by_file(tx, response, plan_id=found.plan_id, at=at)
+        case Alert():
+            pass
+    folder = f"plans/{found.plan_id}/{control.FOLDERS[said.kind]}" if said.kind in control.FOLDERS else ""
+    path = f"{folder or f'alerts/{found.plan_id}'}/{said.archive_name}"
+    if isinstance(said.document, Ack) and _is_of_another(tx, path, said.owner):
+        path = f"{path.removesuffix('.json')}__{said.owner}.json"
+    records.show(tx, path, said.document.as_json())
+    return None
+
+
+def _is_of_another(tx: Tx, path: str, owner: str) -> bool:
+    """Whether another receiver of the same message has its receipt archived under that name."""
+    rows = tx.run("view_body", path=path)
+    return bool(rows) and Ack.from_bytes(bytes(rows[0][0])).consumer_agent_id != owner
+
+
+def _acknowledge(tx: Tx, ack: Ack, owner: str, plan: Plan, at: str) -> None:
+    """What a receipt says of its message. A receipt of our own heartbeat says nothing new."""
+    rows = tx.run("delivery_of", plan_id=plan.plan_id, message_id=ack.message_id, receiver=owner)
+    if not rows:
+        return
+    delivery, state, earlier, consumed_at, _, _, kind, task_id, _, _ = rows[0]
+    if state in {"superseded", "dead"} or earlier in {ack.status, "SUCCEEDED", "FAILED"}:
+        return
+    final = ack.status != "CONSUMED"
+    new = "processed" if final else "claimed"
+    tx.run(
+        "acknowledge",
+        id=delivery,
+        ack=ack.status,
+        state=new,
+        shown=new,
+        consumed_at=consumed_at or instant(ack.consumed_at),
+        finished_at=(instant(ack.finished_at) if ack.finished_at else at) if final else None,
+        details=ack.result.details if ack.result else None,
+    )
+    tx.run("free_payloads", delivery=delivery)
+    if kind == "command" and plan.origin == "foreign":
+        state = _FINAL[ack.status] if final else "RUNNING"
+        tx.run("set_task_state", plan_id=plan.plan_id, task_id=task_id, state=state, at=at)
+
+
+def _report(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) -> None:
+    """An agent's word on its own task: its progress, and in a foreign plan why it waits. Never that it is done."""
+    rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
+    if not rows or rows[0][0] != owner:
+        return
+    progress = report.progress.as_json() if report.progress else None
+    body = wire.write(progress) if progress else None
+    tx.run("set_progress", plan_id=plan.plan_id, task_id=report.task_id, progress=body)
+    leased = rows[0][4] is not None
+    if plan.origin == "foreign" and not leased and report.state not in {"COMPLETED", "FAILED", "SKIPPED"}:
+        current = rows[0][1]
+        if current not in {"COMPLETED", "FAILED", "SKIPPED"}:
+            tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
+
+
+def _bury(tx: Tx, found: Found, data: bytes, why: Rejection, at: str) -> None:
+    refused = Refused(
+        plan_id=found.plan_id,
+        agent_id=found.agent_id,
+        box="outbox",
+        name=found.name,
+        key=found.key,
+        code=Code(why.code),
+        reason=why.message,
+        original=data or None,
+        sha256=wire.sha256(data) if data else None,
+        problems=why.problems,
+    )
+    records.bury(tx, refused, at=at)
+    reason: wire.JsonValue = {"code": str(why.code), "message": why.message, "at": at}
+    intake.leave(tx, found, places.REJECTED, reason=reason)

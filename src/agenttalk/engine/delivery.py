@@ -1,0 +1,239 @@
+"""Bringing accepted messages into inboxes, and taking back those that were superseded.
+
+A delivery is a row in state `stored` until its files lie in the inbox. Writing them again after a crash is
+harmless, because somebody who took the message already is recognised by what he left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.engine import records
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.records import Letter, Source
+from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.ports import Blobs, Folder, Store, Tx
+
+AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message that has still to reach one receiver."""
+
+    id: int
+    state: str
+    message: int
+    receiver: str
+    delivery_id: str
+    message_id: str
+    sha256: str
+    type: str
+    task_id: str
+    command_id: str | None
+    output_name: str | None
+    producer: str
+    name: str
+    envelope: bytes
+
+    def letter(self, plan_id: str) -> Letter:
+        """It as the journal names it."""
+        files = tuple(file.as_json() for file in self.artifact().payload.files) if self.type == "artifact" else ()
+        return Letter(
+            plan_id,
+            self.message_id,
+            self.sha256,
+            self.producer,
+            self.task_id,
+            self.command_id,
+            self.output_name,
+            files,
+        )
+
+    def artifact(self) -> ArtifactEnvelope:
+        """Its envelope, when it is an artifact."""
+        return ArtifactEnvelope.from_bytes(self.envelope)
+
+
+async def deliver(deps: Deps, board: Store, plan_id: str) -> int:
+    """Bring what is stored to its receivers; how many got there. One that fails does not hold up the others."""
+    blobs = await deps.stores.blobs(board.name)
+    done, after = 0, 0
+    while rows := await board.read("deliveries_under_way", plan_id=plan_id, after=after, limit=AT_ONCE):
+        batch = [Delivery(*row) for row in rows]
+        stored = [each for each in batch if each.state == "stored"]
+        held = await _hold(deps, board, plan_id, [each for each in stored if each.type == "artifact"])
+        trip = await _bring(deps, blobs, plan_id, [each for each in stored if each.id not in held])
+        trip.arrived.extend(each for each in batch if each.state != "stored")  # claimed before it was noted
+        if trip.arrived or trip.failed:
+            await board.transact(partial(_note, plan_id=plan_id, trip=trip, at=deps.stamp()))
+        done += len(trip.arrived)
+        after = batch[-1].id
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """What came of bringing a batch."""
+
+    arrived: list[Delivery] = field(default_factory=list)
+    failed: list[tuple[Delivery, AgentTalkError]] = field(default_factory=list)
+
+
+async def _hold(deps: Deps, board: Store, plan_id: str, artifacts: list[Delivery]) -> set[int]:
+    """Reserve the paths of payloads; those that must wait until another's payload of that path is claimed."""
+    if not artifacts:
+        return set()
+    held = await board.transact(partial(_reserve, plan_id=plan_id, artifacts=artifacts))
+    if held and await _free_what_is_gone(deps, board, plan_id):
+        held = await board.transact(partial(_reserve, plan_id=plan_id, artifacts=artifacts))
+    return held
+
+
+def _reserve(tx: Tx, plan_id: str, artifacts: list[Delivery]) -> set[int]:
+    """Claim the paths of payloads in inboxes; those deliveries that must wait for another's to be claimed."""
+    held = set()
+    for each in artifacts:
+        holders = {
+            tx.run("reserve_payload", plan_id=plan_id, receiver=each.receiver, path=path, delivery=each.id)[0][0]
+            for path in _own_paths(each)
+        }
+        if holders != {each.id}:
+            held.add(each.id)
+            tx.run("free_payloads", delivery=each.id)
+    return held
+
+
+def _own_paths(delivery: Delivery) -> list[str]:
+    return [file.path for file in delivery.artifact().payload.files]
+
+
+async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str) -> bool:
+    """A receiver that is not ours frees a path by taking message and file away. Whether any was."""
+    gone = set()
+    for receiver, path, delivery, name in await board.read("holders_of", plan_id=plan_id):
+        box = places.box(receiver, "inbox", plan_id)
+        if await asyncio.to_thread(_is_gone, deps.root, (f"{box}/{path}", f"{box}/{name}")):
+            gone.add(delivery)
+    if gone:
+        await board.transact(lambda tx: [tx.run("free_payloads", delivery=each) for each in gone])
+    return bool(gone)
+
+
+def _is_gone(root: Folder, paths: Iterable[str]) -> bool:
+    try:
+        return not any(root.exists(path) for path in paths)
+    except AgentTalkError:
+        return False
+
+
+async def _bring(deps: Deps, blobs: Blobs, plan_id: str, batch: list[Delivery]) -> Trip:
+    trip = Trip()
+    commands = [each for each in batch if each.type == "command"]
+    if commands:
+        await asyncio.to_thread(_put_commands, deps.root, plan_id, commands, trip)
+    for each in batch:
+        if each.type == "artifact":
+            try:
+                files = [(file.path, await blobs.get(file.sha256)) for file in each.artifact().payload.files]
+            except AgentTalkError as error:
+                trip.failed.append((each, error))
+            else:
+                await asyncio.to_thread(_put, deps.root, plan_id, each, files, trip)
+    return trip
+
+
+def _put_commands(root: Folder, plan_id: str, batch: list[Delivery], trip: Trip) -> None:
+    for each in batch:
+        _put(root, plan_id, each, [], trip)
+
+
+def _put(root: Folder, plan_id: str, delivery: Delivery, payloads: list[tuple[str, bytes]], trip: Trip) -> None:
+    """Payloads first, the envelope last: who sees the envelope sees everything."""
+    try:
+        with root.sub(places.box(delivery.receiver, "inbox", plan_id), create=True) as inbox:
+            if not _consumed(root, inbox, plan_id, delivery):
+                for path, data in payloads:
+                    inbox.write(path, data, parents="/" in path)
+                inbox.write(_free_name(inbox, delivery), delivery.envelope)
+    except AgentTalkError as error:
+        trip.failed.append((delivery, error))
+    else:
+        trip.arrived.append(delivery)
+
+
+def _free_name(inbox: Folder, delivery: Delivery) -> str:
+    """Its own name, unless another message lies there under it."""
+    taken = inbox.exists(delivery.name) and not _holds(inbox, delivery.name, delivery.sha256)
+    return places.claimed(delivery.message_id, delivery.name) if taken else delivery.name
+
+
+def _holds(folder: Folder, name: str, sha256: str) -> bool:
+    """Whether a file is this very message."""
+    try:
+        return folder.digest(name, wire.ENVELOPE_LIMIT).sha256 == sha256
+    except (InputError, MissingError):
+        return False
+
+
+def _consumed(root: Folder, inbox: Folder, plan_id: str, delivery: Delivery) -> bool:
+    """Whether somebody took the message already: what he moved away, or his receipt, tells."""
+    claimed = places.claimed(delivery.message_id, delivery.name)
+    for folder in (places.PENDING, places.PROCESSED, places.DEADLETTER):
+        if inbox.exists(f"{folder}/{claimed}") or _holds(inbox, f"{folder}/{delivery.name}", delivery.sha256):
+            return True
+    outbox = places.box(delivery.receiver, "outbox", plan_id)
+    ack = places.ack(delivery.message_id)
+    return root.exists(f"{outbox}/{ack}") or root.exists(f"{outbox}/{places.SENT}/{ack}")
+
+
+def _note(tx: Tx, plan_id: str, trip: Trip, at: str) -> None:
+    for each in trip.arrived:
+        if not tx.run("mark_delivered", id=each.id, at=at):
+            continue  # recalled meanwhile
+        records.journal(tx, each.letter(plan_id), "DELIVERED", at=at, delivery_id=each.delivery_id, to=each.receiver)
+        if tx.run("undelivered_of", message=each.message)[0][0] == 0:
+            tx.run("set_message_state", id=each.message, state="delivered")
+            records.tally(tx, plan_id, delivered=1)
+    for each, error in trip.failed:
+        records.alert(
+            tx,
+            at=at,
+            plan_id=plan_id,
+            code=Code(error.code),
+            message=f"cannot deliver {each.message_id} to {each.receiver}: {error.message}",
+            key=f"deliver/{each.id}",
+            source=Source(each.receiver, each.task_id, each.command_id),
+            details={"hint": error.hint, "message_id": each.message_id},
+        )
+
+
+async def withdraw(deps: Deps, board: Store) -> int:
+    """Take superseded messages out of the inboxes in which nobody has claimed them yet."""
+    rows = await board.read("withdrawn_deliveries", limit=AT_ONCE)
+    gone = []
+    for delivery, plan_id, receiver, shown, *what in rows:
+        if shown == "delivered":
+            box = places.box(receiver, "inbox", plan_id)
+            await asyncio.to_thread(_take_back, deps.root, box, tuple(what))
+        gone.append(delivery)
+    if gone:
+        await board.transact(lambda tx: [tx.run("set_shown", id=each, state="superseded") for each in gone])
+    return len(gone)
+
+
+def _take_back(root: Folder, box: str, delivery: tuple[str, str, str]) -> None:
+    message_id, name, sha256 = delivery
+    try:
+        with root.sub(box) as inbox:
+            for each in (name, places.claimed(message_id, name)):
+                if _holds(inbox, each, sha256):
+                    inbox.remove(each)
+    except AgentTalkError:
+        return  # it is not there any more, or is something else

@@ -1,0 +1,231 @@
+"""The human gateway: questions reach a person, and the answer becomes messages to the agents that wait.
+
+An answer from the command line or the API is bound to the hash of what was asked and given in an
+operator's name. No agent's outbox can answer: only the gateway's, which is a person's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.engine import plans, records
+from agenttalk.engine.deps import Deps
+from agenttalk.errors import Code, UsageError
+from agenttalk.ports import Row, Store, Tx
+from agenttalk.rules.routing import Rejection
+
+Decision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
+ANSWER_OUTPUT: Final = "human_answer"
+"""Under which output the answer itself reaches the agent that asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question, as it is shown to people."""
+
+    board: str
+    request_id: str
+    plan_id: str
+    task_id: str | None
+    agent_id: str
+    sha256: str
+    at: str
+    state: str
+    document: HumanInterventionRequest
+    response: dict[str, Any] | None
+    answered_by: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "board": self.board,
+            "plan_id": self.plan_id,
+            "state": self.state,
+            "asked_at": self.at,
+            "sha256": self.sha256,
+            "request": self.document.as_json(),
+            "response": self.response,
+            "answered_by": self.answered_by,
+        }
+
+
+def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> bool:
+    """Put a question to a person; asking the same twice asks once."""
+    body = request.as_json()
+    data = wire.write(body)
+    new = tx.run(
+        "add_request",
+        request_id=request.request_id,
+        plan_id=plan_id,
+        task_id=request.created_by.task_id,
+        agent_id=request.created_by.agent_id,
+        body=data,
+        sha256=wire.sha256(data),
+        at=at,
+    )
+    if new:
+        name = f"human_intervention_request_{request.request_id}.json"
+        records.show(tx, f"plans/{plan_id}/human_requests/{name}", body)
+        records.show(tx, f"{places.box(places.GATEWAY, 'inbox', plan_id)}/{name}", body)
+        tx.record("human.asked", request.request_id, {"plan_id": plan_id, "sha256": wire.sha256(data)})
+    return bool(new)
+
+
+async def requests(deps: Deps) -> list[Request]:
+    """Every open question, the oldest first."""
+    found = [
+        _request(board.name, row) for board in await plans.boards(deps) for row in await board.read("open_requests")
+    ]
+    return sorted(found, key=lambda each: (each.at, each.request_id))
+
+
+async def request(deps: Deps, request_id: str) -> tuple[Store, Request]:
+    """One question, also an answered one. Raises UsageError when there is none."""
+    for board in await plans.boards(deps):
+        rows = await board.read("request", request_id=request_id)
+        if rows:
+            return board, _request(board.name, rows[0])
+    raise UsageError(Code.NAME_UNKNOWN, f"there is no request {request_id!r}", hint="'agenttalk inbox' lists them")
+
+
+def _request(board: str, row: Row) -> Request:
+    request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, _, by = row
+    document = HumanInterventionRequest.from_bytes(bytes(body))
+    answer: Any = wire.read(bytes(response)) if response else None
+    return Request(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by)
+
+
+async def answer(
+    deps: Deps,
+    request_id: str,
+    *,
+    by: str,
+    decision: Decision,
+    files: Mapping[str, bytes] | None = None,
+    answers: Sequence[Any] = (),
+    notes: str | None = None,
+    seen_sha256: str | None = None,
+) -> dict[str, Any]:
+    """Answer a question once, in somebody's name. Raises UsageError when it does not fit what was asked."""
+    board, asked = await request(deps, request_id)
+    if seen_sha256 is not None and seen_sha256 != asked.sha256:
+        raise _refused(request_id, "it is not the request that was shown", "look at it again with 'agenttalk inbox'")
+    if decision == "PROVIDE" and not files and not answers and not notes:
+        raise _refused(request_id, "PROVIDE without a file, an answer or a note provides nothing", "give one of them")
+    blobs = await deps.stores.blobs(board.name)
+    hashes = {name: await blobs.put(data) for name, data in (files or {}).items()}
+    receivers = {need.name: need.deliver_to_agent_id for need in asked.document.needed.files}
+    response = HumanInterventionResponse.from_json(
+        {
+            "schema_version": "1.0",
+            "request_id": request_id,
+            "responded_at": deps.stamp(),
+            "responder": {"name": by, "role": "operator"},
+            "decision": decision,
+            "provided_files": [
+                {"name": name, "sha256": sha256, "deliver_to_agent_id": receivers.get(name) or asked.agent_id}
+                for name, sha256 in hashes.items()
+            ],
+            "decision_answers": list(answers),
+            **({"notes": notes} if notes else {}),
+        }
+    )
+    at = deps.stamp()
+    bound = asked.sha256
+
+    def work(tx: Tx) -> None:
+        if not _settle(tx, response, asked.plan_id, by=by, bound=bound, at=at):
+            raise _refused(request_id, "it was answered before", "'agenttalk inbox' shows what is still open")
+
+    await board.transact(work)
+    return response.as_json()
+
+
+def _refused(request_id: str, why: str, hint: str) -> UsageError:
+    return UsageError(Code.ANSWER_REFUSED, f"request {request_id!r} is not answered: {why}", hint=hint)
+
+
+def answer_by_file(tx: Tx, response: HumanInterventionResponse, *, plan_id: str, at: str) -> Rejection | None:
+    """An answer that lay in the gateway's outbox. It is bound to the request's id alone, and recorded so."""
+    rows = tx.run("request", request_id=response.request_id)
+    if not rows:
+        return Rejection(Code.ANSWER_REFUSED, f"there is no request {response.request_id!r}")
+    if rows[0][1] != plan_id:
+        return Rejection(Code.PLAN_MISMATCH, f"the request belongs to plan {rows[0][1]!r}")
+    if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at):
+        return Rejection(Code.ANSWER_REFUSED, f"request {response.request_id!r} was answered before")
+    return None
+
+
+def _settle(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, by: str, bound: str | None, at: str) -> bool:
+    """Close the request and send what was answered; False when it was closed before."""
+    body = response.as_json()
+    data = wire.write(body)
+    request_id = response.request_id
+    if not tx.run("answer_request", request_id=request_id, response=data, at=at, by=by):
+        return False
+    _, _, task_id, agent_id, *_ = tx.run("request", request_id=request_id)[0]
+    tx.record("human.answered", request_id, {"by": by, "bound_to": bound, "sha256": wire.sha256(data)})
+    records.show(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
+    gateway = places.box(places.GATEWAY, "inbox", plan_id)
+    records.show(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
+    name = f"human_intervention_response_{request_id}.json"
+    sha256 = records.keep(tx, data)
+    _send(tx, request_id, plan_id, task_id, ANSWER_OUTPUT, (name, sha256), agent_id, at)
+    for file in response.provided_files:
+        to = file.deliver_to_agent_id or agent_id
+        _send(tx, request_id, plan_id, task_id, file.name, (file.name, file.sha256), to, at)
+    return True
+
+
+def _send(
+    tx: Tx,
+    request_id: str,
+    plan_id: str,
+    task_id: str | None,
+    output: str,
+    file: tuple[str, str],
+    receiver: str,
+    at: str,
+) -> None:
+    """An artifact from the gateway to one agent. It does not go by the DAG: a person was asked for it."""
+    message_id = records.named("msg", f"{request_id}/{output}/{receiver}")
+    task = task_id or request_id
+    envelope = wire.write(
+        {
+            "schema_version": "1.0",
+            "message_id": message_id,
+            "plan_id": plan_id,
+            "producer_agent_id": places.GATEWAY,
+            "type": "artifact",
+            "created_at": at,
+            "task_id": task,
+            "output_name": output,
+            "payload": {"files": [{"path": file[0], "sha256": file[1]}]},
+        }
+    )
+    [(message,)] = tx.run(
+        "add_message",
+        plan_id=plan_id,
+        message_id=message_id,
+        sha256=wire.sha256(envelope),
+        type="artifact",
+        task_id=task,
+        command_id=None,
+        seq=0,
+        output_name=output,
+        producer=places.GATEWAY,
+        name=places.artifact(task, output, message_id),
+        envelope=envelope,
+        dag_sha256="",
+        at=at,
+        state="stored",
+    )
+    delivery_id = records.named("dlv", f"{message_id}/{receiver}")
+    tx.run("add_delivery", plan_id=plan_id, message=message, receiver=receiver, delivery_id=delivery_id, priority=1)
+    records.tally(tx, plan_id, sent=1)
+    tx.record("message.accepted", message_id, {"sha256": wire.sha256(envelope), "to": [receiver]})

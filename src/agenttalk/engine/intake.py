@@ -1,0 +1,404 @@
+"""Taking a message in: read what was found, and decide in one transaction what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.command import parse_command_id
+from agenttalk.contracts.dag import Output, Versioning
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.engine import outbox, records
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.outbox import Found
+from agenttalk.engine.plans import Plan
+from agenttalk.engine.records import SMALL, Letter, Refused
+from agenttalk.errors import Code, InputError, MissingError
+from agenttalk.ports import Blobs, Tx
+from agenttalk.rules import routing, versioning
+from agenttalk.rules.routing import Order, Parcel, Rejection
+from agenttalk.rules.versioning import Version
+
+PRIORITIES: Final = {"HIGH": 0, "MEDIUM": 1, "LOW": 2}
+_PEERS: Final = 64
+"""How many earlier versions of an output are compared."""
+
+Fate = Literal["accepted", "superseded", "duplicate", "dead"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message file, read but not judged by the plan."""
+
+    found: Found
+    data: bytes
+    parcel: Parcel | Rejection
+    original: bytes | str | None = None
+    """What a dead letter keeps of it: its bytes, or the hash of a content that was kept."""
+    contents: tuple[bytes, ...] = field(default=(), repr=False)
+    """Small payloads, to be kept in the same commit."""
+
+    @property
+    def order(self) -> Order | None:
+        """It as an order, if it is one."""
+        if isinstance(self.parcel, Rejection) or not isinstance(self.parcel.envelope, CommandEnvelope):
+            return None
+        envelope = self.parcel.envelope
+        return Order(envelope.message_id, envelope.task_id, envelope.command_id, envelope.payload.command.command_seq)
+
+
+def read(deps: Deps, found: Found) -> Arrival | None:
+    """Read a message file; None when it vanished. Raises MachineError."""
+    data = outbox.read(deps.root, found)
+    if data is None:
+        return None
+    if isinstance(data, InputError):
+        return Arrival(found, b"", Rejection(data.code, data.message))
+    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    return Arrival(found, data, parcel, original=data)
+
+
+def judging_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """Commands first, of each task the newest first; then the rest as it was found."""
+    return routing.newest_first(arrivals, lambda arrival: arrival.order)
+
+
+async def with_payloads(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
+    """Load the files that an artifact consists of. Large ones are kept at once, small ones with the message."""
+    if isinstance(arrival.parcel, Rejection):
+        return await _with_original(deps, blobs, arrival)
+    if not isinstance(arrival.parcel.envelope, ArtifactEnvelope):
+        return arrival
+    contents: list[bytes] = []
+    for file in arrival.parcel.envelope.payload.files:
+        try:
+            content = await payload(deps, blobs, arrival.found, file.path, file.sha256)
+        except InputError as error:
+            code = error.code
+            return Arrival(arrival.found, arrival.data, Rejection(code, error.message), original=arrival.data)
+        contents += [content] if content is not None else []
+    return Arrival(arrival.found, arrival.data, arrival.parcel, arrival.original, tuple(contents))
+
+
+async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str) -> bytes | None:
+    """A small payload's bytes; None when it is large and kept. Raises InputError when it is not what was said."""
+    if not places.payload_is_safe(path):
+        raise InputError(
+            Code.PATH_OUTSIDE_FOLDER, f"{path!r} cannot be a payload: it is hidden or would be read as a message"
+        )
+    limit = deps.limits.payload_bytes
+    try:
+        where = await asyncio.to_thread(outbox.payload, deps.root, found.agent_id, found.plan_id, path)
+        entry = await asyncio.to_thread(deps.root.entry, where)
+        if entry is not None and entry.kind == "regular" and entry.size <= SMALL:
+            data = await asyncio.to_thread(deps.root.read, where, limit)
+            digest, content = wire.sha256(data), data
+        else:
+            with deps.root.stream(where, limit) as stream:
+                digest, content = await blobs.put(stream), None
+    except MissingError as error:
+        raise InputError(Code.MISSING_PAYLOAD, f"its file {path!r} is not there") from error
+    if digest != sha256:
+        raise InputError(Code.PAYLOAD_HASH_MISMATCH, f"its file {path!r} has another hash than the envelope says")
+    return content
+
+
+async def _with_original(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
+    """A dead letter keeps the whole original, also of a file that is too large to be a message."""
+    if arrival.original is not None or not isinstance(arrival.parcel, Rejection):
+        return arrival
+    if arrival.parcel.code is not Code.FILE_TOO_LARGE:
+        return arrival
+    try:
+        with deps.root.stream(arrival.found.path, deps.limits.payload_bytes) as stream:
+            digest = await blobs.put(stream)
+    except (InputError, MissingError):
+        return arrival  # larger than anything we keep; it stays whole in .rejected
+    return Arrival(arrival.found, arrival.data, arrival.parcel, original=digest)
+
+
+def take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps, at: str) -> Fate:
+    """Decide what becomes of a message, and write it down together with all that follows."""
+    parcel = arrival.parcel
+    found = arrival.found
+    if isinstance(parcel, Rejection):
+        return bury(tx, arrival, parcel, at)
+    letter = _letter(parcel)
+    rows = tx.run("message_by_id", plan_id=found.plan_id, message_id=letter.message_id)
+    seen = routing.duplicate(parcel, rows[0][1] if rows else None)
+    if isinstance(seen, Rejection):
+        return bury(tx, arrival, seen, at)
+    if seen == "duplicate":
+        return skip(tx, arrival, letter, "SKIPPED_DUPLICATE", deps, at, skip_reason="the same message came before")
+    targets = _targets(tx, parcel, plan)
+    if isinstance(targets, Rejection):
+        return bury(tx, arrival, targets, at)
+    if isinstance(parcel.envelope, CommandEnvelope):
+        return _take_order(tx, arrival, parcel.envelope, letter, targets, plan, deps, at)
+    return _take_artifact(tx, arrival, parcel.envelope, letter, targets, plan, deps, at)
+
+
+def _letter(parcel: Parcel) -> Letter:
+    envelope = parcel.envelope
+    artifact = envelope if isinstance(envelope, ArtifactEnvelope) else None
+    return Letter(
+        plan_id=envelope.plan_id,
+        message_id=envelope.message_id,
+        sha256=parcel.sha256,
+        sender=envelope.producer_agent_id,
+        task_id=envelope.task_id,
+        command_id=envelope.command_id,
+        output_name=artifact.output_name if artifact else None,
+        files=tuple(file.as_json() for file in artifact.payload.files) if artifact else (),
+    )
+
+
+def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
+    if plan.facts is not None:
+        return routing.route(parcel, plan.facts)
+    rows = tx.run("task", plan_id=plan.plan_id, task_id=parcel.envelope.task_id)
+    return routing.route_on_board(parcel, rows[0][0] if rows else None)
+
+
+def _take_order(
+    tx: Tx,
+    arrival: Arrival,
+    envelope: CommandEnvelope,
+    letter: Letter,
+    targets: tuple[str, ...],
+    plan: Plan,
+    deps: Deps,
+    at: str,
+) -> Fate:
+    dag_sha256 = plan.facts.dag_sha256 if plan.facts else ""
+    about = {"plan_id": plan.plan_id, "task_id": envelope.task_id}
+    if tx.run("order_by_command", **about, command_id=envelope.command_id):
+        why = Rejection(Code.COMMAND_ID_REUSED, f"the plan has a command {envelope.command_id!r} already")
+        return bury(tx, arrival, why, at)
+    rows = tx.run("newest_order", **about, dag_sha256=dag_sha256)
+    newest = Order(rows[0][1], envelope.task_id, rows[0][2], rows[0][3]) if rows else None
+    command = envelope.payload.command
+    order = Order(envelope.message_id, envelope.task_id, envelope.command_id, command.command_seq)
+    if newest and routing.superseded(order, newest):
+        _add(tx, arrival, letter, order.seq, dag_sha256, "superseded", at)
+        return skip(
+            tx,
+            arrival,
+            letter,
+            "SKIPPED_SUPERSEDED",
+            deps,
+            at,
+            skip_reason="a newer command of the task was accepted",
+            **_superseded_by(newest),
+        )
+    _recall(tx, order, plan.plan_id, dag_sha256, deps, at)
+    message = _add(tx, arrival, letter, order.seq, dag_sha256, "stored", at)
+    tx.run("count_round", **about, rounds=int(command.reexecute is not None))
+    records.show(tx, f"plans/{plan.plan_id}/commands/{arrival.found.name}", arrival.data)
+    return _send(tx, arrival, letter, message, targets, PRIORITIES[command.priority], deps, at)
+
+
+def _superseded_by(newest: Order) -> dict[str, Any]:
+    return {
+        "superseded_by_message_id": newest.message_id,
+        "superseded_by_command_id": newest.command_id,
+        "superseded_by_command_seq": newest.seq,
+    }
+
+
+def _recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: str) -> None:
+    """Withdraw older orders of the task: unclaimed ones vanish, a running one fails and is cancelled."""
+    rows = tx.run("earlier_orders", plan_id=plan_id, task_id=newer.task_id, dag_sha256=dag_sha256, seq=newer.seq)
+    for message, message_id, command_id, seq, state, delivery, receiver, progress in rows:
+        claimed = progress == "claimed"
+        why = f"superseded by {newer.command_id}"
+        tx.run("withdraw", id=delivery, ack="FAILED" if claimed else None, at=at, details=f"{Code.SUPERSEDED}: {why}")
+        tx.run("set_message_state", id=message, state="superseded")
+        records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
+        [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run("message", id=message)
+        letter = Letter(plan_id, message_id, sha256, producer, newer.task_id, command_id)
+        records.journal(
+            tx,
+            letter,
+            "SKIPPED_SUPERSEDED",
+            at=at,
+            delivery_id=deps.ids.new("dlv"),
+            to=receiver,
+            skip_reason="recalled while it ran" if claimed else "recalled",
+            **_superseded_by(newer),
+        )
+        tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "by": newer.message_id})
+
+
+def _take_artifact(
+    tx: Tx,
+    arrival: Arrival,
+    envelope: ArtifactEnvelope,
+    letter: Letter,
+    targets: tuple[str, ...],
+    plan: Plan,
+    deps: Deps,
+    at: str,
+) -> Fate:
+    parts = parse_command_id(envelope.command_id) if envelope.command_id else None
+    seq = parts.seq if parts else 0
+    output = _output(plan, envelope)
+    verdict = versioning.judge(_version(envelope, seq, output), _earlier(tx, plan.plan_id, envelope), output.versioning)
+    if verdict == "conflict":
+        why = f"output {envelope.output_name!r} of this order was handed over before with other content"
+        return bury(tx, arrival, Rejection(Code.OUTPUT_VERSION_CONFLICT, why), at)
+    if verdict == "duplicate":
+        return skip(tx, arrival, letter, "SKIPPED_DUPLICATE", deps, at, skip_reason="the same content came before")
+    if verdict == "outdated":
+        _add(tx, arrival, letter, seq, plan.facts.dag_sha256 if plan.facts else "", "superseded", at)
+        reason = "the output of a later order was accepted"
+        return skip(tx, arrival, letter, "SKIPPED_SUPERSEDED", deps, at, skip_reason=reason)
+    for content in arrival.contents:
+        records.keep(tx, content)
+    message = _add(tx, arrival, letter, seq, plan.facts.dag_sha256 if plan.facts else "", "stored", at)
+    if output.deliverable:
+        folder = f"artifacts/{plan.plan_id}/{envelope.task_id}/{places.segment(envelope.output_name)}"
+        for file in envelope.payload.files:
+            records.show(tx, f"{folder}/{file.path}", None, content=file.sha256)
+    return _send(tx, arrival, letter, message, targets, PRIORITIES["MEDIUM"], deps, at)
+
+
+def _output(plan: Plan, envelope: ArtifactEnvelope) -> Output:
+    node = plan.facts.nodes.get(envelope.task_id) if plan.facts else None
+    declared = [output for output in node.outputs if output.name == envelope.output_name] if node else []
+    free = Versioning(mode="immutable_by_message_id")
+    return declared[0] if declared else Output(name=envelope.output_name, versioning=free)
+
+
+def _version(envelope: ArtifactEnvelope, seq: int, output: Output) -> Version:
+    digests = frozenset((file.path, file.sha256) for file in envelope.payload.files)
+    return Version(envelope.message_id, seq, digests, output.versioning.tag)
+
+
+def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[Version]:
+    """Versions of the output that were accepted before, oldest first, under the same idempotency_key."""
+    rows = tx.run(
+        "newest_versions", plan_id=plan_id, task_id=envelope.task_id, output_name=envelope.output_name, limit=_PEERS
+    )
+    found = []
+    for _, seq, data in reversed(rows):
+        earlier = ArtifactEnvelope.from_bytes(bytes(data))
+        if earlier.idempotency_key == envelope.idempotency_key or seq != rows[0][1]:
+            found.append(_version(earlier, seq, Output(name=envelope.output_name)))
+    return found
+
+
+def _add(tx: Tx, arrival: Arrival, letter: Letter, seq: int, dag_sha256: str, state: str, at: str) -> int:
+    [(message,)] = tx.run(
+        "add_message",
+        plan_id=letter.plan_id,
+        message_id=letter.message_id,
+        sha256=letter.sha256,
+        type="artifact" if letter.output_name is not None else "command",
+        task_id=letter.task_id,
+        command_id=letter.command_id,
+        seq=seq,
+        output_name=letter.output_name,
+        producer=letter.sender,
+        name=arrival.found.name,
+        envelope=arrival.data,
+        dag_sha256=dag_sha256,
+        at=at,
+        state=state,
+    )
+    number: int = message
+    return number
+
+
+def _send(
+    tx: Tx,
+    arrival: Arrival,
+    letter: Letter,
+    message: int,
+    targets: tuple[str, ...],
+    priority: int,
+    deps: Deps,
+    at: str,
+) -> Fate:
+    for receiver in targets:
+        tx.run(
+            "add_delivery",
+            plan_id=letter.plan_id,
+            message=message,
+            receiver=receiver,
+            delivery_id=deps.ids.new("dlv"),
+            priority=priority,
+        )
+    tx.record("message.accepted", letter.message_id, {"sha256": letter.sha256, "to": list(targets)})
+    if not targets:  # a result of the whole plan, or an output on a virtual board: it has arrived
+        tx.run("set_message_state", id=message, state="delivered")
+        records.journal(tx, letter, "DELIVERED", at=at, delivery_id=deps.ids.new("dlv"))
+    records.tally(tx, letter.plan_id, sent=1, delivered=0 if targets else 1)
+    leave(tx, arrival.found, places.SENT, payloads=[file["path"] for file in letter.files])
+    return "accepted"
+
+
+def skip(
+    tx: Tx,
+    arrival: Arrival,
+    letter: Letter,
+    status: Literal["SKIPPED_DUPLICATE", "SKIPPED_SUPERSEDED"],
+    deps: Deps,
+    at: str,
+    **why: Any,
+) -> Fate:
+    """Log a message that is not delivered, and have its file moved away."""
+    records.journal(tx, letter, status, at=at, delivery_id=deps.ids.new("dlv"), **why)
+    duplicate = status == "SKIPPED_DUPLICATE"
+    records.tally(tx, letter.plan_id, sent=1, duplicate=int(duplicate), superseded=int(not duplicate))
+    leave(tx, arrival.found, places.SENT, payloads=[file["path"] for file in letter.files])
+    return "duplicate" if duplicate else "superseded"
+
+
+def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
+    """Dead-letter a message, and have its file moved away with the reason beside it."""
+    found = arrival.found
+    parcel = arrival.parcel if isinstance(arrival.parcel, Parcel) else None
+    message_id = parcel.envelope.message_id if parcel else None
+    refused = Refused(
+        plan_id=found.plan_id,
+        agent_id=found.agent_id,
+        box="outbox",
+        name=found.name,
+        key=found.key,
+        code=why.code,
+        reason=why.message,
+        original=arrival.original,
+        message_id=message_id,
+        sha256=wire.sha256(arrival.data) if arrival.data else None,
+        problems=why.problems,
+    )
+    if records.bury(tx, refused, at=at):
+        records.tally(tx, found.plan_id, sent=1, dead=1)
+        if parcel:
+            letter = _letter(parcel)
+            delivery_id = records.named("dlv", found.key)
+            records.journal(tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, skip_reason=str(why.code))
+        for content in arrival.contents:
+            records.keep(tx, content)
+    reason: wire.JsonValue = {"code": str(why.code), "message": why.message, "at": at}
+    leave(tx, found, places.REJECTED, reason=reason)
+    return "dead"
+
+
+def leave(tx: Tx, found: Found, target: str, *, reason: wire.JsonValue = None, payloads: Sequence[str] = ()) -> None:
+    """Have a file moved out of the outbox once this is committed."""
+    tx.run(
+        "add_leaving",
+        plan_id=found.plan_id,
+        agent_id=found.agent_id,
+        name=found.name,
+        inode=found.entry.inode,
+        mtime_ns=found.entry.mtime_ns,
+        target=target,
+        reason=wire.write(reason) + b"\n" if reason is not None else None,
+        payloads=wire.write(list(payloads)),
+    )

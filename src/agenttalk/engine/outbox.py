@@ -1,0 +1,204 @@
+"""What agents put into their outboxes: found, read safely, and moved away once it is taken in.
+
+Everything here blocks and touches folders only. Nothing is decided.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import is_id
+from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError
+from agenttalk.ports import Entry, Folder
+from agenttalk.rules.control import kind_of
+
+_RAW: Final = "//"
+"""What a name begins with in the store when it is not UTF-8; no file can be called like that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message or control file in an outbox."""
+
+    agent_id: str
+    plan_id: str
+    entry: Entry
+    control: str | None
+    """Its kind, if it is a control file."""
+
+    @property
+    def path(self) -> str:
+        """Where it lies under the root."""
+        return f"{places.box(self.agent_id, 'outbox', self.plan_id)}/{self.entry.name}"
+
+    @property
+    def name(self) -> str:
+        """Its name as the store keeps it."""
+        return spelled(self.entry.name)
+
+    @property
+    def key(self) -> str:
+        """What tells this file from every other, even one of the same name."""
+        return f"{self.agent_id}/{self.plan_id}/{self.name}/{self.entry.inode}/{self.entry.mtime_ns}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A folder that could not be looked into."""
+
+    agent_id: str
+    plan_id: str
+    where: str
+    error: AgentTalkError
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What lies in the outboxes of all agents."""
+
+    files: dict[str, list[Found]]
+    """By plan."""
+    troubles: list[Trouble]
+
+
+def spelled(name: str) -> str:
+    """A file's name as a text that can be stored: one that is not UTF-8 in hex."""
+    raw = os.fsencode(name)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return _RAW + raw.hex()
+
+
+def unspelled(name: str) -> str:
+    """The file's name again."""
+    return os.fsdecode(bytes.fromhex(name.removeprefix(_RAW))) if name.startswith(_RAW) else name
+
+
+def harvest(root: Folder, agents: Iterable[str]) -> Harvest:
+    """Look through all outboxes. A folder that misleads is reported and left alone; the others go on."""
+    gathered = Harvest({}, [])
+    for agent_id in agents:
+        outbox = f"{places.agent(agent_id)}/outbox"
+        try:
+            with root.sub(outbox) as folder:
+                entries = [entry for entry in folder.scan() if not entry.name.startswith(".")]
+        except MissingError:
+            continue
+        except AgentTalkError as error:
+            gathered.troubles.append(Trouble(agent_id, "", "outbox", error))
+            continue
+        for entry in sorted(entries, key=lambda each: each.name):
+            if entry.is_text and is_id(entry.name) and entry.kind != "regular":
+                _look(root, agent_id, entry.name, gathered)
+    return gathered
+
+
+def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest) -> None:
+    try:
+        with root.sub(places.box(agent_id, "outbox", plan_id)) as folder:
+            entries = [entry for entry in folder.scan() if _interesting(entry.name)]
+    except MissingError:
+        return
+    except AgentTalkError as error:
+        gathered.troubles.append(Trouble(agent_id, plan_id, f"outbox/{plan_id}", error))
+        return
+    if entries:
+        found = [Found(agent_id, plan_id, entry, kind_of(entry.name)) for entry in entries]
+        gathered.files.setdefault(plan_id, []).extend(sorted(found, key=lambda each: each.entry.name))
+
+
+def _interesting(name: str) -> bool:
+    return not name.startswith(".") and (name.endswith(places.MESSAGE) or kind_of(name) is not None)
+
+
+def read(root: Folder, found: Found, limit: int = wire.ENVELOPE_LIMIT) -> bytes | InputError | None:
+    """The bytes of a file, why it is not taken, or None when it vanished. Raises MachineError."""
+    if not found.entry.is_text:
+        return InputError(Code.FILE_UNSAFE, "its name is not UTF-8", hint="give it another name")
+    try:
+        return root.read(found.path, limit)
+    except InputError as error:
+        return error
+    except MissingError:
+        return None
+
+
+def payload(root: Folder, agent_id: str, plan_id: str, path: str) -> str:
+    """Where a payload lies: beside its envelope, or where an earlier message with the same file took it."""
+    box = places.box(agent_id, "outbox", plan_id)
+    sent = f"{box}/{places.SENT}/{path}"
+    return sent if not root.exists(f"{box}/{path}") and root.exists(sent) else f"{box}/{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A file that was taken in and has to leave the outbox."""
+
+    id: int
+    plan_id: str
+    agent_id: str
+    name: str
+    inode: int
+    mtime_ns: int
+    target: Literal[".sent", ".rejected"]
+    reason: bytes | None
+    payloads: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """As `Found.key`."""
+        return f"{self.agent_id}/{self.plan_id}/{self.name}/{self.inode}/{self.mtime_ns}"
+
+
+def clear(root: Folder, leaving: Leaving) -> bool:
+    """Move a file and its payloads away; True when nothing is left to do.
+
+    What has its name but is another file stays. Done twice, it does nothing.
+    """
+    box = places.box(leaving.agent_id, "outbox", leaving.plan_id)
+    try:
+        with root.sub(box) as folder:
+            target = leaving.target
+            folder.make(target)
+            name = unspelled(leaving.name)
+            if leaving.reason is not None:
+                folder.write(f"{target}/{_reason_name(name)}", leaving.reason)
+            for path in leaving.payloads:
+                _move_payload(folder, path, f"{target}/{path}")
+            if _is_same(folder, name, leaving):
+                _move_aside(folder, name, f"{target}/{name}")
+    except MissingError:
+        return True  # the agent removed its outbox
+    except (InputError, MachineError):
+        return False
+    return True
+
+
+def _is_same(folder: Folder, name: str, leaving: Leaving) -> bool:
+    entry = folder.entry(name)
+    return entry is not None and (entry.inode, entry.mtime_ns) == (leaving.inode, leaving.mtime_ns)
+
+
+def _move_payload(folder: Folder, path: str, new: str) -> None:
+    try:
+        folder.make(new.rpartition("/")[0])
+        folder.move(path, folder, new, replace=True)
+    except MissingError:
+        pass
+
+
+def _move_aside(folder: Folder, name: str, new: str) -> None:
+    """Never over an earlier file of that name: that one is kept, too."""
+    copy = 0
+    while not folder.move(name, folder, f"{new}__dup_{copy}" if copy else new):
+        copy += 1
+
+
+def _reason_name(name: str) -> str:
+    text = spelled(name).removeprefix(_RAW)
+    return f"{text[:200]}.reason.json"

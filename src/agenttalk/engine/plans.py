@@ -1,0 +1,360 @@
+"""Plans: which there are, on which board, under which DAG, and whether their messages may be delivered.
+
+A plan whose files were found lying there is foreign: those files decide and are never rewritten. A plan that
+was submitted to us is the engine's: the store decides, and a file that was edited is put back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Literal
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import is_id
+from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.plan import ActiveDagRef, PlanManifest
+from agenttalk.engine import records
+from agenttalk.engine.deps import Deps
+from agenttalk.errors import AgentTalkError, Code, InputError, MissingError, UsageError
+from agenttalk.ports import Folder, Store, Tx
+from agenttalk.rules.routing import RESERVED, PlanFacts
+
+DEFAULT: Final = "default"
+SYSTEM: Final = "system"
+VIRTUAL: Final = frozenset({"_mail", "_toolchain"})
+UNROUTED: Final = "_unrouted"
+"""Under which name troubles are filed that belong to no plan."""
+_AT_ONCE: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan as the router sees it."""
+
+    plan_id: str
+    board: Store
+    origin: Literal["foreign", "engine", "virtual"]
+    facts: PlanFacts | None
+    """None on a virtual board, and while the plan is halted."""
+    halted: str | None = None
+    """Why nothing of it is delivered."""
+
+
+async def board_of(deps: Deps, plan_id: str) -> Store:
+    """The board on which a plan lives: its own for `_mail` and `_toolchain`, else the one it was placed on."""
+    if plan_id in VIRTUAL:
+        return await deps.stores.board(plan_id)
+    system = await deps.stores.board(SYSTEM)
+    rows = await system.read("board_of", plan_id=plan_id)
+    return await deps.stores.board(rows[0][0] if rows else DEFAULT)
+
+
+async def boards(deps: Deps) -> list[Store]:
+    """Every board that has plans; the default one always."""
+    system = await deps.stores.board(SYSTEM)
+    names = {row[1] for row in await system.read("plan_boards")}
+    return [await deps.stores.board(name) for name in [DEFAULT, *sorted(names - {DEFAULT})]]
+
+
+async def place(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:
+    """Put a plan on a board, unless it lives on one already."""
+    system = await deps.stores.board(SYSTEM)
+    if not await system.read("board_of", plan_id=plan_id):
+        await system.transact(lambda tx: tx.run("place_plan", plan_id=plan_id, where=board))
+    return await board_of(deps, plan_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of a plan, as they lie there."""
+
+    marks: tuple[tuple[str, int, int, int], ...]
+    """Name, inode, time and size of each: unchanged marks, unchanged files."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return any(mark[0] == name for mark in self.marks)
+
+
+class Plans:
+    """Keeps what was read of plans, and reads again only what changed."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._known: dict[str, tuple[Files, Plan]] = {}
+        self.agents: frozenset[str] = frozenset()
+        self.shown: set[str] = set()
+        """Plans whose status was looked at since the start."""
+
+    @property
+    def open_boards(self) -> set[str]:
+        """Virtual boards that are in use."""
+        return {plan_id for plan_id in self._known if plan_id in VIRTUAL}
+
+    async def refresh(self) -> dict[str, Plan]:
+        """Look at agents and plans; import what is new, halt what contradicts itself."""
+        self.agents = frozenset(await asyncio.to_thread(agents_in, self._deps.root))
+        found = await asyncio.to_thread(_plan_files, self._deps.root)
+        for plan_id in [each for each in self._known if each not in found and each not in VIRTUAL]:
+            if self._known[plan_id][1].origin == "foreign":
+                del self._known[plan_id]
+        for plan_id, files in found.items():
+            known = self._known.get(plan_id)
+            if known is None or known[0] != files:
+                await self._load(plan_id, files)
+            elif known[1].facts is not None and known[1].facts.agents != self.agents:
+                self._known[plan_id] = (files, replace(known[1], facts=replace(known[1].facts, agents=self.agents)))
+        return {plan_id: plan for plan_id, (_, plan) in sorted(self._known.items())}
+
+    async def virtual(self, name: str) -> Plan:
+        """A virtual board as a plan."""
+        if name not in self._known:
+            board = await self._deps.stores.board(name)
+            await board.transact(lambda tx: tx.run("add_plan", plan_id=name, origin="virtual"))
+            self._known[name] = (Files(()), Plan(name, board, "virtual", None))
+        return self._known[name][1]
+
+    async def _load(self, plan_id: str, files: Files) -> None:
+        board = await place(self._deps, plan_id)
+        rows = await board.read("plan", plan_id=plan_id)
+        if rows and rows[0][1] == "engine":
+            self._known[plan_id] = (files, await self._engine_plan(plan_id, board))
+        elif files.has(places.DAG):
+            self._known[plan_id] = (files, await self._foreign_plan(plan_id, board, rows[0][2] if rows else ""))
+
+    async def _engine_plan(self, plan_id: str, board: Store) -> Plan:
+        """The store decides. Files that differ from it are put back."""
+        dag, pointer, manifest = (await board.read("plan_documents", plan_id=plan_id))[0]
+        edited = await asyncio.to_thread(_edited, self._deps.root, plan_id, {places.DAG: dag, places.POINTER: pointer})
+        if edited:
+            at = self._deps.stamp()
+            await board.transact(lambda tx: _put_back(tx, plan_id, edited, at))
+        facts = await asyncio.to_thread(_facts, bytes(dag), manifest and bytes(manifest), self.agents, foreign=False)
+        return Plan(plan_id, board, "engine", facts)
+
+    async def _foreign_plan(self, plan_id: str, board: Store, known_sha256: str) -> Plan:
+        at = self._deps.stamp()
+        await board.transact(lambda tx: tx.run("add_plan", plan_id=plan_id, origin="foreign"))
+        try:
+            documents = await asyncio.to_thread(_read_plan, self._deps.root, plan_id)
+            facts = await asyncio.to_thread(_facts, *documents[:2], self.agents, foreign=True)
+            _agree(plan_id, facts, documents[2])
+        except AgentTalkError as error:
+            why, code = error.message, error.code
+            code = code if code in _HALTS else Code.ACTIVE_DAG_REF_MISMATCH
+            await board.transact(lambda tx: halt(tx, plan_id, code, why, at))
+            return Plan(plan_id, board, "foreign", None, halted=why)
+        await self._import(board, facts, documents, known_sha256, at)
+        return Plan(plan_id, board, "foreign", facts)
+
+    async def _import(
+        self, board: Store, facts: PlanFacts, documents: tuple[bytes, bytes | None, bytes], known_sha256: str, at: str
+    ) -> None:
+        dag, manifest, pointer = documents
+        plan_id = facts.dag.plan_id
+        if facts.dag_sha256 != known_sha256:
+            await put_tasks(board, facts.dag, at)
+
+        def work(tx: Tx) -> None:
+            _put_plan(tx, facts, "foreign", dag=dag, pointer=pointer, manifest=manifest)
+            if facts.dag_sha256 != known_sha256:
+                tx.record("plan.dag", plan_id, {"origin": "foreign", "dag_sha256": facts.dag_sha256})
+
+        await board.transact(work)
+
+
+async def put_tasks(board: Store, dag: TaskDag, at: str) -> None:
+    """Give every node a row; those that have one keep their state."""
+    for start in range(0, len(dag.nodes), _AT_ONCE):
+        await board.transact(partial(_put_nodes, dag=dag, nodes=dag.nodes[start : start + _AT_ONCE], at=at))
+
+
+def _put_nodes(tx: Tx, dag: TaskDag, nodes: Sequence[Node], at: str) -> None:
+    for node in nodes:
+        tx.run("put_task", plan_id=dag.plan_id, task_id=node.task_id, agent_id=node.assigned_agent_id, at=at)
+
+
+async def submit(
+    deps: Deps, dag_bytes: bytes, *, manifest: bytes | None = None, board: str = DEFAULT, kind: str = "business"
+) -> str:
+    """Make a plan the engine's, or switch the engine's plan to another DAG: all or nothing. Returns its id."""
+    dag = TaskDag.from_bytes(dag_bytes)
+    plan_id = dag.plan_id
+    store = await place(deps, plan_id, board)
+    rows = await store.read("plan", plan_id=plan_id)
+    if rows and rows[0][1] != "engine":
+        raise UsageError(
+            Code.PLAN_MISMATCH,
+            f"plan {plan_id!r} was found as files under {places.plan(plan_id)}; those decide",
+            hint="change the files there, or submit it under another plan_id",
+        )
+    at = deps.stamp()
+    facts = _facts(dag_bytes, manifest, frozenset(), foreign=False)
+    await put_tasks(store, dag, at)
+
+    def work(tx: Tx) -> None:
+        known = tx.run("plan", plan_id=plan_id)
+        revision = (known[0][3] or 0) + 1 if known else 1
+        if known and known[0][2] == facts.dag_sha256:
+            return
+        pointer = wire.write(
+            {
+                "schema_version": "1.0",
+                "plan_id": plan_id,
+                "dag_kind": kind,
+                "task_dag_sha256": facts.dag_sha256,
+                "task_dag_revision": revision,
+                "updated_at": at,
+            }
+        )
+        if known:
+            [(old, _, _)] = tx.run("plan_documents", plan_id=plan_id)
+            name = known[0][2].removeprefix("sha256:")
+            records.show(tx, f"plans/{plan_id}/dag_history/{revision - 1:06d}_{name[:16]}.json", bytes(old))
+        _put_plan(tx, facts, "engine", dag=dag_bytes, pointer=pointer, manifest=manifest, revision=revision)
+        records.show(tx, f"plans/{plan_id}/{places.DAG}", dag_bytes)
+        if manifest is not None:
+            records.show(tx, f"plans/{plan_id}/{places.MANIFEST}", manifest)
+        records.show(tx, f"plans/{plan_id}/{places.POINTER}", pointer)
+        tx.record("plan.dag", plan_id, {"origin": "engine", "dag_sha256": facts.dag_sha256, "revision": revision})
+
+    await store.transact(work)
+    return plan_id
+
+
+def halt(tx: Tx, plan_id: str, code: Code, why: str, at: str) -> None:
+    """Stop delivering a plan's messages, and tell people once for each reason."""
+    if tx.run("halt_plan", plan_id=plan_id, why=why):
+        tx.record("plan.halted", plan_id, {"code": str(code), "why": why})
+        records.alert(tx, at=at, plan_id=plan_id, code=code, message=why, key=f"{why}/{at}", severity="CRITICAL")
+
+
+def agents_in(root: Folder) -> list[str]:
+    """The agents: folders under agents/ whose name is an id and not reserved."""
+    try:
+        with root.sub(places.AGENTS) as folder:
+            found = [entry.name for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
+    except MissingError:
+        return []
+    return sorted(name for name in found if is_id(name) and name not in RESERVED)
+
+
+_HALTS: Final = frozenset({Code.ACTIVE_DAG_REF_MISMATCH, Code.SCHEMA_VERSION_UNSUPPORTED, Code.PLAN_MISMATCH})
+
+
+def _plan_files(root: Folder) -> dict[str, Files]:
+    try:
+        with root.sub(places.PLANS) as folder:
+            names = [entry.name for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
+    except (MissingError, InputError):
+        return {}
+    found = {}
+    for name in sorted(names):
+        if is_id(name) and not name.startswith("_"):
+            with root.sub(places.plan(name)) as folder:
+                marks = [
+                    (entry.name, entry.inode, entry.mtime_ns, entry.size)
+                    for entry in folder.scan()
+                    if entry.name in {places.DAG, places.POINTER, places.MANIFEST}
+                ]
+            found[name] = Files(tuple(sorted(marks)))
+    return found
+
+
+def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
+    """DAG, manifest and pointer, as bytes."""
+    with root.sub(places.plan(plan_id)) as folder:
+        dag = folder.read(places.DAG, wire.DOCUMENT_LIMIT)
+        try:
+            manifest = folder.read(places.MANIFEST, wire.ENVELOPE_LIMIT)
+        except MissingError:
+            manifest = None
+        try:
+            pointer = folder.read(places.POINTER, wire.ENVELOPE_LIMIT)
+        except MissingError as error:
+            raise UsageError(
+                Code.ACTIVE_DAG_REF_MISMATCH,
+                f"plan {plan_id!r} has {places.DAG} but no {places.POINTER}",
+                hint="write it last, when the DAG is complete",
+            ) from error
+    return dag, manifest, pointer
+
+
+def _facts(dag: bytes, manifest: bytes | None, agents: Collection[str], *, foreign: bool) -> PlanFacts:
+    commanders = PlanManifest.from_bytes(manifest).commanders if manifest else None
+    return PlanFacts(
+        dag=TaskDag.from_bytes(dag),
+        dag_sha256=wire.sha256(dag),
+        agents=agents,
+        foreign=foreign,
+        commanders=commanders or (),
+    )
+
+
+def _agree(plan_id: str, facts: PlanFacts, pointer: bytes) -> None:
+    if ActiveDagRef.from_bytes(pointer).task_dag_sha256 != facts.dag_sha256:
+        raise UsageError(
+            Code.ACTIVE_DAG_REF_MISMATCH,
+            f"plan {plan_id!r}: {places.POINTER} and {places.DAG} disagree",
+            hint="write the DAG first, then the pointer with its hash",
+        )
+    if facts.dag.plan_id != plan_id:
+        raise UsageError(
+            Code.PLAN_MISMATCH,
+            f"the DAG in the folder of {plan_id!r} is that of plan {facts.dag.plan_id!r}",
+            hint="put it into the folder of its own plan",
+        )
+
+
+def _put_plan(
+    tx: Tx,
+    facts: PlanFacts,
+    origin: str,
+    *,
+    dag: bytes,
+    pointer: bytes,
+    manifest: bytes | None,
+    revision: int | None = None,
+) -> None:
+    tx.run(
+        "put_plan",
+        plan_id=facts.dag.plan_id,
+        origin=origin,
+        dag_sha256=facts.dag_sha256,
+        dag=dag,
+        revision=revision,
+        pointer=pointer,
+        manifest=manifest,
+        halted=None,
+    )
+
+
+def _edited(root: Folder, plan_id: str, wanted: dict[str, bytes]) -> list[str]:
+    """Which of a plan's files are not what the store says; one that is missing is simply not shown yet."""
+    edited = []
+    for name, data in wanted.items():
+        try:
+            if root.digest(f"{places.plan(plan_id)}/{name}", wire.DOCUMENT_LIMIT).sha256 != wire.sha256(bytes(data)):
+                edited.append(name)
+        except MissingError:
+            continue
+        except InputError:
+            edited.append(name)
+    return edited
+
+
+def _put_back(tx: Tx, plan_id: str, names: list[str], at: str) -> None:
+    for name in names:
+        if tx.run("unshow_view", path=f"plans/{plan_id}/{name}"):
+            records.alert(
+                tx,
+                at=at,
+                plan_id=plan_id,
+                code=Code.VIEW_EDITED,
+                message=f"{name} was edited and is put back; the store decides about this plan",
+                key=f"{name}/{at}",
+                severity="WARNING",
+            )

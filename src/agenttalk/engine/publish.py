@@ -1,0 +1,180 @@
+"""Writing the views: system_runtime/ and the gateway's inbox, from what the store says.
+
+Nothing here decides. Deleting the files loses nothing; they are written again from the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any, Final
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.plan import PlanStatus
+from agenttalk.engine import records
+from agenttalk.engine.deps import Deps
+from agenttalk.errors import AgentTalkError, InputError, MissingError
+from agenttalk.ports import Blobs, Folder, Store, Tx
+
+_AT_ONCE: Final = 500
+_LINES: Final = 2_000
+_BLOCKED: Final = {
+    "BLOCKED_WAITING_INPUT": "INPUT",
+    "BLOCKED_WAITING_REVIEW": "REVIEW",
+    "BLOCKED_WAITING_HUMAN": "HUMAN",
+}
+
+
+async def publish(deps: Deps, board: Store) -> int:
+    """Write every view of a board that is not shown as it is; how many were. Raises when the disk will not."""
+    return await _views(deps, board) + await _journals(deps, board)
+
+
+async def republish(deps: Deps, board: Store) -> int:
+    """Write every view anew, whatever lies there."""
+    await board.transact(lambda tx: tx.run("unshow_views"))
+    for plan_id, *_ in await board.read("plans"):
+        await board.transact(partial(_forget, plan_id=plan_id))
+        await status(deps, board, plan_id)
+    return await publish(deps, board)
+
+
+def _forget(tx: Tx, plan_id: str) -> None:
+    tx.run("forget_journal", plan_id=plan_id)
+
+
+async def _views(deps: Deps, board: Store) -> int:
+    """One that cannot be written does not hold up the others; the first error is raised in the end."""
+    blobs = await deps.stores.blobs(board.name)
+    count, failure = 0, None
+    while rows := await board.read("unshown_views", limit=_AT_ONCE):
+        written: list[tuple[str, int]] = []
+        for path, body, content, version in rows:
+            try:
+                data = await _content(blobs, body, content)
+                await asyncio.to_thread(_write, deps.root, _place(path), data)
+                written.append((path, version))
+            except AgentTalkError as error:
+                failure = failure or error
+        if not written:
+            break
+        await board.transact(partial(_shown, written=written))
+        count += len(written)
+    if failure:
+        raise failure
+    return count
+
+
+def _shown(tx: Tx, written: list[tuple[str, int]]) -> None:
+    for path, version in written:
+        tx.run("view_shown", path=path, version=version)
+
+
+def _place(path: str) -> str:
+    return path if path.startswith(f"{places.AGENTS}/") else f"{places.RUNTIME}/{path}"
+
+
+async def _content(blobs: Blobs, body: bytes | None, content: str | None) -> bytes | None:
+    if content is None:
+        return None if body is None else bytes(body)
+    return await blobs.get(content)
+
+
+def _write(root: Folder, path: str, data: bytes | None) -> None:
+    if data is None:
+        root.remove(path)
+    else:
+        root.write(path, data, parents=True)
+
+
+async def _journals(deps: Deps, board: Store) -> int:
+    count = 0
+    for (plan_id,) in await board.read("unwritten_journals"):
+        count += await _journal(deps, board, plan_id)
+    return count
+
+
+async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
+    """Append the lines that deliveries.jsonl does not have yet.
+
+    How long the file was after the last line is known; what lies behind that is a line torn by a crash.
+    """
+    path = f"{places.plan(plan_id)}/{places.JOURNAL}"
+    rows = await board.read("journal_state", plan_id=plan_id)
+    seq, base, size = rows[0] if rows else (0, await asyncio.to_thread(_size, deps.root, path), 0)
+    length = await asyncio.to_thread(_size, deps.root, path)
+    if length < base + size:  # it was removed or cut: what is ours is written anew
+        seq, size, base = 0, 0, min(base, length)
+    count = 0
+    while facts := await board.read("facts_of", subject=records.journal_subject(plan_id), after=seq, limit=_LINES):
+        lines = b"".join(bytes(fact[3]) + b"\n" for fact in facts)
+        await asyncio.to_thread(deps.root.append, path, lines, at=base + size)
+        seq, size = facts[-1][0], size + len(lines)
+        count += len(facts)
+        await board.transact(partial(_written, plan_id=plan_id, seq=seq, base=base, size=size))
+    return count
+
+
+def _written(tx: Tx, plan_id: str, seq: int, base: int, size: int) -> None:
+    tx.run("journal_written", plan_id=plan_id, seq=seq, base=base, size=size)
+
+
+def _size(root: Folder, path: str) -> int:
+    try:
+        entry = root.entry(path)
+    except (MissingError, InputError):
+        return 0
+    return entry.size if entry else 0
+
+
+async def status(deps: Deps, board: Store, plan_id: str) -> bool:
+    """Bring plan_status.json up to date; False when nothing had changed."""
+    rows = await board.read("plan", plan_id=plan_id)
+    if not rows or rows[0][1] == "virtual" or not rows[0][2]:
+        return False
+    dag_sha256 = rows[0][2]
+    tasks = [_task(row) for row in await board.read("tasks_of", plan_id=plan_id)]
+    path = f"plans/{plan_id}/{places.STATUS}"
+    blocked = {"INPUT": 0, "REVIEW": 0, "HUMAN": 0}
+    for task in tasks:
+        if task["state"] in _BLOCKED:
+            blocked[_BLOCKED[task["state"]]] += 1
+    body: dict[str, Any] = {
+        "schema_version": "1.0",
+        "plan_id": plan_id,
+        "active_task_dag_sha256": dag_sha256,
+        "updated_at": max((task["updated_at"] for task in tasks), default=deps.stamp()),
+        "tasks": tasks,
+        "blocked_summary": blocked,
+        "gates_summary": {},
+    }
+    PlanStatus.from_json(body)
+
+    def work(tx: Tx) -> bool:
+        shown = tx.run("view_body", path=path)
+        if shown and bytes(shown[0][0]) == wire.write(body) + b"\n":
+            return False
+        records.show(tx, path, body)
+        return True
+
+    return await board.transact(work)
+
+
+def _task(row: tuple[Any, ...]) -> dict[str, Any]:
+    task_id, agent_id, state, updated_at, _, _, attempt, since, missing, request_id, rounds, progress = row
+    task: dict[str, Any] = {
+        "task_id": task_id,
+        "assigned_agent_id": agent_id,
+        "state": state,
+        "updated_at": updated_at,
+        "attempts": {"reexecute_count": rounds, "retry_count": max(0, attempt - 1)},
+    }
+    if state in _BLOCKED:
+        blocking: dict[str, Any] = {"reason": f"waiting for {_BLOCKED[state].lower()}"}
+        blocking |= {"started_at": since} if since else {}
+        blocking |= {"missing": wire.read(bytes(missing))} if missing else {}
+        blocking |= {"request_id": request_id} if request_id else {}
+        task["blocking"] = blocking
+    if progress:
+        task["progress"] = wire.read(bytes(progress))
+    return task

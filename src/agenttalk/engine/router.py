@@ -1,0 +1,323 @@
+"""The router: one pass takes in what lies in the outboxes, brings it to the inboxes and shows what became of it.
+
+A pass is level-triggered: it looks at what is there and does what is missing, whatever happened before. Each
+step is committed before its files are touched, so a crash anywhere leaves something that the next pass finishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.human import HumanInterventionResponse
+from agenttalk.engine import collect, delivery, intake, outbox, publish, records
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.intake import Arrival, Fate
+from agenttalk.engine.outbox import Found, Leaving, Trouble
+from agenttalk.engine.plans import UNROUTED, VIRTUAL, Plan, Plans, boards
+from agenttalk.engine.records import Refused, Source
+from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
+from agenttalk.ports import Store, Tx
+from agenttalk.rules.control import Control
+from agenttalk.rules.routing import Rejection, Tally
+
+LOG = logging.getLogger(__name__)
+AT_ONCE: Final = 250
+"""Messages that share a transaction."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a pass did."""
+
+    accepted: int = 0
+    delivered: int = 0
+    superseded: int = 0
+    duplicate: int = 0
+    dead: int = 0
+    collected: int = 0
+    """Control files."""
+    waiting: int = 0
+    """Messages that stay in their outbox, because their plan is halted or unknown."""
+    plans: list[str] = field(default_factory=list)
+    problems: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there was nothing to do."""
+        return not (self.accepted or self.delivered or self.superseded or self.duplicate or self.dead or self.collected)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return asdict(self)
+
+    def tell(self, error: AgentTalkError) -> None:
+        """Something that a person should see; the pass goes on."""
+        self.problems.append({"code": str(error.code), "message": error.message, "hint": error.hint})
+
+
+class Router:
+    """Routes the messages of a root. One at a time; the store keeps two from doing the same twice."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._plans = Plans(deps)
+
+    async def pass_(self) -> Report:
+        """Look at everything once."""
+        report = Report()
+        plans = await self._plans.refresh()
+        found = await asyncio.to_thread(outbox.harvest, self._deps.root, sorted(self._plans.agents))
+        for name in sorted(VIRTUAL & found.files.keys()):
+            plans[name] = await self._plans.virtual(name)
+        leaving = await self._clear(await self._boards())
+        for trouble in found.troubles:
+            await self._trouble(trouble, plans, report)
+        for plan_id, files in sorted(found.files.items()):
+            fresh = [each for each in files if each.key not in leaving]
+            if fresh:
+                await self._guarded(plan_id, partial(self._take_plan, plan_id, fresh, plans, report), report)
+        await self._finish(report)
+        return report
+
+    async def _guarded(self, plan_id: str, step: Any, report: Report) -> None:
+        """One plan's trouble with the machine does not hold up the others."""
+        try:
+            await step()
+        except MachineError as error:
+            LOG.warning("%s: %s", plan_id, error.message, extra={"action": "router.plan"})
+            report.tell(error)
+
+    async def _take_plan(self, plan_id: str, files: list[Found], plans: dict[str, Plan], report: Report) -> None:
+        plan = plans.get(plan_id)
+        if plan is None or plan.halted is not None:
+            report.waiting += len(files)
+            await self._unknown(plan_id, plan, files)
+            return
+        report.plans.append(plan_id)
+        await self._take_messages(plan, [each for each in files if each.control is None], report)
+        await self._take_controls(plan, [each for each in files if each.control is not None], report)
+        await self._clear([plan.board])
+
+    async def _unknown(self, plan_id: str, plan: Plan | None, files: list[Found]) -> None:
+        """Messages of a plan that nobody knows wait, and people are told once for each sender."""
+        if plan is not None:
+            return
+        at = self._deps.stamp()
+        board = (await boards(self._deps))[0]
+
+        def work(tx: Tx) -> None:
+            tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
+            for agent_id in sorted({each.agent_id for each in files}):
+                records.alert(
+                    tx,
+                    at=at,
+                    plan_id=UNROUTED,
+                    code=Code.NAME_UNKNOWN,
+                    message=f"{agent_id} has messages for {plan_id!r}; they wait, for that plan has no {places.DAG}",
+                    key=f"{agent_id}/{plan_id}",
+                    severity="WARNING",
+                    source=Source(agent_id),
+                )
+
+        await board.transact(work)
+
+    async def _take_messages(self, plan: Plan, files: list[Found], report: Report) -> None:
+        arrivals = await asyncio.to_thread(self._read, files[: self._deps.limits.messages_per_pass], report)
+        blobs = await self._deps.stores.blobs(plan.board.name)
+        arrivals = intake.judging_order(arrivals)
+        for start in range(0, len(arrivals), AT_ONCE):
+            batch = [
+                await intake.with_payloads(self._deps, blobs, each) if _needs_files(each) else each
+                for each in arrivals[start : start + AT_ONCE]
+            ]
+            for fate in await self._judge(plan, batch):
+                _count(report, fate)
+
+    def _read(self, files: list[Found], report: Report) -> list[Arrival]:
+        found = []
+        for each in files:
+            try:
+                arrival = intake.read(self._deps, each)
+            except MachineError as error:
+                report.tell(error)
+            else:
+                found += [arrival] if arrival else []
+        return found
+
+    async def _judge(self, plan: Plan, batch: list[Arrival]) -> list[Fate]:
+        """Decide a batch in one transaction; when our own code fails on it, each message in its own."""
+        at = self._deps.stamp()
+        work = partial(_take_in, batch=batch, plan=plan, deps=self._deps, at=at)
+        try:
+            return await plan.board.transact(work)
+        except AgentTalkError:
+            raise
+        except Exception:
+            LOG.exception("a message could not be judged", extra={"action": "router.judge"})
+            if len(batch) > 1:
+                return [fate for each in batch for fate in await self._judge(plan, [each])]
+            return [await plan.board.transact(partial(_fault, arrival=batch[0], at=at))]
+
+    async def _take_controls(self, plan: Plan, files: list[Found], report: Report) -> None:
+        read: list[tuple[Found, bytes, Control | Rejection]] = []
+        for each in files:
+            try:
+                said = await asyncio.to_thread(collect.read, self._deps, each)
+            except MachineError as error:
+                report.tell(error)
+                continue
+            if said:
+                read.append((each, *(await self._with_files(plan, each, said))))
+        for start in range(0, len(read), AT_ONCE):
+            batch = read[start : start + AT_ONCE]
+            taken = await plan.board.transact(partial(_collect, batch=batch, plan=plan, at=self._deps.stamp()))
+            report.collected += sum(taken)
+            report.dead += len(taken) - sum(taken)
+
+    async def _with_files(
+        self, plan: Plan, found: Found, said: tuple[bytes, Control | Rejection]
+    ) -> tuple[bytes, Control | Rejection]:
+        """A person's answer by hand brings its files along in the gateway's outbox."""
+        data, document = said
+        if isinstance(document, Rejection) or not isinstance(document.document, HumanInterventionResponse):
+            return said
+        blobs = await self._deps.stores.blobs(plan.board.name)
+        try:
+            for file in document.document.provided_files:
+                content = await intake.payload(self._deps, blobs, found, file.name, file.sha256)
+                if content is not None:
+                    await blobs.put(content)
+        except InputError as error:
+            return data, Rejection(error.code, error.message)
+        return said
+
+    async def _clear(self, boards: list[Store]) -> set[str]:
+        """Move files away that were taken in; the keys of all of them, also of those that would not move."""
+        keys: set[str] = set()
+        for board in boards:
+            gone = []
+            for row in await board.read("leavings"):
+                leaving = _leaving(*row)
+                keys.add(leaving.key)
+                if await asyncio.to_thread(outbox.clear, self._deps.root, leaving):
+                    gone.append(leaving.id)
+            if gone:
+                await board.transact(partial(_left, gone=gone))
+        return keys
+
+    async def _boards(self) -> list[Store]:
+        virtual = [await self._deps.stores.board(name) for name in sorted(VIRTUAL & self._plans.open_boards)]
+        return await boards(self._deps) + virtual
+
+    async def _trouble(self, trouble: Trouble, plans: dict[str, Plan], report: Report) -> None:
+        """A folder that misleads is dead-lettered once, one that the machine refuses is told."""
+        if isinstance(trouble.error, MachineError):
+            report.tell(trouble.error)
+            return
+        plan = plans.get(trouble.plan_id)
+        board = plan.board if plan else (await boards(self._deps))[0]
+        refused = Refused(
+            plan_id=trouble.plan_id if plan else UNROUTED,
+            agent_id=trouble.agent_id,
+            box="outbox",
+            name=trouble.where,
+            key=f"{trouble.agent_id}/{trouble.where}",
+            code=Code(trouble.error.code),
+            reason=trouble.error.message,
+        )
+        at = self._deps.stamp()
+
+        def work(tx: Tx) -> bool:
+            tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
+            return records.bury(tx, refused, at=at)
+
+        report.dead += int(await board.transact(work))
+
+    async def _finish(self, report: Report) -> None:
+        """Bring, take back, show, and count whether every message is somewhere."""
+        for board in await self._boards():
+            for (plan_id,) in await board.read("plans_under_way"):
+                step = partial(self._deliver, board, plan_id, report)
+                await self._guarded(plan_id, step, report)
+            await delivery.withdraw(self._deps, board)
+            for row in await board.read("plans"):
+                await self._check_sum(board, row)
+                if not report.idle or row[0] not in self._plans.shown:
+                    await publish.status(self._deps, board, row[0])
+                    self._plans.shown.add(row[0])
+            try:
+                await publish.publish(self._deps, board)
+            except AgentTalkError as error:
+                report.tell(error)
+
+    async def _deliver(self, board: Store, plan_id: str, report: Report) -> None:
+        halted = (await board.read("plan", plan_id=plan_id))[0][4]
+        if halted is None:
+            report.delivered += await delivery.deliver(self._deps, board, plan_id)
+
+    async def _check_sum(self, board: Store, row: Sequence[Any]) -> None:
+        """Sent = delivered + superseded + duplicate + dead + in flight, or somebody is told."""
+        plan_id, *_, sent, delivered, superseded, duplicate, dead = row
+        tally = Tally(sent, delivered, superseded, duplicate, dead, 0)
+        if tally.lost == 0:
+            return
+        at = self._deps.stamp()
+        await board.transact(partial(check_sum, plan_id=plan_id, at=at))
+
+
+def check_sum(tx: Tx, plan_id: str, at: str) -> int:
+    """How many messages of a plan nobody can account for; people are told when there are any."""
+    [(_, _, _, _, _, *counts)] = tx.run("plan", plan_id=plan_id)
+    [(in_flight,)] = tx.run("in_flight", plan_id=plan_id)
+    sent, delivered, superseded, duplicate, dead = counts
+    tally = Tally(sent, delivered, superseded, duplicate, dead, in_flight)
+    if tally.lost:
+        records.alert(
+            tx,
+            at=at,
+            plan_id=plan_id,
+            code=Code.MESSAGE_LOST,
+            message=f"{tally.lost} of {tally.sent} messages are in no state; run 'agenttalk fsck'",
+            key=f"{tally}",
+            severity="CRITICAL",
+            details=asdict(tally),
+        )
+    return tally.lost
+
+
+def _needs_files(arrival: Arrival) -> bool:
+    return isinstance(arrival.parcel, Rejection) or arrival.order is None
+
+
+def _count(report: Report, fate: Fate) -> None:
+    setattr(report, fate, getattr(report, fate) + 1)
+
+
+def _take_in(tx: Tx, batch: list[Arrival], plan: Plan, deps: Deps, at: str) -> list[Fate]:
+    return [intake.take_in(tx, arrival, plan, deps, at) for arrival in batch]
+
+
+def _fault(tx: Tx, arrival: Arrival, at: str) -> Fate:
+    why = Rejection(Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how")
+    return intake.bury(tx, arrival, why, at)
+
+
+def _collect(tx: Tx, batch: list[tuple[Found, bytes, Control | Rejection]], plan: Plan, at: str) -> list[bool]:
+    return [collect.take_in(tx, found, data, said, plan, at) for found, data, said in batch]
+
+
+def _leaving(*row: Any) -> Leaving:
+    *fields, payloads = row
+    paths: Any = wire.read(bytes(payloads)) if payloads else ()
+    return Leaving(*fields, payloads=tuple(paths))
+
+
+def _left(tx: Tx, gone: list[int]) -> None:
+    for each in gone:
+        tx.run("left", id=each)

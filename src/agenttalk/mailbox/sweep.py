@@ -1,0 +1,70 @@
+"""Removing what killed processes left behind: files in the making that never got their name."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from contextlib import suppress
+from typing import Final
+
+from agenttalk.contracts import places
+from agenttalk.errors import AgentTalkError, Code, MissingError
+from agenttalk.mailbox.fsio import Folder
+
+_TEMPORARY: Final = re.compile(r"\.agenttalk-[0-9a-f]{32}\.tmp")
+"""What `Folder` names a file in the making."""
+_DRAFT: Final = re.compile(rf"{_TEMPORARY.pattern}|\.[0-9a-f]{{24}}\.tmp")
+"""Under `data/` also what the store names one."""
+_DEEP: Final = 16
+"""How many folders deep it is looked below a box, a workspace or what is published."""
+
+
+def file_time(root: Folder) -> int:
+    """What time it is for the files of a root, in nanoseconds: the time that a file written now gets.
+
+    The file system's clock may be another machine's. Ages are told by it alone, so nobody's clock need be right.
+    """
+    probe = f".agenttalk-{secrets.token_hex(16)}.tmp"
+    root.write(probe, b"")
+    try:
+        entry = root.entry(probe)
+    finally:
+        root.remove(probe)
+    if entry is None:
+        raise MissingError(Code.FILE_UNREADABLE, f"{probe} vanished from {root.path}", hint="try again")
+    return entry.mtime_ns
+
+
+def sweep(root: Folder, older_than_seconds: float, now_ns: int) -> int:
+    """Remove the temporary files of a root that are older; how many there were. `now_ns` comes from `file_time`.
+
+    Regular files of our own temporary names are removed and nothing else. No symlink is followed. Folders that
+    cannot be opened are passed over. The age must be one that no living process takes to write a file.
+    """
+    before = now_ns - int(older_than_seconds * 1_000_000_000)
+    swept = _sweep(root, before, deep=0) + _sweep_below(root, places.RUNTIME, before, deep=_DEEP)
+    for data in ("data", "data/blobs"):
+        swept += _sweep_below(root, data, before, deep=0, names=_DRAFT)
+    with suppress(AgentTalkError), root.sub(places.AGENTS) as agents:
+        for agent in agents.names():
+            swept += _sweep_below(agents, agent, before, deep=0)
+            for part in ("inbox", "outbox", "workspace"):
+                swept += _sweep_below(agents, f"{agent}/{part}", before, deep=_DEEP)
+    return swept
+
+
+def _sweep_below(above: Folder, relative: str, before: int, *, deep: int, names: re.Pattern[str] = _TEMPORARY) -> int:
+    with suppress(AgentTalkError), above.sub(relative) as folder:
+        return _sweep(folder, before, deep=deep, names=names)
+    return 0
+
+
+def _sweep(folder: Folder, before: int, *, deep: int, names: re.Pattern[str] = _TEMPORARY) -> int:
+    swept = 0
+    with suppress(AgentTalkError):
+        for entry in folder.scan():
+            if entry.kind == "folder" and deep:
+                swept += _sweep_below(folder, entry.name, before, deep=deep - 1, names=names)
+            elif entry.kind == "regular" and entry.mtime_ns < before and names.fullmatch(entry.name):
+                swept += folder.remove(entry.name)
+    return swept

@@ -1,0 +1,1 @@
+"""Texts for agents. Pure: everything that stands in a text is handed in."""

@@ -1,0 +1,167 @@
+"""The prompt with which an agent is told to carry out a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.prompts.wording import EXECUTE, ExecuteWording, Locale
+
+_FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class InputText:
+    """A file of an input."""
+
+    name: str
+    """Name of the input."""
+    path: str
+    """Where the agent finds the file."""
+    sha256: str
+    """Hash of its bytes."""
+    text: str | None
+    """What it says, when that is text and short enough to be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """Where results go."""
+
+    outputs_dir: str
+    """The folder for outputs."""
+    result_path: str
+    """The file for the result."""
+    outputs: tuple[str, ...] = ()
+    """Names of the outputs that are asked for."""
+
+
+def execute(
+    role: str,
+    command: Command,
+    inputs: Sequence[InputText],
+    missing: Sequence[str],
+    handover: Handover,
+    *,
+    fence: str,
+    locale: Locale = "en",
+) -> str:
+    """The prompt: role, task, inputs, missing inputs, how to hand over, what to mend; always in this order.
+
+    Role and command are instructions. What others wrote (inputs, reasons of a refusal) stands between lines with
+    the marker `fence`: 12 to 64 letters, digits or _, which should be random (ValueError if it is not of that
+    form). A text cannot leave its fence: should the marker occur anywhere, a longer one is taken that does not.
+    The same arguments always give the same prompt.
+    """
+    if not _FENCE.match(fence):
+        raise ValueError(f"a fence is 12 to 64 letters, digits or _, not {fence!r}")
+    wording, rework = EXECUTE[locale], command.reexecute
+    parts = [role, command.prompt, *missing, handover.outputs_dir, handover.result_path, *handover.outputs]
+    parts += [part for each in inputs for part in (each.name, each.path, each.sha256, each.text or "")]
+    if rework is not None:
+        parts += _refusal(rework, wording)
+    prompt = _Prompt(wording, _free(fence, parts))
+    sections = [
+        (wording.role, role.strip()),
+        (wording.task, command.prompt.strip()),
+        (wording.inputs, prompt.inputs(inputs)),
+        (wording.missing, prompt.missing(missing)),
+        (wording.handover, prompt.handover(command, handover)),
+        (wording.rework, prompt.rework(rework)),
+    ]
+    return "\n\n".join(f"# {title}\n\n{text}" for title, text in sections if text) + "\n"
+
+
+def _free(fence: str, texts: Sequence[str]) -> str:
+    """The fence, made longer than any that occurs in a text.
+
+    With more strokes behind it than anywhere else, it occurs nowhere. The pattern looks ahead, so as to see
+    occurrences that overlap.
+    """
+    pattern = re.compile(f"(?={fence}(-*))")
+    strokes = [len(match[1]) for text in texts for match in pattern.finditer(text)]
+    return fence + "-" * (max(strokes) + 1) if strokes else fence
+
+
+def _line(text: str) -> str:
+    """A text in quotes, on one line."""
+    shown = "".join(char if char.isprintable() and char not in '"\\' else _escaped(char) for char in text)
+    return f'"{shown}"'
+
+
+def _escaped(char: str) -> str:
+    return f"\\{char}" if char in '"\\' else char.encode("unicode_escape").decode("ascii")
+
+
+def _refusal(rework: Reexecution, wording: ExecuteWording) -> Iterator[str]:
+    """What the validator said, line by line."""
+    result = rework.validation_result
+    yield wording.reason.format(text=result.reason)
+    for number, issue in enumerate(result.issues, 1):
+        category = f"{issue.category}: " if issue.category else ""
+        yield wording.issue.format(number=number, severity=issue.severity, text=f"{category}{issue.description}")
+        if issue.location:
+            yield wording.where.format(text=issue.location)
+        if issue.suggestion:
+            yield wording.suggestion.format(text=issue.suggestion)
+
+
+class _Prompt:
+    """The sections of a prompt, in one language and with one fence."""
+
+    def __init__(self, wording: ExecuteWording, fence: str) -> None:
+        self._wording = wording
+        self._fence = fence
+
+    def inputs(self, inputs: Sequence[InputText]) -> str:
+        if not inputs:
+            return self._wording.no_inputs
+        parts = (
+            [self._wording.fenced.format(fence=self._fence)] if any(each.text is not None for each in inputs) else []
+        )
+        for each in inputs:
+            words = self._wording.by_path if each.text is None else self._wording.shown
+            parts.append(words.format(name=_line(each.name), path=_line(each.path), sha256=_line(each.sha256)))
+            if each.text is not None:
+                parts.append(self._fenced(each.text))
+        return "\n\n".join(parts)
+
+    def missing(self, missing: Sequence[str]) -> str:
+        return "\n".join([self._wording.work_without, "", *_list(missing)]) if missing else ""
+
+    def handover(self, command: Command, handover: Handover) -> str:
+        words, path = self._wording, _line(handover.result_path)
+        if handover.outputs:
+            listed = "\n".join(_list(handover.outputs))
+            parts = [f"{words.outputs.format(folder=_line(handover.outputs_dir))}\n\n{listed}"]
+        else:
+            parts = [words.no_outputs]
+        if command.score_required:
+            parts += [words.result_with_score.format(path=path), words.score]
+            parts += [f"{words.criteria}\n{command.score_criteria.strip()}"] if command.score_criteria else []
+        else:
+            parts.append(words.result.format(path=path))
+        return "\n\n".join(parts)
+
+    def rework(self, rework: Reexecution | None) -> str:
+        if rework is None:
+            return ""
+        result = rework.validation_result
+        parts = [
+            self._wording.refused.format(
+                attempt=rework.attempt, validator=_line(result.validator), score=f"{result.score:g}"
+            ),
+            self._wording.fenced.format(fence=self._fence),
+            self._fenced("\n".join(_refusal(rework, self._wording))),
+            self._wording.mend,
+        ]
+        return "\n\n".join(parts)
+
+    def _fenced(self, text: str) -> str:
+        return f"BEGIN {self._fence}\n{text}\nEND {self._fence}"
+
+
+def _list(names: Sequence[str]) -> list[str]:
+    return [f"- {_line(name)}" for name in names]

@@ -1,0 +1,135 @@
+"""Control files: receipts, states, alerts, decisions, questions. They are collected and archived, never routed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import Document
+from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.record import Ack, Alert, TaskStateReport
+from agenttalk.contracts.validation import DecisionRecord, ReleaseManifest
+from agenttalk.errors import Code, ContractError, JsonError, Problem
+from agenttalk.rules.routing import Rejection
+
+_MODELS: Final[dict[str, type[Document]]] = {
+    "human_intervention_request": HumanInterventionRequest,
+    "human_intervention_response": HumanInterventionResponse,
+    "release_manifest": ReleaseManifest,
+    "decision_record": DecisionRecord,
+    "task_state": TaskStateReport,
+    "alert": Alert,
+    "ack": Ack,
+}
+"""What the name of a control file begins with → what it is."""
+FOLDERS: Final = {
+    "ack": "acks",
+    "decision_record": "decisions",
+    "release_manifest": "releases",
+    "human_intervention_request": "human_requests",
+    "human_intervention_response": "human_responses",
+    "task_state": "task_states",
+}
+"""Where the archived file lies in the plan's folder; alerts lie elsewhere."""
+
+Step = Literal["new", "same", "advance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A control file that could be read."""
+
+    kind: str
+    id: str
+    """What it is about: another file with this id must say the same, or advance it."""
+    owner: str
+    document: Document
+    sha256: str
+
+    @property
+    def archive_name(self) -> str:
+        """The name under which it is archived."""
+        return f"{self.kind}_{self.id.partition('@')[0]}.json"
+
+
+def kind_of(name: str) -> str | None:
+    """The kind of control file that a name stands for, if it stands for one."""
+    if not name.endswith(".json") or name.endswith(places.MESSAGE):
+        return None
+    return next((kind for kind in _MODELS if name.startswith(f"{kind}_")), None)
+
+
+def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> Control | Rejection:
+    """Read a control file from the outbox of `owner` for `plan_id`."""
+    try:
+        document = _MODELS[kind].from_bytes(data)
+    except JsonError as error:
+        problem = Problem(error.code, "", error.message, error.hint)
+        return Rejection(Code.ENVELOPE_PARSE_ERROR, error.message, (problem,))
+    except ContractError as error:
+        unsupported = any(each.code is Code.SCHEMA_VERSION_UNSUPPORTED for each in error.problems)
+        code = Code.SCHEMA_VERSION_UNSUPPORTED if unsupported else Code.SCHEMA_INVALID
+        return Rejection(code, error.problems[0].message, error.problems)
+    author, about_plan = _author(document), getattr(document, "plan_id", None)
+    if author is not None and author != owner:
+        return Rejection(Code.PRODUCER_MISMATCH, f"it speaks for {author!r}, but {owner!r} owns the outbox")
+    if about_plan is not None and about_plan != plan_id:
+        return Rejection(Code.PLAN_MISMATCH, f"it is for plan {about_plan!r} but lies in the folder of {plan_id!r}")
+    return Control(kind, _id(document, owner), owner, document, wire.sha256(data))
+
+
+def _author(document: Document) -> str | None:
+    """Whose word it is. Answers of people come from the gateway alone."""
+    match document:
+        case Ack():
+            return document.consumer_agent_id
+        case TaskStateReport():
+            return document.agent_id
+        case HumanInterventionRequest():
+            return document.created_by.agent_id
+        case HumanInterventionResponse():
+            return places.GATEWAY
+        case DecisionRecord():
+            return document.decided_by_agent_id
+        case Alert():
+            return document.source.agent_id if document.source else None
+    return None
+
+
+def _id(document: Document, owner: str) -> str:
+    match document:
+        case Ack():
+            return f"{document.message_id}@{owner}"
+        case TaskStateReport():
+            return f"{document.task_id}@{owner}"
+        case HumanInterventionRequest() | HumanInterventionResponse():
+            return document.request_id
+        case DecisionRecord():
+            return document.decision_id
+        case ReleaseManifest():
+            return document.release_id
+        case Alert():
+            return document.alert_id
+    raise TypeError(type(document).__name__)  # pragma: no cover - every kind has its case
+
+
+def advance(control: Control, earlier: Document | None, earlier_sha256: str) -> Step | Rejection:
+    """What a control file adds to an earlier one with its id.
+
+    A receipt may go from CONSUMED to a final status, once. A task's state may be replaced by a later one.
+    Everything else stands for ever.
+    """
+    if earlier is None:
+        return "new"
+    if control.sha256 == earlier_sha256:
+        return "same"
+    match control.document, earlier:
+        case Ack() as new, Ack() as old:
+            if new.status == old.status:
+                return "same"
+            if old.status == "CONSUMED":
+                return "advance"
+        case TaskStateReport() as new, TaskStateReport() as old:
+            return "advance" if new.updated_at >= old.updated_at else "same"
+    return Rejection(Code.CONTROL_CHANGED, f"{control.kind} {control.id!r} was collected before and says otherwise")

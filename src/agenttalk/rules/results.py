@@ -1,0 +1,107 @@
+"""What a program says came out of its turn: read from its result file or its standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.command import Command
+from agenttalk.errors import Code, JsonError
+
+TAIL: Final = 4_000
+"""Characters of an error text that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came out, as the agent says."""
+
+    value: Any
+    score: float | None = None
+    explanation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a turn does not count."""
+
+    code: Code
+    message: str
+
+
+def read_result(file: bytes | None, stdout: bytes, *, score_required: bool) -> Result | Fault:
+    """The result file decides; else the last line of the output that is an object with `result`; else all of it.
+
+    A score that nobody asked for is kept if it is one, and left out if not.
+    """
+    if file is not None:
+        try:
+            said = wire.read(file)
+        except JsonError as error:
+            return Fault(Code.COMMAND_FAILED, f"the result file cannot be read: {error.message}")
+        if not isinstance(said, dict):
+            return Fault(Code.COMMAND_FAILED, "the result file does not hold an object")
+    else:
+        said = _last_object(stdout) or {"result": text_of(stdout)}
+    return _scored(said, required=score_required)
+
+
+def _last_object(stdout: bytes) -> dict[str, Any] | None:
+    for line in reversed(stdout.split(b"\n")):
+        if line.strip().startswith(b"{"):
+            try:
+                said = wire.read(line)
+            except JsonError:
+                continue
+            if isinstance(said, dict) and "result" in said:
+                return said
+    return None
+
+
+def _scored(said: dict[str, Any], *, required: bool) -> Result | Fault:
+    score, explanation = said.get("score"), said.get("score_explanation")
+    valid = isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 100
+    if required and score is None:
+        return Fault(Code.SCORE_MISSING, "a score from 0 to 100 was asked for and none was given")
+    if required and not valid:
+        return Fault(Code.SCORE_INVALID, f"a score is a number from 0 to 100, not {str(score)[:60]}")
+    return Result(
+        said.get("result"),
+        score if valid else None,
+        explanation if isinstance(explanation, str) else None,
+    )
+
+
+def text_of(data: bytes) -> str:
+    """Bytes of a program as text that every store takes."""
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def error_of(error: str, stderr: bytes) -> str:
+    """Why a program failed: what its driver says, and the end of what it said itself."""
+    parts = [part for part in (error, text_of(stderr).strip()) if part]
+    return "\n".join(parts)[-TAIL:] or "it said nothing"
+
+
+def declared(command: Command) -> dict[str, str]:
+    """The outputs that a command asks for, by the names that stand for them in the folder of outputs.
+
+    A name that is free text may also stand there as it is written in paths.
+    """
+    names = [each.output_name for each in command.produces or ()]
+    return {spelling: name for name in names for spelling in (name, places.segment(name))}
+
+
+def missing_outputs(command: Command, found: Collection[str]) -> Fault | None:
+    """Which of the outputs that a command asks for are not there."""
+    missing = [each.output_name for each in command.produces or () if each.output_name not in found]
+    if not missing:
+        return None
+    return Fault(Code.OUTPUT_MISSING, f"declared and not there: {', '.join(dict.fromkeys(missing))}")
+
+
+def unsafe_path(paths: Iterable[str]) -> str | None:
+    """The first path of an output that could not lie in an inbox."""
+    return next((path for path in paths if not places.payload_is_safe(path)), None)

@@ -1,0 +1,52 @@
+"""The token of an attempt: what an agent shows when it reports. It is good for one task and one epoch."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import Final, NamedTuple
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import is_id
+from agenttalk.errors import JsonError
+
+_PREFIX: Final = "agt_"
+_LONGEST: Final = 2048
+
+
+class Attempt(NamedTuple):
+    """What a token says that it is for. Only its hash in the store shows that this is true."""
+
+    board: str
+    plan_id: str
+    task_id: str
+    epoch: int
+
+
+def attempt_token(board: str, plan_id: str, task_id: str, epoch: int, secret: str) -> str:
+    """The token of an attempt: `agt_<what it is for>.<secret>`."""
+    claims = wire.write({"board": board, "plan_id": plan_id, "task_id": task_id, "epoch": epoch})
+    return f"{_PREFIX}{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.{secret}"
+
+
+def token_hash(token: str) -> str:
+    """What the store keeps of a token: the hex digits of its sha256."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def read_token(text: str) -> Attempt | None:
+    """What a token says that it is for; None when it is no token of an attempt."""
+    body, dot, secret = text.removeprefix(_PREFIX).partition(".")
+    if not text.startswith(_PREFIX) or not dot or not secret or len(text) > _LONGEST or not text.isascii():
+        return None
+    try:
+        claims = wire.read(base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True))
+    except (binascii.Error, JsonError):
+        return None
+    if not isinstance(claims, dict) or claims.keys() != {"board", "plan_id", "task_id", "epoch"}:
+        return None
+    epoch = claims.pop("epoch")
+    if type(epoch) is not int or not all(isinstance(name, str) and is_id(name) for name in claims.values()):
+        return None
+    return Attempt(claims["board"], claims["plan_id"], claims["task_id"], epoch)

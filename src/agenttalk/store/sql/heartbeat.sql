@@ -1,0 +1,156 @@
+-- What an agent's heartbeat asks for and writes.
+-- name: plans_of_agent
+SELECT plan_id FROM deliveries
+WHERE board = :board AND receiver = :agent_id AND state IN ('delivered', 'claimed')
+UNION
+SELECT plan_id FROM deliveries
+WHERE board = :board AND receiver = :agent_id AND shown <> state AND shown = 'claimed'
+UNION
+SELECT plan_id FROM handovers WHERE board = :board AND agent_id = :agent_id
+ORDER BY plan_id
+
+-- Claiming.
+-- name: known_delivery
+SELECT m.id, m.sha256, m.name, d.id, d.state, d.shown, d.ack
+FROM messages AS m LEFT JOIN deliveries AS d ON d.message = m.id AND d.receiver = :receiver
+WHERE m.board = :board AND m.plan_id = :plan_id AND m.message_id = :message_id
+
+-- name: add_task
+INSERT INTO tasks (board, plan_id, task_id, agent_id, updated_at)
+VALUES (:board, :plan_id, :task_id, :agent_id, :at)
+ON CONFLICT (board, plan_id, task_id) DO NOTHING
+
+-- name: claim_delivery
+UPDATE deliveries
+SET state = 'claimed', shown = 'claimed', stored_at = coalesce(stored_at, :stored_at), consumed_at = :at,
+    ack = CASE WHEN :ack <> '' THEN :ack ELSE ack END
+WHERE board = :board AND id = :id AND state IN ('stored', 'delivered')
+RETURNING id
+
+-- A message that was withdrawn while its file was taken: the file is ours to put away.
+-- name: taken_withdrawn
+UPDATE deliveries SET shown = 'claimed'
+WHERE board = :board AND id = :id AND state = 'superseded' AND shown <> 'superseded'
+RETURNING id
+
+-- name: claimed_names
+SELECT m.message_id, m.name
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.plan_id = :plan_id AND d.receiver = :receiver AND d.state = 'claimed'
+
+-- name: claimed_messages
+SELECT d.id, m.message_id, m.sha256, m.type, m.task_id, m.command_id, m.seq, m.output_name, m.name, m.envelope,
+    d.consumed_at
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.plan_id = :plan_id AND d.receiver = :receiver AND d.state = 'claimed' AND m.type = :type
+    AND d.id > :after
+ORDER BY d.id
+LIMIT :limit
+
+-- name: claimed_orders
+SELECT d.id, m.message_id, m.task_id, d.priority, m.seq
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.plan_id = :plan_id AND d.receiver = :receiver AND d.state = 'claimed'
+    AND m.type = 'command'
+ORDER BY d.priority, d.id
+
+-- name: order_of
+SELECT m.envelope, d.consumed_at, d.state
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.id = :id
+
+-- name: delivery_state
+SELECT state, shown FROM deliveries WHERE board = :board AND id = :id
+
+-- name: unclaimed_messages
+SELECT m.message_id, m.name, m.envelope
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.plan_id = :plan_id AND d.receiver = :receiver AND d.state = 'delivered'
+    AND d.shown = 'delivered'
+ORDER BY d.id
+
+-- Files that have still to tell of a state.
+-- name: unsettled
+SELECT d.id, d.state, m.message_id, m.type, m.task_id, m.output_name, m.seq, m.name, m.envelope
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.receiver = :receiver AND d.plan_id = :plan_id AND d.shown <> d.state
+    AND d.shown = 'claimed' AND d.state IN ('processed', 'dead', 'superseded')
+ORDER BY d.id
+LIMIT :limit
+
+-- The end of a delivery. Nothing is written when somebody else ended it.
+-- name: finish_delivery
+UPDATE deliveries
+SET state = :state, ack = :ack, finished_at = :at, details = :details,
+    acted_at = CASE WHEN :acted = 1 THEN :at ELSE acted_at END
+WHERE board = :board AND id = :id AND state = 'claimed'
+RETURNING id
+
+-- name: mark_injected
+UPDATE deliveries SET injected_at = :at, prompt_sha256 = :prompt_sha256
+WHERE board = :board AND id = :id
+
+-- name: mark_artifact_injected
+UPDATE deliveries SET injected_at = coalesce(injected_at, :at)
+WHERE board = :board AND receiver = :receiver AND message = (
+    SELECT id FROM messages WHERE board = :board AND plan_id = :plan_id AND message_id = :message_id)
+
+-- Inputs.
+-- name: inputs_of
+SELECT task_id, output_name, path, sha256, seq, message_id, received_at, before_message_id, before_sha256
+FROM inputs WHERE board = :board AND plan_id = :plan_id AND agent_id = :agent_id
+ORDER BY task_id, output_name, path
+
+-- name: inputs_of_output
+SELECT path, sha256, seq, message_id, before_message_id, before_sha256
+FROM inputs WHERE board = :board AND plan_id = :plan_id AND agent_id = :agent_id AND task_id = :task_id
+    AND output_name = :output_name
+ORDER BY path
+
+-- name: put_input
+INSERT INTO inputs (board, plan_id, agent_id, task_id, output_name, path, sha256, seq, message_id, received_at)
+VALUES (:board, :plan_id, :agent_id, :task_id, :output_name, :path, :sha256, :seq, :message_id, :at)
+ON CONFLICT (board, plan_id, agent_id, task_id, output_name, path) DO UPDATE
+SET before_message_id = CASE WHEN inputs.sha256 <> excluded.sha256 THEN inputs.message_id ELSE inputs.before_message_id END,
+    before_sha256 = CASE WHEN inputs.sha256 <> excluded.sha256 THEN inputs.sha256 ELSE inputs.before_sha256 END,
+    sha256 = excluded.sha256, seq = excluded.seq, message_id = excluded.message_id, received_at = excluded.received_at
+
+-- Waiting.
+-- name: wait_for_inputs
+UPDATE tasks SET state = :state, missing = :missing, request_id = :request_id, updated_at = :at, delivery = :delivery,
+    waiting_since = CASE WHEN delivery = :delivery THEN coalesce(waiting_since, :at) ELSE :at END,
+    attempt = CASE WHEN delivery = :delivery THEN attempt ELSE 0 END
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL
+RETURNING waiting_since
+
+-- Leases.
+-- name: grant_lease
+UPDATE tasks
+SET epoch = epoch + 1, lease = :lease, owner = :owner, leased_at = :at, token = :token, delivery = :delivery,
+    attempt = :attempt, state = 'RUNNING', updated_at = :at, missing = :missing
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
+RETURNING epoch
+
+-- name: end_lease
+UPDATE tasks
+SET lease = NULL, owner = NULL, leased_at = NULL, token = NULL, state = :state, updated_at = :at
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
+RETURNING task_id
+
+-- name: stop_waiting
+UPDATE tasks SET waiting_since = NULL, missing = NULL, request_id = NULL
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- name: leases_of
+SELECT t.plan_id, t.task_id, t.epoch, t.lease, t.owner, t.delivery, d.state
+FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery
+WHERE t.board = :board AND t.lease IS NOT NULL AND d.receiver = :agent_id
+ORDER BY t.plan_id, t.task_id
+
+-- Handing over.
+-- name: drop_handover
+DELETE FROM handovers WHERE board = :board AND plan_id = :plan_id AND agent_id = :agent_id AND name = :name
+
+-- name: handovers_in
+SELECT id, name, content, message_id
+FROM handovers WHERE board = :board AND agent_id = :agent_id AND plan_id = :plan_id ORDER BY id LIMIT :limit

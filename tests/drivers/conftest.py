@@ -1,0 +1,31 @@
+"""What tests of drivers share."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drivers.yard import Yard
+
+
+@pytest.fixture(autouse=True)
+def _no_hanging() -> Iterator[None]:
+    def tell(_: int, __: object) -> None:
+        pytest.fail("this hangs")
+
+    before = signal.signal(signal.SIGALRM, tell)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    """A place for programs. Whatever they leave behind is ended, and is a failure."""
+    yard = Yard(tmp_path, lease=f"lease_{tmp_path.name}_{tmp_path.parent.name}")
+    yield yard
+    assert yard.left_behind() == []

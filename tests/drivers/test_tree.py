@@ -1,0 +1,231 @@
+"""Whatever a program starts ends with its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+
+import pytest
+
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.drivers.script import ScriptDriver
+from agenttalk.errors import MachineError
+from agenttalk.ports import Owner
+from drivers.yard import DAEMON, Yard, dies, lives
+
+FIFTY = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+read, write = os.pipe()
+for number in range(50):
+    if os.fork() == 0:
+        if number % 2:
+            os.setsid()
+        os.write(write, b"%d\\n" % os.getpid())
+        time.sleep(1000)
+pids = b""
+while pids.count(b"\\n") < 50:
+    pids += os.read(read, 4096)
+open("pids", "wb").write(pids)
+"""
+"""Starts fifty processes that ignore SIGTERM, half of them in sessions of their own."""
+
+HOPS = """
+import os
+read, write = os.pipe()
+if os.fork():
+    os.read(read, 1)
+    os._exit(0)
+while os.fork() == 0:
+    os.setsid()
+    os.write(write, b"x")
+"""
+"""Leaves behind a process that never stays: it forks, moves to a new session and ends, over and over."""
+
+HEADLESS = """
+import ctypes, os, threading, time
+def work():
+    open("pids", "w").write(str(os.getpid()))
+    os.write(write, b"x")
+    time.sleep(1000)
+read, write = os.pipe()
+if os.fork():
+    os.read(read, 1)
+    {after}
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+"""A process whose first thread has ended: it looks like a zombie, and works on."""
+
+
+def test_a_grandchild_that_holds_the_pipes_does_not_hold_up_the_turn(yard: Yard) -> None:
+    ended = yard.sh("sleep 1000 & echo $! > pids; echo done")
+    assert (ended.how, ended.exit_code, ended.stdout) == ("exited", 0, b"done\n")
+    assert not any(map(lives, yard.pids("pids")))
+
+
+def test_a_daemon_without_environment_session_and_parent_is_ended(yard: Yard) -> None:
+    ended = yard.sh(DAEMON + "exit 5")
+    assert (ended.how, ended.exit_code) == ("exited", 5)
+    assert not lives(*yard.pids("daemon.pid"))
+
+
+def test_a_daemon_is_ended_at_the_time_limit(yard: Yard) -> None:
+    ended = yard.sh(DAEMON + "exec sleep 1000", timeout=0.5, grace=0.1)
+    assert ended.how == "timeout"
+    assert not lives(*yard.pids("daemon.pid"))
+
+
+@pytest.mark.parametrize("end", ["", "time.sleep(1000)", "os.kill(os.getpid(), 9)"])
+def test_many_children_that_ignore_the_request_are_ended(yard: Yard, end: str) -> None:
+    yard.python(FIFTY + end, timeout=1, grace=0.1)
+    pids = yard.pids("pids")
+    assert len(pids) == 50
+    assert not any(map(lives, pids))
+
+
+def test_a_process_that_never_stays_is_ended(yard: Yard) -> None:
+    assert yard.python(HOPS).how == "exited"
+
+
+@pytest.mark.parametrize(("after", "how"), [("os._exit(0)", "exited"), ("time.sleep(1000)", "timeout")])
+def test_a_process_that_looks_like_a_zombie_is_ended(yard: Yard, after: str, how: str) -> None:
+    assert yard.python(HEADLESS.format(after=after), timeout=1, grace=0.1).how == how
+    assert not lives(*yard.pids("pids"))
+
+
+def test_a_stopped_program_is_ended_at_the_time_limit(yard: Yard) -> None:
+    ended = yard.sh("trap 'echo woken; exit' TERM; kill -STOP $$", timeout=0.3)
+    assert (ended.how, ended.stdout) == ("timeout", b"woken\n")
+
+
+def test_at_the_time_limit_a_program_is_asked_first(yard: Yard) -> None:
+    """All of the tree has the grace, also what outlives the program; when it is dead, nobody waits any longer."""
+    began = time.monotonic()
+    ended = yard.sh(
+        "sh -c 'trap \"echo child; exit\" TERM; echo > ready; while :; do sleep 0.02; done' & "
+        "while [ ! -e ready ]; do sleep 0.01; done; exec sleep 1000",
+        timeout=0.5,
+        grace=40,
+    )
+    assert (ended.how, ended.exit_code, ended.stdout) == ("timeout", None, b"child\n")
+    assert "0.5 seconds" in ended.error
+    assert time.monotonic() - began < 20
+
+
+def test_a_program_that_ignores_the_request_is_killed(yard: Yard) -> None:
+    ended = yard.sh("trap '' TERM; echo on; while :; do sleep 1000; done", timeout=0.3, grace=0.2)
+    assert (ended.how, ended.exit_code, ended.stdout) == ("timeout", None, b"on\n")
+    assert 0.5 <= ended.seconds < 20
+
+
+def test_no_time_is_a_time_limit_too(yard: Yard) -> None:
+    assert yard.sh("sleep 1000", timeout=-1).how == "timeout"
+
+
+def test_cancelling_kills_the_tree_before_it_is_felt(yard: Yard) -> None:
+    async def cancelled_twice() -> None:
+        driver = ScriptDriver(LocalProcesses())
+        script = DAEMON + "trap '' TERM; echo > going; while :; do sleep 1000; done"
+        task = asyncio.create_task(driver.run(yard.turn("sh", "-c", script)))
+        await asyncio.to_thread(yard.wait_for, "going")
+        [daemon] = yard.pids("daemon.pid")
+        assert lives(daemon)
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not lives(daemon)
+
+    asyncio.run(cancelled_twice())
+
+
+def test_a_turn_can_be_cancelled_at_once(yard: Yard) -> None:
+    async def cancelled_early() -> None:
+        task = asyncio.create_task(ScriptDriver(LocalProcesses()).run(yard.turn("sleep", "1000", prompt="x" * 10**6)))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled_early())
+
+
+def test_an_engine_that_is_shut_down_leaves_nothing(yard: Yard) -> None:
+    """The loop ends and cancels whatever runs on it."""
+
+    async def engine() -> None:
+        driver = ScriptDriver(LocalProcesses())
+        turn = asyncio.create_task(driver.run(yard.turn("sh", "-c", DAEMON + "echo > going; exec sleep 1000")))
+        await asyncio.to_thread(yard.wait_for, "going")
+        assert not turn.done()
+
+    asyncio.run(engine())
+    assert not lives(*yard.pids("daemon.pid"))
+
+
+def test_when_the_engine_is_killed_its_trees_die(yard: Yard) -> None:
+    engine = yard.engine(DAEMON + "echo $$ $PPID > pids; mv pids all.pids; trap '' TERM; while :; do sleep 1000; done")
+    try:
+        yard.wait_for("all.pids")
+        pids = [*yard.pids("all.pids"), *yard.pids("daemon.pid")]
+        assert all(map(lives, pids))
+    finally:
+        engine.kill()
+        engine.wait()
+    assert all(map(dies, pids))
+
+
+def test_a_lease_can_be_ended_after_its_engine_died(yard: Yard) -> None:
+    """The keeper is stopped, so that it cannot end the tree by itself."""
+    engine = yard.engine(DAEMON + "echo $$ $PPID > pids; kill -STOP $PPID; mv pids all.pids; exec sleep 1000")
+    yard.wait_for("all.pids")
+    engine.kill()
+    engine.wait()
+    pids = [*yard.pids("all.pids"), *yard.pids("daemon.pid")]
+    assert all(map(lives, pids))
+    assert asyncio.run(LocalProcesses().end(yard.lease)) == 3
+    assert not any(map(lives, pids))
+
+
+def test_a_program_that_kills_its_keeper_is_ended(yard: Yard) -> None:
+    ended = yard.sh("sleep 1000 & echo $$ $! > pids; kill -KILL $PPID; exec sleep 1000")
+    assert (ended.how, ended.exit_code) == ("killed", None)
+    assert "keeper" in ended.error
+    assert not any(map(lives, yard.pids("pids")))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGALRM, signal.SIGTSTP])
+def test_a_keeper_hears_no_signal_that_it_can_ignore(yard: Yard, number: signal.Signals) -> None:
+    ended = yard.sh(f"kill -{number.value} $PPID; exit 7")
+    assert (ended.how, ended.exit_code) == ("exited", 7)
+
+
+def test_a_keeper_that_was_stopped_goes_on_at_the_time_limit(yard: Yard) -> None:
+    began = time.monotonic()
+    assert yard.sh("kill -STOP $PPID; exit 0", timeout=0.3).how == "timeout"
+    assert time.monotonic() - began < 9
+
+
+class Unending:
+    """Processes that cannot be ended, as when the kernel does not let go of them."""
+
+    def me(self) -> Owner:
+        return LocalProcesses().me()
+
+    def alive(self, owner: Owner) -> bool:
+        return LocalProcesses().alive(owner)
+
+    async def end(self, lease: str) -> int:
+        return await LocalProcesses(limit=-1).end(lease)
+
+
+def test_a_tree_that_cannot_be_ended_is_no_end_of_a_turn(yard: Yard) -> None:
+    driver = ScriptDriver(Unending(), limit=0.1)
+    script = "echo $$ > pids; kill -KILL $PPID; exec sleep 1000"
+    with pytest.raises(MachineError, match="cannot be ended"):
+        asyncio.run(driver.run(yard.turn("sh", "-c", script)))
+    assert asyncio.run(LocalProcesses().end(yard.lease)) == 1
+    assert not lives(*yard.pids("pids"))

@@ -1,0 +1,45 @@
+"""A root made by hand, and the parts that work on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.router import Report, Router
+from agenttalk.wiring import opened
+from treekit import Tree, node, output
+
+Route = Callable[[], Report]
+
+SHOP = [
+    node("design", "pm", outputs=[output("design.md", "dev", "tester"), output("notes.md", "dev")]),
+    node("build", "dev", depends_on=["design"], outputs=[output("app.zip", "tester", deliverable=True)]),
+    node("test", "tester", depends_on=["build"], outputs=[output("report.md", deliverable=True)]),
+]
+
+
+async def routed(root: Path) -> Report:
+    """One pass by a router that has just started, as after every crash."""
+    async with opened(root) as deps:
+        return await Router(deps).pass_()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """Three agents, a lead who commands them, and a plan that was found lying there."""
+    tree = Tree(tmp_path)
+    tree.dag(SHOP)
+    tree.agent("lead")
+    return tree
+
+
+@pytest.fixture
+def route(tree: Tree) -> Route:
+    return lambda: asyncio.run(routed(tree.root))
+
+
+__all__ = ["SHOP", "Deps", "Route", "routed"]
