@@ -112,6 +112,9 @@ class Stores(Protocol):
     async def blobs(self, name: str) -> Blobs:
         """The contents of a board."""
 
+    def has(self, name: str) -> bool:
+        """Whether a board was ever made."""
+
 
 class Entry(NamedTuple):
     """What a folder holds under a name. A symlink is described itself, not what it points to."""

@@ -120,25 +120,85 @@ async def _with_original(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
     return Arrival(arrival.found, arrival.data, arrival.parcel, original=digest)
 
 
-def take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps, at: str) -> Fate:
-    """Decide what becomes of a message, and write it down together with all that follows."""
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A message that is logged and not delivered."""
+
+    status: Literal["SKIPPED_DUPLICATE", "SKIPPED_SUPERSEDED"]
+    why: str
+    newest: Order | None = None
+    """The order that took its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """A message that is delivered."""
+
+    targets: tuple[str, ...]
+    order: Order | None = None
+    output: Output | None = None
+
+
+def judge(tx: Tx, arrival: Arrival, plan: Plan) -> Accept | Skip | Rejection:
+    """What is to become of a message. Reads only."""
     parcel = arrival.parcel
-    found = arrival.found
     if isinstance(parcel, Rejection):
-        return bury(tx, arrival, parcel, at)
-    letter = _letter(parcel)
-    rows = tx.run("message_by_id", plan_id=found.plan_id, message_id=letter.message_id)
+        return parcel
+    message_id = parcel.envelope.message_id
+    rows = tx.run("message_by_id", plan_id=plan.plan_id, message_id=message_id)
     seen = routing.duplicate(parcel, rows[0][1] if rows else None)
     if isinstance(seen, Rejection):
-        return bury(tx, arrival, seen, at)
+        return seen
     if seen == "duplicate":
-        return skip(tx, arrival, letter, "SKIPPED_DUPLICATE", deps, at, skip_reason="the same message came before")
+        return Skip("SKIPPED_DUPLICATE", "the same message came before")
     targets = _targets(tx, parcel, plan)
     if isinstance(targets, Rejection):
-        return bury(tx, arrival, targets, at)
-    if isinstance(parcel.envelope, CommandEnvelope):
-        return _take_order(tx, arrival, parcel.envelope, letter, targets, plan, deps, at)
-    return _take_artifact(tx, arrival, parcel.envelope, letter, targets, plan, deps, at)
+        return targets
+    if arrival.order:
+        return _judge_order(tx, arrival.order, targets, plan)
+    return _judge_artifact(tx, parcel.envelope, targets, plan)
+
+
+def _judge_order(tx: Tx, order: Order, targets: tuple[str, ...], plan: Plan) -> Accept | Skip | Rejection:
+    about = {"plan_id": plan.plan_id, "task_id": order.task_id}
+    if tx.run("order_by_command", **about, command_id=order.command_id):
+        return Rejection(Code.COMMAND_ID_REUSED, f"the plan has a command {order.command_id!r} already")
+    rows = tx.run("newest_order", **about, dag_sha256=plan.dag_sha256)
+    newest = Order(rows[0][1], order.task_id, rows[0][2], rows[0][3]) if rows else None
+    if routing.superseded(order, newest):
+        return Skip("SKIPPED_SUPERSEDED", "a newer command of the task was accepted", newest)
+    return Accept(targets, order=order)
+
+
+def _judge_artifact(
+    tx: Tx, envelope: ArtifactEnvelope | CommandEnvelope, targets: tuple[str, ...], plan: Plan
+) -> Accept | Skip | Rejection:
+    if not isinstance(envelope, ArtifactEnvelope):
+        raise TypeError(type(envelope).__name__)  # an order is judged as one
+    output = _output(plan, envelope)
+    new = _version(envelope, output)
+    verdict = versioning.judge(new, _earlier(tx, plan.plan_id, envelope), output.versioning)
+    if verdict == "conflict":
+        why = f"output {envelope.output_name!r} of this order was handed over before with other content"
+        return Rejection(Code.OUTPUT_VERSION_CONFLICT, why)
+    if verdict == "duplicate":
+        return Skip("SKIPPED_DUPLICATE", "the same content came before")
+    if verdict == "outdated":
+        return Skip("SKIPPED_SUPERSEDED", "the output of a later order was accepted")
+    return Accept(targets, output=output)
+
+
+def take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps, at: str) -> Fate:
+    """Judge a message, and write down what becomes of it together with all that follows."""
+    if isinstance(arrival.parcel, Rejection):
+        return bury(tx, arrival, arrival.parcel, at)
+    verdict = judge(tx, arrival, plan)
+    if isinstance(verdict, Rejection):
+        return bury(tx, arrival, verdict, at)
+    letter = _letter(arrival.parcel)
+    if isinstance(verdict, Skip):
+        return _skip(tx, arrival, letter, verdict, plan, deps, at)
+    return _accept(tx, arrival, letter, verdict, plan, deps, at)
 
 
 def _letter(parcel: Parcel) -> Letter:
@@ -163,42 +223,24 @@ def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
     return routing.route_on_board(parcel, rows[0][0] if rows else None)
 
 
-def _take_order(
-    tx: Tx,
-    arrival: Arrival,
-    envelope: CommandEnvelope,
-    letter: Letter,
-    targets: tuple[str, ...],
-    plan: Plan,
-    deps: Deps,
-    at: str,
-) -> Fate:
-    dag_sha256 = plan.facts.dag_sha256 if plan.facts else ""
-    about = {"plan_id": plan.plan_id, "task_id": envelope.task_id}
-    if tx.run("order_by_command", **about, command_id=envelope.command_id):
-        why = Rejection(Code.COMMAND_ID_REUSED, f"the plan has a command {envelope.command_id!r} already")
-        return bury(tx, arrival, why, at)
-    rows = tx.run("newest_order", **about, dag_sha256=dag_sha256)
-    newest = Order(rows[0][1], envelope.task_id, rows[0][2], rows[0][3]) if rows else None
-    command = envelope.payload.command
-    order = Order(envelope.message_id, envelope.task_id, envelope.command_id, command.command_seq)
-    if newest and routing.superseded(order, newest):
-        _add(tx, arrival, letter, order.seq, dag_sha256, "superseded", at)
-        return skip(
-            tx,
-            arrival,
-            letter,
-            "SKIPPED_SUPERSEDED",
-            deps,
-            at,
-            skip_reason="a newer command of the task was accepted",
-            **_superseded_by(newest),
-        )
-    _recall(tx, order, plan.plan_id, dag_sha256, deps, at)
-    message = _add(tx, arrival, letter, order.seq, dag_sha256, "stored", at)
-    tx.run("count_round", **about, rounds=int(command.reexecute is not None))
-    records.show(tx, f"plans/{plan.plan_id}/commands/{arrival.found.name}", arrival.data)
-    return _send(tx, arrival, letter, message, targets, PRIORITIES[command.priority], deps, at)
+def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan, deps: Deps, at: str) -> Fate:
+    priority = PRIORITIES["MEDIUM"]
+    parcel = arrival.parcel
+    if accept.order and isinstance(parcel, Parcel) and isinstance(parcel.envelope, CommandEnvelope):
+        command = parcel.envelope.payload.command
+        priority = PRIORITIES[command.priority]
+        _recall(tx, accept.order, plan, deps, at)
+        rounds = int(command.reexecute is not None)
+        tx.run("count_round", plan_id=plan.plan_id, task_id=command.task_id, rounds=rounds)
+        records.show(tx, f"plans/{plan.plan_id}/commands/{arrival.found.name}", arrival.data)
+    for content in arrival.contents:
+        records.keep(tx, content)
+    if accept.output and accept.output.deliverable:
+        folder = f"artifacts/{plan.plan_id}/{letter.task_id}/{places.segment(accept.output.name)}"
+        for file in letter.files:
+            records.show(tx, f"{folder}/{file['path']}", None, content=file["sha256"])
+    message = _add(tx, arrival, letter, plan, "stored", at)
+    return _send(tx, arrival, letter, message, accept.targets, priority, deps, at)
 
 
 def _superseded_by(newest: Order) -> dict[str, Any]:
@@ -209,9 +251,10 @@ def _superseded_by(newest: Order) -> dict[str, Any]:
     }
 
 
-def _recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: str) -> None:
+def _recall(tx: Tx, newer: Order, plan: Plan, deps: Deps, at: str) -> None:
     """Withdraw older orders of the task: unclaimed ones vanish, a running one fails and is cancelled."""
-    rows = tx.run("earlier_orders", plan_id=plan_id, task_id=newer.task_id, dag_sha256=dag_sha256, seq=newer.seq)
+    plan_id = plan.plan_id
+    rows = tx.run("earlier_orders", plan_id=plan_id, task_id=newer.task_id, dag_sha256=plan.dag_sha256, seq=newer.seq)
     for message, message_id, command_id, seq, state, delivery, receiver, progress in rows:
         claimed = progress == "claimed"
         why = f"superseded by {newer.command_id}"
@@ -233,39 +276,6 @@ def _recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at:
         tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "by": newer.message_id})
 
 
-def _take_artifact(
-    tx: Tx,
-    arrival: Arrival,
-    envelope: ArtifactEnvelope,
-    letter: Letter,
-    targets: tuple[str, ...],
-    plan: Plan,
-    deps: Deps,
-    at: str,
-) -> Fate:
-    parts = parse_command_id(envelope.command_id) if envelope.command_id else None
-    seq = parts.seq if parts else 0
-    output = _output(plan, envelope)
-    verdict = versioning.judge(_version(envelope, seq, output), _earlier(tx, plan.plan_id, envelope), output.versioning)
-    if verdict == "conflict":
-        why = f"output {envelope.output_name!r} of this order was handed over before with other content"
-        return bury(tx, arrival, Rejection(Code.OUTPUT_VERSION_CONFLICT, why), at)
-    if verdict == "duplicate":
-        return skip(tx, arrival, letter, "SKIPPED_DUPLICATE", deps, at, skip_reason="the same content came before")
-    if verdict == "outdated":
-        _add(tx, arrival, letter, seq, plan.facts.dag_sha256 if plan.facts else "", "superseded", at)
-        reason = "the output of a later order was accepted"
-        return skip(tx, arrival, letter, "SKIPPED_SUPERSEDED", deps, at, skip_reason=reason)
-    for content in arrival.contents:
-        records.keep(tx, content)
-    message = _add(tx, arrival, letter, seq, plan.facts.dag_sha256 if plan.facts else "", "stored", at)
-    if output.deliverable:
-        folder = f"artifacts/{plan.plan_id}/{envelope.task_id}/{places.segment(envelope.output_name)}"
-        for file in envelope.payload.files:
-            records.show(tx, f"{folder}/{file.path}", None, content=file.sha256)
-    return _send(tx, arrival, letter, message, targets, PRIORITIES["MEDIUM"], deps, at)
-
-
 def _output(plan: Plan, envelope: ArtifactEnvelope) -> Output:
     node = plan.facts.nodes.get(envelope.task_id) if plan.facts else None
     declared = [output for output in node.outputs if output.name == envelope.output_name] if node else []
@@ -273,9 +283,14 @@ def _output(plan: Plan, envelope: ArtifactEnvelope) -> Output:
     return declared[0] if declared else Output(name=envelope.output_name, versioning=free)
 
 
-def _version(envelope: ArtifactEnvelope, seq: int, output: Output) -> Version:
+def _seq(command_id: str | None) -> int:
+    parts = parse_command_id(command_id) if command_id else None
+    return parts.seq if parts else 0
+
+
+def _version(envelope: ArtifactEnvelope, output: Output) -> Version:
     digests = frozenset((file.path, file.sha256) for file in envelope.payload.files)
-    return Version(envelope.message_id, seq, digests, output.versioning.tag)
+    return Version(envelope.message_id, _seq(envelope.command_id), digests, output.versioning.tag)
 
 
 def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[Version]:
@@ -287,11 +302,11 @@ def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[Version]:
     for _, seq, data in reversed(rows):
         earlier = ArtifactEnvelope.from_bytes(bytes(data))
         if earlier.idempotency_key == envelope.idempotency_key or seq != rows[0][1]:
-            found.append(_version(earlier, seq, Output(name=envelope.output_name)))
+            found.append(_version(earlier, Output(name=envelope.output_name)))
     return found
 
 
-def _add(tx: Tx, arrival: Arrival, letter: Letter, seq: int, dag_sha256: str, state: str, at: str) -> int:
+def _add(tx: Tx, arrival: Arrival, letter: Letter, plan: Plan, state: str, at: str) -> int:
     [(message,)] = tx.run(
         "add_message",
         plan_id=letter.plan_id,
@@ -300,12 +315,12 @@ def _add(tx: Tx, arrival: Arrival, letter: Letter, seq: int, dag_sha256: str, st
         type="artifact" if letter.output_name is not None else "command",
         task_id=letter.task_id,
         command_id=letter.command_id,
-        seq=seq,
+        seq=_seq(letter.command_id),
         output_name=letter.output_name,
         producer=letter.sender,
         name=arrival.found.name,
         envelope=arrival.data,
-        dag_sha256=dag_sha256,
+        dag_sha256=plan.dag_sha256,
         at=at,
         state=state,
     )
@@ -341,18 +356,14 @@ def _send(
     return "accepted"
 
 
-def skip(
-    tx: Tx,
-    arrival: Arrival,
-    letter: Letter,
-    status: Literal["SKIPPED_DUPLICATE", "SKIPPED_SUPERSEDED"],
-    deps: Deps,
-    at: str,
-    **why: Any,
-) -> Fate:
+def _skip(tx: Tx, arrival: Arrival, letter: Letter, skip: Skip, plan: Plan, deps: Deps, at: str) -> Fate:
     """Log a message that is not delivered, and have its file moved away."""
-    records.journal(tx, letter, status, at=at, delivery_id=deps.ids.new("dlv"), **why)
-    duplicate = status == "SKIPPED_DUPLICATE"
+    duplicate = skip.status == "SKIPPED_DUPLICATE"
+    if not duplicate:
+        _add(tx, arrival, letter, plan, "superseded", at)
+    newest = _superseded_by(skip.newest) if skip.newest else {}
+    delivery_id = deps.ids.new("dlv")
+    records.journal(tx, letter, skip.status, at=at, delivery_id=delivery_id, skip_reason=skip.why, **newest)
     records.tally(tx, letter.plan_id, sent=1, duplicate=int(duplicate), superseded=int(not duplicate))
     leave(tx, arrival.found, places.SENT, payloads=[file["path"] for file in letter.files])
     return "duplicate" if duplicate else "superseded"

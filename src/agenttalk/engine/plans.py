@@ -42,6 +42,11 @@ class Plan:
     halted: str | None = None
     """Why nothing of it is delivered."""
 
+    @property
+    def dag_sha256(self) -> str:
+        """The DAG in force; empty on a virtual board."""
+        return self.facts.dag_sha256 if self.facts else ""
+
 
 async def board_of(deps: Deps, plan_id: str) -> Store:
     """The board on which a plan lives: its own for `_mail` and `_toolchain`, else the one it was placed on."""
@@ -53,10 +58,11 @@ async def board_of(deps: Deps, plan_id: str) -> Store:
 
 
 async def boards(deps: Deps) -> list[Store]:
-    """Every board that has plans; the default one always."""
+    """Every board that is in use; the default one always, and first."""
     system = await deps.stores.board(SYSTEM)
-    names = {row[1] for row in await system.read("plan_boards")}
-    return [await deps.stores.board(name) for name in [DEFAULT, *sorted(names - {DEFAULT})]]
+    names = {row[1] for row in await system.read("plan_boards")} - {DEFAULT}
+    virtual = [name for name in sorted(VIRTUAL) if deps.stores.has(name)]
+    return [await deps.stores.board(name) for name in [DEFAULT, *sorted(names), *virtual]]
 
 
 async def place(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:
@@ -88,11 +94,6 @@ class Plans:
         self.agents: frozenset[str] = frozenset()
         self.shown: set[str] = set()
         """Plans whose status was looked at since the start."""
-
-    @property
-    def open_boards(self) -> set[str]:
-        """Virtual boards that are in use."""
-        return {plan_id for plan_id in self._known if plan_id in VIRTUAL}
 
     async def refresh(self) -> dict[str, Plan]:
         """Look at agents and plans; import what is new, halt what contradicts itself."""

@@ -75,7 +75,7 @@ class Router:
         found = await asyncio.to_thread(outbox.harvest, self._deps.root, sorted(self._plans.agents))
         for name in sorted(VIRTUAL & found.files.keys()):
             plans[name] = await self._plans.virtual(name)
-        leaving = await self._clear(await self._boards())
+        leaving = await self._clear(await boards(self._deps))
         for trouble in found.troubles:
             await self._trouble(trouble, plans, report)
         for plan_id, files in sorted(found.files.items()):
@@ -197,10 +197,10 @@ class Router:
             return data, Rejection(error.code, error.message)
         return said
 
-    async def _clear(self, boards: list[Store]) -> set[str]:
+    async def _clear(self, stores: list[Store]) -> set[str]:
         """Move files away that were taken in; the keys of all of them, also of those that would not move."""
         keys: set[str] = set()
-        for board in boards:
+        for board in stores:
             gone = []
             for row in await board.read("leavings"):
                 leaving = _leaving(*row)
@@ -210,10 +210,6 @@ class Router:
             if gone:
                 await board.transact(partial(_left, gone=gone))
         return keys
-
-    async def _boards(self) -> list[Store]:
-        virtual = [await self._deps.stores.board(name) for name in sorted(VIRTUAL & self._plans.open_boards)]
-        return await boards(self._deps) + virtual
 
     async def _trouble(self, trouble: Trouble, plans: dict[str, Plan], report: Report) -> None:
         """A folder that misleads is dead-lettered once, one that the machine refuses is told."""
@@ -241,7 +237,7 @@ class Router:
 
     async def _finish(self, report: Report) -> None:
         """Bring, take back, show, and count whether every message is somewhere."""
-        for board in await self._boards():
+        for board in await boards(self._deps):
             for (plan_id,) in await board.read("plans_under_way"):
                 step = partial(self._deliver, board, plan_id, report)
                 await self._guarded(plan_id, step, report)
@@ -313,9 +309,9 @@ def _collect(tx: Tx, batch: list[tuple[Found, bytes, Control | Rejection]], plan
 
 
 def _leaving(*row: Any) -> Leaving:
-    *fields, payloads = row
+    number, plan_id, agent_id, name, inode, mtime_ns, target, reason, payloads = row
     paths: Any = wire.read(bytes(payloads)) if payloads else ()
-    return Leaving(*fields, payloads=tuple(paths))
+    return Leaving(number, plan_id, agent_id, name, inode, mtime_ns, target, reason, tuple(paths))
 
 
 def _left(tx: Tx, gone: list[int]) -> None:

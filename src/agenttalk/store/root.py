@@ -75,6 +75,10 @@ class RootStores:
         """The contents of a board."""
         return BoardBlobs(await self.board(name), None if self._url else self._root / "data" / "blobs")
 
+    def has(self, name: str) -> bool:
+        """Whether a board was ever made. PostgreSQL has one schema for all projects, so there it always was."""
+        return bool(self._url) or database_path(self._root, name).is_file()
+
     async def close(self) -> None:
         """Close all; the system last, because the others' heads are written into it."""
         async with self._lock:

@@ -154,3 +154,11 @@ DELETE FROM handovers WHERE board = :board AND plan_id = :plan_id AND agent_id =
 -- name: handovers_in
 SELECT id, name, content, message_id
 FROM handovers WHERE board = :board AND agent_id = :agent_id AND plan_id = :plan_id ORDER BY id LIMIT :limit
+
+-- name: message_of_delivery
+SELECT m.message_id FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.id = :id
+
+-- name: holds_lease
+SELECT 1 FROM tasks
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease

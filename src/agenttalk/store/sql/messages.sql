@@ -285,3 +285,7 @@ JOIN messages AS m ON m.id = d.message
 WHERE p.board = :board AND p.plan_id = :plan_id
 ORDER BY p.receiver, p.path
 LIMIT 1000
+
+-- name: drop_leaving
+DELETE FROM leavings
+WHERE board = :board AND agent_id = :agent_id AND plan_id = :plan_id AND name = :name AND inode = 0

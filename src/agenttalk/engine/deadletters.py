@@ -1,0 +1,142 @@
+"""Dead letters: what was refused, why, and trying once more when the reason is gone.
+
+A replay judges the kept original again under today's plan and agents. The message keeps its id, so one that
+was delivered before is never delivered twice. Doing a task again is not a replay: that takes a new command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.engine import delivery, intake, outbox, publish, records
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.intake import Arrival
+from agenttalk.engine.outbox import Found
+from agenttalk.engine.plans import VIRTUAL, Plan, Plans, boards
+from agenttalk.errors import Code, InputError, MissingError, UsageError
+from agenttalk.ports import Blobs, Entry, Row, Store, Tx
+from agenttalk.rules import routing
+from agenttalk.rules.routing import Parcel, Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One that was refused."""
+
+    board: str
+    deadletter_id: str
+    plan_id: str
+    code: str
+    reason: str
+    agent_id: str
+    box: str
+    name: str
+    message_id: str | None
+    sha256: str | None
+    original: str | None
+    retriable: int
+    tries: int
+    state: str
+    at: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {**asdict(self), "retriable": bool(self.retriable)}
+
+
+async def found(deps: Deps, *, plan_id: str | None = None) -> list[DeadLetter]:
+    """Every dead letter, the oldest first; of one plan if it is named."""
+    letters = [_letter(board.name, row) for board in await boards(deps) for row in await board.read("deadletters")]
+    return [letter for letter in letters if plan_id in {None, letter.plan_id}]
+
+
+async def show(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, bytes | None]:
+    """A dead letter and its original. Raises UsageError when there is none."""
+    board, letter = await _find(deps, deadletter_id)
+    blobs = await deps.stores.blobs(board.name)
+    return letter, await blobs.get(letter.original) if letter.original else None
+
+
+async def replay(deps: Deps, deadletter_id: str) -> dict[str, Any]:
+    """Judge a dead letter again and deliver it if it may be. Raises UsageError when it cannot be replayed."""
+    board, letter = await _find(deps, deadletter_id)
+    if letter.box != "outbox" or letter.original is None:
+        raise _refused(letter, "its original is not a message that was sent", "have its sender send it anew")
+    blobs = await deps.stores.blobs(board.name)
+    plan = await _plan(deps, letter)
+    arrival = await _again(deps, blobs, letter, await blobs.get(letter.original))
+    outcome = await board.transact(partial(_judge, letter=letter, arrival=arrival, plan=plan, deps=deps))
+    if outcome["ok"]:
+        await delivery.deliver(deps, board, letter.plan_id)
+    await publish.publish(deps, board)
+    return {"deadletter_id": deadletter_id, "message_id": letter.message_id, **outcome}
+
+
+async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
+    for board in await boards(deps):
+        rows = await board.read("deadletter", deadletter_id=deadletter_id)
+        if rows:
+            return board, _letter(board.name, rows[0])
+    raise UsageError(
+        Code.NAME_UNKNOWN, f"there is no dead letter {deadletter_id!r}", hint="'agenttalk deadletter list' shows all"
+    )
+
+
+def _letter(board: str, row: Row) -> DeadLetter:
+    return DeadLetter(board, *row)
+
+
+async def _plan(deps: Deps, letter: DeadLetter) -> Plan:
+    plans = Plans(deps)
+    known = await plans.refresh()
+    plan = await plans.virtual(letter.plan_id) if letter.plan_id in VIRTUAL else known.get(letter.plan_id)
+    if plan is None or plan.halted is not None:
+        why = plan.halted if plan else f"there is no plan {letter.plan_id!r}"
+        raise _refused(letter, str(why), "repair the plan first")
+    return plan
+
+
+async def _again(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes) -> Arrival:
+    """The original as if it had just been found. Its payloads are where they were, rejected, or kept."""
+    nowhere = Entry(outbox.unspelled(letter.name), "regular", len(data), 0, 0, 1)
+    found = Found(letter.agent_id, letter.plan_id, nowhere, None)
+    parcel = routing.unpack(data, owner=letter.agent_id, plan_id=letter.plan_id)
+    arrival = Arrival(found, data, parcel, original=data)
+    if isinstance(parcel, Rejection) or not isinstance(parcel.envelope, ArtifactEnvelope):
+        return arrival
+    kept = [await blobs.exists(file.sha256) for file in parcel.envelope.payload.files]
+    if all(kept):
+        return arrival
+    try:
+        return await intake.with_payloads(deps, blobs, arrival)
+    except (InputError, MissingError) as error:
+        return replace(arrival, parcel=Rejection(Code(error.code), error.message))
+
+
+def _judge(tx: Tx, letter: DeadLetter, arrival: Arrival, plan: Plan, deps: Deps) -> dict[str, Any]:
+    at = deps.stamp()
+    if isinstance(arrival.parcel, Parcel):
+        message_id = arrival.parcel.envelope.message_id
+        if tx.run("message_by_id", plan_id=letter.plan_id, message_id=message_id):
+            raise _refused(letter, "a message of its id was accepted before", "it needs no replay")
+    verdict = intake.judge(tx, arrival, plan)
+    refusal = verdict if isinstance(verdict, Rejection) else None
+    state = "open" if refusal else "replayed"
+    limit = deps.limits.replays
+    if not tx.run("try_deadletter", deadletter_id=letter.deadletter_id, state=state, limit=limit):
+        raise _refused(letter, f"it was replayed {letter.tries} times already", "correct it and send it anew")
+    body = {"state": state, "code": str(refusal.code) if refusal else None}
+    tx.record("deadletter.replayed", letter.deadletter_id, body)
+    if refusal:
+        return {"ok": False, "code": str(refusal.code), "reason": refusal.message}
+    records.tally(tx, letter.plan_id, sent=-1, dead=-1)
+    fate = intake.take_in(tx, arrival, plan, deps, at)
+    tx.run("drop_leaving", agent_id=letter.agent_id, plan_id=letter.plan_id, name=letter.name)
+    return {"ok": True, "fate": fate}
+
+
+def _refused(letter: DeadLetter, why: str, hint: str) -> UsageError:
+    return UsageError(Code.REPLAY_REFUSED, f"{letter.deadletter_id} cannot be replayed: {why}", hint=hint)
