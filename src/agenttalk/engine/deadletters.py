@@ -134,7 +134,6 @@ def _judge(tx: Tx, letter: DeadLetter, arrival: Arrival, plan: Plan, deps: Deps)
         return {"ok": False, "code": str(refusal.code), "reason": refusal.message}
     records.tally(tx, letter.plan_id, sent=-1, dead=-1)
     fate = intake.take_in(tx, arrival, plan, deps, at)
-    tx.run("drop_leaving", agent_id=letter.agent_id, plan_id=letter.plan_id, name=letter.name)
     return {"ok": True, "fate": fate}
 
 

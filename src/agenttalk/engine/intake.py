@@ -401,7 +401,9 @@ def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
 
 
 def leave(tx: Tx, found: Found, target: str, *, reason: wire.JsonValue = None, payloads: Sequence[str] = ()) -> None:
-    """Have a file moved out of the outbox once this is committed."""
+    """Have a file moved out of the outbox once this is committed. A message that is replayed has none there."""
+    if not found.entry.inode:
+        return
     tx.run(
         "add_leaving",
         plan_id=found.plan_id,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -42,6 +41,8 @@ class Report:
     dead: int = 0
     collected: int = 0
     """Control files."""
+    in_flight: int = 0
+    """Messages that are accepted and could not be delivered yet."""
     waiting: int = 0
     """Messages that stay in their outbox, because their plan is halted or unknown."""
     plans: list[str] = field(default_factory=list)
@@ -239,11 +240,11 @@ class Router:
         """Bring, take back, show, and count whether every message is somewhere."""
         for board in await boards(self._deps):
             for (plan_id,) in await board.read("plans_under_way"):
-                step = partial(self._deliver, board, plan_id, report)
-                await self._guarded(plan_id, step, report)
+                await self._guarded(plan_id, partial(self._deliver, board, plan_id, report), report)
+                report.in_flight += (await board.read("in_flight", plan_id=plan_id))[0][0]
             await delivery.withdraw(self._deps, board)
             for row in await board.read("plans"):
-                await self._check_sum(board, row)
+                await conserve(board, row[0], self._deps.stamp())
                 if not report.idle or row[0] not in self._plans.shown:
                     await publish.status(self._deps, board, row[0])
                     self._plans.shown.add(row[0])
@@ -257,18 +258,19 @@ class Router:
         if halted is None:
             report.delivered += await delivery.deliver(self._deps, board, plan_id)
 
-    async def _check_sum(self, board: Store, row: Sequence[Any]) -> None:
-        """Sent = delivered + superseded + duplicate + dead + in flight, or somebody is told."""
-        plan_id, *_, sent, delivered, superseded, duplicate, dead = row
-        tally = Tally(sent, delivered, superseded, duplicate, dead, 0)
-        if tally.lost == 0:
-            return
-        at = self._deps.stamp()
-        await board.transact(partial(check_sum, plan_id=plan_id, at=at))
+
+async def conserve(board: Store, plan_id: str, at: str) -> int:
+    """Sent = delivered + superseded + duplicate + dead + in flight; how many are missing, and people are told."""
+    [(_, _, _, _, _, *counts)] = await board.read("plan", plan_id=plan_id)
+    [(in_flight,)] = await board.read("in_flight", plan_id=plan_id)
+    sent, *others = counts
+    if sent == sum(others) + in_flight:
+        return 0
+    # The two were read one after the other; only a transaction sees both at once.
+    return await board.transact(partial(_check_sum, plan_id=plan_id, at=at))
 
 
-def check_sum(tx: Tx, plan_id: str, at: str) -> int:
-    """How many messages of a plan nobody can account for; people are told when there are any."""
+def _check_sum(tx: Tx, plan_id: str, at: str) -> int:
     [(_, _, _, _, _, *counts)] = tx.run("plan", plan_id=plan_id)
     [(in_flight,)] = tx.run("in_flight", plan_id=plan_id)
     sent, delivered, superseded, duplicate, dead = counts

@@ -65,6 +65,42 @@ class RootLock:
         self.release()
 
 
+class PartLock:
+    """One router, one monitor, one heartbeat per agent: each kind of part is alone on a root."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, root: Path, name: str) -> Self:
+        """Raises ENGINE_RUNNING when another process is that part."""
+        path = root / "data" / "parts" / f"{name}.lock"
+        files.make_folder(path.parent)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        except OSError as error:
+            raise files.unwritable(path, error) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            other = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise MachineError(
+                Code.ENGINE_RUNNING,
+                f"{root} has a running {name} already" + (f": process {other}" if other else ""),
+                hint="use that one, or end it first",
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        return cls(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+
 def running_engine(root: Path) -> Engine | None:
     """The engine of a root. What a dead process left behind does not count, even when its pid lives again."""
     try:

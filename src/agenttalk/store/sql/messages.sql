@@ -286,6 +286,5 @@ WHERE p.board = :board AND p.plan_id = :plan_id
 ORDER BY p.receiver, p.path
 LIMIT 1000
 
--- name: drop_leaving
-DELETE FROM leavings
-WHERE board = :board AND agent_id = :agent_id AND plan_id = :plan_id AND name = :name AND inode = 0
+-- name: counted_tasks
+SELECT state, count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id GROUP BY state ORDER BY state
