@@ -51,6 +51,7 @@ def generate(
     given = _parameters(params, pairs or [])
     known = _known(settings, given)
     answer = generation.generate(given, known, locale=locale, with_hash=with_hash)
+    _log(out, settings, "generated", given, answer.as_json())
     if out.as_json:
         out.data(answer.as_json())
     else:
@@ -80,8 +81,42 @@ def validate(
         answer = envelopes.validate(document, _known(settings, envelopes.command_in(document), data))
     else:
         answer = commands.validate(document, _known(settings, document, data))
+    _log(out, settings, "validated", document, answer.as_json())
     _tell_validated(out, answer, file)
     return 0 if answer.ok else BAD
+
+
+@app.command("send")
+def send(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A valid command; - for standard input.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Send a command in the operator's name. It goes to the agent that the DAG names, and nowhere else."""
+    from agenttalk.cli import roots, source
+    from agenttalk.engine import commands as engine
+    from agenttalk.engine.deps import Deps
+    from agenttalk.rules import commands
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    settings = Settings.merged(ctx, root, as_json)
+    document = source.read_json(file)
+    answer = commands.validate(document, _known(settings, document))
+    command = answer.command
+    if command is None:
+        _tell_validated(out, answer, file)
+        return BAD
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await engine.send(deps, command)
+
+    sent = roots.asked(folder, "/api/commands/send", by_hand, {"command": command.as_json()})
+    if out.as_json:
+        out.data({"ok": True, **sent})
+    else:
+        out.say(f"[green]✓[/] [bold]{plain(sent['command_id'])}[/] is {sent['fate']} as {plain(sent['message_id'])}")
+    return 0
 
 
 @app.command("envelope")
@@ -155,6 +190,30 @@ def _known(settings: Settings, document: object, besides: bytes | None = None) -
         return NOTHING
     plan_id, task_id = generation.identity(document)
     return tree.known(settings.root, plan_id, task_id, besides=besides)
+
+
+def _log(out: Output, settings: Settings, what: str, document: object, outcome: dict[str, Any]) -> None:
+    """Every command that is made or checked for a root is in the root's ledger. What cannot be logged is said."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import commands
+    from agenttalk.engine.deps import Deps
+    from agenttalk.errors import AgentTalkError
+    from agenttalk.rules import generation
+
+    if settings.root is None:
+        return
+    fields = document if isinstance(document, dict) else {}
+    subject = "/".join(str(each)[:128] for each in generation.identity(fields) if each) or "unknown"
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        await commands.log(deps, "generated" if what == "generated" else "validated", subject, outcome)
+        return {}
+
+    short = {key: outcome.get(key, []) for key in ("ok", "repairs", "errors")}
+    try:
+        roots.asked(settings.root.absolute(), "/api/commands/log", by_hand, {"what": what, "subject": subject, **short})
+    except AgentTalkError as error:
+        out.say(f"[yellow]![/] not logged: {plain(error.message)}", err=True)
 
 
 def _tell_generated(out: Output, answer: GenerateResult) -> None:

@@ -24,11 +24,20 @@ from agenttalk.errors import AgentTalkError, Code, ContractError, InputError
 COMMANDS: dict[str, tuple[str, str]] = {
     "command": ("agenttalk.cli.command", "Make, check and wrap commands."),
     "schema": ("agenttalk.cli.schema", "Show or export the JSON Schemas of all documents."),
+    "route": ("agenttalk.cli.parts:route_app", "Bring messages from outboxes to inboxes."),
+    "heartbeat": ("agenttalk.cli.parts:heartbeat_app", "Work an agent's inbox."),
+    "monitor": ("agenttalk.cli.parts:monitor_app", "Publish where plans and agents stand."),
+    "status": ("agenttalk.cli.upkeep:status_app", "Show plans, tasks and messages."),
+    "inbox": ("agenttalk.cli.people:inbox_app", "List the questions that wait for a person."),
+    "answer": ("agenttalk.cli.people:answer_app", "Answer one of them."),
+    "deadletter": ("agenttalk.cli.deadletter", "List, show and replay messages that were refused."),
+    "fsck": ("agenttalk.cli.upkeep:fsck_app", "Check that every message is in exactly one state."),
+    "republish": ("agenttalk.cli.upkeep:republish_app", "Write system_runtime/ anew from the store."),
     "audit": ("agenttalk.cli.audit", "Check, anchor and export the ledger."),
     "skill": ("agenttalk.cli.skill", "Install Agent Skills for coding agents."),
     "demo": ("agenttalk.cli.demo", "A short tour that checks itself."),
 }
-"""Name → module with an `app`, and what to say of it in the list. Nothing is imported for the list."""
+"""Name → module (and the app in it, if it is not `app`), and what to say of it. Nothing is imported for the list."""
 
 EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
@@ -46,8 +55,8 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The real command in place of its entry in the list."""
         name, _, rest = super().resolve_command(ctx, args)
-        module = import_module(COMMANDS[str(name)][0])
-        return name, typer.main.get_command(module.app), rest
+        module, _, attribute = COMMANDS[str(name)][0].partition(":")
+        return name, typer.main.get_command(getattr(import_module(module), attribute or "app")), rest
 
 
 app = typer.Typer(

@@ -16,6 +16,7 @@ from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, Mis
 from agenttalk.ports import Entry, Folder
 from agenttalk.rules.control import kind_of
 
+_LONGEST: Final = 255
 _RAW: Final = "//"
 """What a name begins with in the store when it is not UTF-8; no file can be called like that."""
 
@@ -155,8 +156,8 @@ class Leaving:
         return f"{self.agent_id}/{self.plan_id}/{self.name}/{self.inode}/{self.mtime_ns}"
 
 
-def clear(root: Folder, leaving: Leaving) -> bool:
-    """Move a file and its payloads away; True when nothing is left to do.
+def clear(root: Folder, leaving: Leaving) -> InputError | MachineError | None:
+    """Move a file and its payloads away; None when nothing is left to do, else why it would not go.
 
     What has its name but is another file stays. Done twice, it does nothing.
     """
@@ -173,10 +174,10 @@ def clear(root: Folder, leaving: Leaving) -> bool:
             if _is_same(folder, name, leaving):
                 _move_aside(folder, name, f"{target}/{name}")
     except MissingError:
-        return True  # the agent removed its outbox
-    except (InputError, MachineError):
-        return False
-    return True
+        return None  # the agent removed its outbox
+    except (InputError, MachineError) as error:
+        return error
+    return None
 
 
 def _is_same(folder: Folder, name: str, leaving: Leaving) -> bool:
@@ -193,12 +194,20 @@ def _move_payload(folder: Folder, path: str, new: str) -> None:
 
 
 def _move_aside(folder: Folder, name: str, new: str) -> None:
-    """Never over an earlier file of that name: that one is kept, too."""
+    """Never over an earlier message of that name: that one is kept, too. A newer receipt replaces an older one."""
     copy = 0
-    while not folder.move(name, folder, f"{new}__dup_{copy}" if copy else new):
+    if kind_of(name):
+        folder.move(name, folder, new, replace=True)
+        return
+    above, _, last = new.rpartition("/")
+    while not folder.move(name, folder, f"{above}/{_ending(last, f'__dup_{copy}')}" if copy else new):
         copy += 1
 
 
 def _reason_name(name: str) -> str:
-    text = spelled(name).removeprefix(_RAW)
-    return f"{text[:200]}.reason.json"
+    return _ending(spelled(name).removeprefix(_RAW), ".reason.json")
+
+
+def _ending(name: str, end: str) -> str:
+    """A name with something behind it, cut where a file system would not take it."""
+    return os.fsdecode(os.fsencode(name)[: _LONGEST - len(end)]) + end

@@ -1,0 +1,165 @@
+"""`agenttalk inbox` and `answer`: what is asked of people, and their answers."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agenttalk.cli.output import JsonOption, Output, RootOption, plain
+
+inbox_app = typer.Typer(add_completion=False)
+answer_app = typer.Typer(add_completion=False)
+
+
+@inbox_app.command("inbox")
+def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """List the questions that wait for a person, the oldest first."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import human
+    from agenttalk.engine.deps import Deps
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return {"requests": [each.as_json() for each in await human.requests(deps)]}
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    requests = roots.asked(folder, "/api/human-requests", by_hand)["requests"]
+    if out.as_json:
+        out.data({"ok": True, "requests": requests})
+        return 0
+    for each in requests:
+        _tell(out, each)
+    if not requests:
+        out.say("[green]✓[/] nobody waits for you")
+    return 0
+
+
+def _tell(out: Output, each: dict[str, Any]) -> None:
+    asked = each["request"]
+    by = asked["created_by"]
+    where = "/".join(part for part in (each["plan_id"], by.get("task_id")) if part)
+    out.say(
+        f"[bold]{plain(asked['request_id'])}[/]  {plain(asked['type'])}  [dim]{plain(where)}, {each['asked_at']}[/]"
+    )
+    out.say(f"  {plain(asked['title'])}")
+    needed = asked.get("needed", {})
+    files = needed.get("files", [])
+    for file in files:
+        to = f" [dim]for {plain(file['deliver_to_agent_id'])}[/]" if file.get("deliver_to_agent_id") else ""
+        out.say(f"  · {plain(file['name'])}{to}")
+    decision = needed.get("decision")
+    if decision:
+        out.say(f"  ? {plain(decision['question'])}")
+        for option in decision.get("options", []):
+            out.say(f"    {plain(option['key'])}: {plain(option['label'])}")
+    example = " ".join(f"--file {plain(file['name'])}=PATH" for file in files) or "--decision APPROVE --note TEXT"
+    out.say(f"  [cyan]→[/] agenttalk answer {plain(asked['request_id'])} {example}")
+
+
+@answer_app.command("answer")
+def answer(
+    ctx: typer.Context,
+    request_id: Annotated[str, typer.Argument(metavar="REQUEST", help="The question, as 'agenttalk inbox' names it.")],
+    decision: Annotated[
+        str | None,
+        typer.Option("--decision", help="PROVIDE, APPROVE, REJECT or ABORT; PROVIDE when something is given."),
+    ] = None,
+    files: Annotated[
+        list[str] | None, typer.Option("--file", metavar="[NAME=]PATH", help="A file that was asked for; repeatable.")
+    ] = None,
+    answers: Annotated[
+        list[str] | None, typer.Option("--answer", metavar="KEY", help="An option that was offered; repeatable.")
+    ] = None,
+    note: Annotated[str | None, typer.Option("--note", help="Anything else.")] = None,
+    name: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who answers; you by default.")] = None,
+    seen: Annotated[
+        str | None, typer.Option("--seen", metavar="SHA256", help="Answer only if the question still has this hash.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Answer a question. Files become messages to the agents that wait for them, and the task goes on."""
+    from base64 import b64encode
+
+    from agenttalk.cli import roots
+    from agenttalk.engine import human
+    from agenttalk.engine.deps import Deps
+
+    out, folder = roots.chosen(ctx, root, as_json)
+
+    async def look(deps: Deps) -> dict[str, Any]:
+        return (await human.request(deps, request_id))[1].as_json()
+
+    asked = roots.asked(folder, f"/api/human-requests/{request_id}", look)
+    given = _files(files or [], asked)
+    verdict = _decision(decision, bool(given or answers or note))
+    seen_sha256 = seen or asked["sha256"]
+    who = name or getpass.getuser()
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await human.answer(
+            deps,
+            request_id,
+            by=who,
+            decision=verdict,
+            files=given,
+            answers=answers or (),
+            notes=note,
+            seen_sha256=seen_sha256,
+        )
+
+    body = {
+        "decision": verdict,
+        "files": {key: b64encode(data).decode() for key, data in given.items()},
+        "answers": answers or [],
+        "notes": note,
+        "seen_sha256": seen_sha256,
+        "by": who,
+    }
+    response = roots.asked(folder, f"/api/human-requests/{request_id}/answer", by_hand, body)
+    if out.as_json:
+        out.data({"ok": True, "response": response})
+    else:
+        out.say(f"[green]✓[/] {plain(request_id)}: {verdict}; the router brings it to whoever waits")
+    return 0
+
+
+def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 - one of two
+    from typing import get_args
+
+    from agenttalk.contracts.problem import nearest
+    from agenttalk.engine.human import Decision
+    from agenttalk.errors import Code, UsageError
+
+    allowed = get_args(Decision)
+    if text is None and something_given:
+        return "PROVIDE"
+    if text is None or text.upper() not in allowed:
+        near = nearest((text or "").upper(), allowed)
+        hint = f"did you mean {near}?" if near else "use " + ", ".join(allowed)
+        what = (
+            f"{text!r} is not a decision" if text else "an answer needs a --decision, a --file, an --answer or a --note"
+        )
+        raise UsageError(Code.OPTION_INVALID, what, hint=hint)
+    return text.upper()
+
+
+def _files(given: list[str], asked: dict[str, Any]) -> dict[str, bytes]:
+    from agenttalk.errors import Code, UsageError
+    from agenttalk.mailbox import fsio
+
+    needed = [file["name"] for file in asked["request"].get("needed", {}).get("files", [])]
+    found = {}
+    for each in given:
+        name, mark, path = each.partition("=")
+        name, path = (name, path) if mark else (Path(each).name, each)
+        if needed and name not in needed:
+            raise UsageError(
+                Code.OPTION_INVALID,
+                f"{name!r} was not asked for",
+                hint="write NAME=PATH with one of: " + ", ".join(needed),
+            )
+        found[name] = fsio.read_file(Path(path), limit=64 * 1024 * 1024)
+    return found

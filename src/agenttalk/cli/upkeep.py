@@ -1,0 +1,105 @@
+"""`agenttalk status`, `fsck`, `republish`: where a root stands, whether it is sound, and its views anew."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from agenttalk.cli.output import JsonOption, Output, RootOption, plain
+
+status_app = typer.Typer(add_completion=False)
+fsck_app = typer.Typer(add_completion=False)
+republish_app = typer.Typer(add_completion=False)
+COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", "FAILED": "red", "SKIPPED": "dim", "PENDING": "dim"}
+
+
+@status_app.command("status")
+def status(
+    ctx: typer.Context,
+    plan: Annotated[str | None, typer.Argument(metavar="PLAN", help="One plan; without it all.")] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show plans, their tasks and what became of their messages."""
+    from agenttalk.cli import roots
+    from agenttalk.contracts.problem import nearest
+    from agenttalk.engine import monitor
+    from agenttalk.engine.deps import Deps
+    from agenttalk.errors import Code, UsageError
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await monitor.overview(deps)
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    plans = roots.asked(folder, "/api/status", by_hand)["plans"]
+    known = [each["plan_id"] for each in plans]
+    if plan is not None and plan not in known:
+        near = nearest(plan, known)
+        hint = f"did you mean {near!r}?" if near else "'agenttalk status' lists all"
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan!r}", hint=hint)
+    shown = [each for each in plans if plan in {None, each["plan_id"]}]
+    if out.as_json:
+        out.data({"ok": True, "plans": shown})
+        return 0
+    for each in shown:
+        _tell_plan(out, each)
+    if not shown:
+        out.say("[dim]no plans yet; 'agenttalk route --once' imports those that lie under system_runtime/plans[/]")
+    return 0
+
+
+def _tell_plan(out: Output, plan: dict[str, Any]) -> None:
+    counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in plan["messages"].items() if count)
+    out.say(f"[bold]{plain(plan['plan_id'])}[/]  [dim]{plan['origin']}, board {plain(plan['board'])}[/]")
+    if plan["halted"]:
+        out.say(f"  [bold red]✗ halted:[/] {plain(plan['halted'])}")
+    out.say(f"  messages: {counts or 'none'}")
+    for task in plan["tasks"]:
+        colour = COLOURS.get(task["state"], "yellow")
+        waits = f"  waits for {plain(', '.join(task['missing']))}" if task["missing"] else ""
+        who = f"[dim]{plain(task['agent_id'])}[/]"
+        out.say(f"  [{colour}]{task['state']:<22}[/] {plain(task['task_id'])}  {who}{waits}")
+
+
+@fsck_app.command("fsck")
+def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Check that every message is in exactly one state, and every other invariant that the store shows."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import fsck as check
+    from agenttalk.engine.deps import Deps
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return {"faults": [each.as_json() for each in await check.check(deps)]}
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    faults = roots.asked(folder, "/api/fsck", by_hand)["faults"]
+    if out.as_json:
+        out.data({"ok": not faults, "faults": faults})
+    else:
+        for fault in faults:
+            where = "/".join(part for part in (fault["board"], fault["plan_id"]) if part)
+            out.say(f"[bold red]✗[/] [bold]{plain(where)}[/]: {plain(fault['what'])}")
+        if not faults:
+            out.say("[green]✓[/] sound: every message is in exactly one state")
+    return 1 if faults else 0
+
+
+@republish_app.command("republish")
+def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Write everything under system_runtime/ anew from the store."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import publish
+    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.plans import boards
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return {"written": sum([await publish.republish(deps, board) for board in await boards(deps)])}
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    written = roots.asked(folder, "/api/republish", by_hand, {})["written"]
+    if out.as_json:
+        out.data({"ok": True, "written": written})
+    else:
+        out.say(f"[green]✓[/] {written} files written from the store")
+    return 0

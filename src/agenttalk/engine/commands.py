@@ -1,0 +1,66 @@
+"""Commands that do not come out of an outbox: an operator's, and the record of every one that was made."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import AgentId, MessageId
+from agenttalk.contracts.command import Command
+from agenttalk.engine import delivery, intake, publish
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.intake import Arrival, Fate
+from agenttalk.engine.outbox import Found
+from agenttalk.engine.plans import SYSTEM, VIRTUAL, Plan, Plans
+from agenttalk.errors import Code, UsageError
+from agenttalk.ports import Entry, Tx
+from agenttalk.rules import envelopes
+from agenttalk.rules.routing import Parcel, Rejection
+
+OPERATOR = "operator"
+
+
+async def send(deps: Deps, command: Command) -> dict[str, Any]:
+    """Send a command in the operator's name, as it stands. Raises UsageError when it may not be delivered."""
+    plan = await _plan(deps, command.plan_id)
+    message_id = deps.ids.new("msg")
+    envelope = envelopes.wrap(command, producer=AgentId(OPERATOR), message_id=MessageId(message_id), now=deps.now())
+    data = envelope.to_bytes()
+    nowhere = Entry(envelope.file_name, "regular", len(data), 0, 0, 1)
+    parcel = Parcel(OPERATOR, envelope, wire.sha256(data))
+    arrival = Arrival(Found(OPERATOR, plan.plan_id, nowhere, None), data, parcel, original=data)
+    fate = await plan.board.transact(partial(_take_in, arrival=arrival, plan=plan, deps=deps))
+    await delivery.deliver(deps, plan.board, plan.plan_id)
+    await publish.publish(deps, plan.board)
+    return {"message_id": message_id, "command_id": command.command_id, "fate": fate}
+
+
+def _take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps) -> Fate:
+    verdict = intake.judge(tx, arrival, plan)
+    if isinstance(verdict, Rejection):
+        raise UsageError(verdict.code, verdict.message, hint="correct the command and send it again")
+    return intake.take_in(tx, arrival, plan, deps, deps.stamp())
+
+
+async def _plan(deps: Deps, plan_id: str) -> Plan:
+    plans = Plans(deps)
+    known = await plans.refresh()
+    plan = await plans.virtual(plan_id) if plan_id in VIRTUAL else known.get(plan_id)
+    if plan is None:
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan_id!r}", hint="'agenttalk status' lists all")
+    if plan.halted is not None:
+        raise UsageError(Code.ACTIVE_DAG_REF_MISMATCH, plan.halted, hint="repair the plan's files first")
+    return plan
+
+
+async def log(deps: Deps, what: Literal["generated", "validated"], subject: str, outcome: dict[str, Any]) -> None:
+    """Record that a command was made, repaired, checked or refused: which fields, never their values."""
+    body = {
+        "ok": bool(outcome.get("ok")),
+        "repairs": [{"field": each.get("field"), "why": each.get("why")} for each in outcome.get("repairs", ())],
+        "errors": [{"field": each.get("field"), "code": each.get("code")} for each in outcome.get("errors", ())],
+    }
+    kind = f"command.{what}" if body["ok"] else "command.refused"
+    system = await deps.stores.board(SYSTEM)
+    await system.transact(lambda tx: tx.record(kind, subject, body))

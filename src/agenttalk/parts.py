@@ -1,0 +1,118 @@
+"""The parts on their own: router, heartbeat and monitor on any tree, once or as a loop.
+
+Each holds the root's lock shared, so that they run beside each other but never beside an engine, and a lock
+of its own, so that there is one router and one heartbeat per agent. Loops wake up by event; the poll is the
+safety net.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.drivers.script import ScriptDriver
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.heartbeat import Heartbeat, Tick
+from agenttalk.engine.monitor import Monitor, Watchlist
+from agenttalk.engine.router import Report, Router
+from agenttalk.mailbox.sweep import file_time, sweep
+from agenttalk.mailbox.watch import Watch
+from agenttalk.store.rootlock import PartLock, RootLock
+from agenttalk.wiring import agent_api, opened
+
+POLL: Final = 10.0
+BUSY: Final = 1.0
+"""How soon the router looks again while something waits that no event will announce."""
+IDLE: Final = 30.0
+LITTER: Final = 3600.0
+"""Temporaries of dead processes are removed once they are this old, in seconds."""
+
+R = TypeVar("R")
+Tell = Callable[[R], None]
+
+
+class Wake(Protocol):
+    """Something that says when to look again."""
+
+    async def changed(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - the port is the watch's
+        """Wait for a change, at most so many seconds."""
+
+
+@asynccontextmanager
+async def part(root: Path, name: str) -> AsyncIterator[Deps]:
+    """A root, opened for one part: locked, swept of litter, closed in the end."""
+    with RootLock.take(root, "part"), PartLock.take(root, name):
+        async with opened(root) as deps:
+            await asyncio.to_thread(lambda: sweep(deps.root, LITTER, file_time(deps.root)))
+            yield deps
+
+
+async def route(root: Path, tell: Tell[Report], *, stop: asyncio.Event | None = None) -> None:
+    """Route what lies in the outboxes: one pass, or with `stop` until it is set."""
+    async with part(root, "route") as deps:
+        router = Router(deps)
+        tell(await router.pass_())
+        if stop is None:
+            return
+        async with watching(Watch(root, boxes=("outbox",), plans=True)) as wake:
+            await looped(stop, wake, router.pass_, tell, pause=lambda report: BUSY if report.in_flight else POLL)
+
+
+async def monitor(root: Path, tell: Tell[Watchlist], *, stop: asyncio.Event | None = None) -> None:
+    """Publish where everything stands: one pass, or with `stop` until it is set."""
+    async with part(root, "monitor") as deps:
+        watcher = Monitor(deps)
+        tell(await watcher.pass_())
+        if stop is None:
+            return
+        async with watching(Watch(root, boxes=(), plans=True)) as wake:
+            await looped(stop, wake, watcher.pass_, tell, pause=lambda _: POLL)
+
+
+async def heartbeat(root: Path, agent_id: str, tell: Tell[Tick], *, stop: asyncio.Event | None = None) -> None:
+    """Work an agent's inbox: until nothing is left to do now, or with `stop` until it is set."""
+    async with part(root, f"heartbeat-{agent_id}") as deps, agent_api(deps, root) as api:
+        beat = Heartbeat(deps, agent_id, ScriptDriver(), LocalProcesses(), api)
+        if stop is None:
+            tell(await beat.run_once())
+            return
+        async with watching(Watch(root, boxes=("inbox",), plans=False, agents=(agent_id,))) as wake:
+            await beat.run(stop, wake)
+
+
+@asynccontextmanager
+async def watching(watch: Watch) -> AsyncIterator[Watch]:
+    """A watch that is started and closed."""
+    await watch.start()
+    try:
+        yield watch
+    finally:
+        watch.close()
+
+
+async def looped(
+    stop: asyncio.Event,
+    wake: Wake,
+    step: Callable[[], Awaitable[R]],
+    tell: Tell[R],
+    *,
+    pause: Callable[[R], float],
+) -> None:
+    """Do a step now, and again whenever something changed or the pause is over, until `stop` is set."""
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        while not stop.is_set():
+            done = await step()
+            tell(done)
+            changed = asyncio.create_task(wake.changed(pause(done)))
+            await asyncio.wait({stopped, changed}, return_when=asyncio.FIRST_COMPLETED)
+            if not changed.done():
+                changed.cancel()
+                with suppress(asyncio.CancelledError):
+                    await changed
+    finally:
+        stopped.cancel()
