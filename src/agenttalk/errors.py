@@ -113,6 +113,11 @@ class Code(StrEnum):
     STORE_DAMAGED = "STORE_DAMAGED"
     BLOB_MISSING = "BLOB_MISSING"
     ENGINE_RUNNING = "ENGINE_RUNNING"
+    ENGINE_UNREACHABLE = "ENGINE_UNREACHABLE"
+    TOKEN_REFUSED = "TOKEN_REFUSED"  # noqa: S105 - a code, not a token
+    NOT_ALLOWED = "NOT_ALLOWED"
+    HOST_REFUSED = "HOST_REFUSED"
+    KEY_REUSED = "KEY_REUSED"
     UNHANDLED_EXCEPTION = "UNHANDLED_EXCEPTION"
 
 
@@ -134,7 +139,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.FIELD_MISSING: Meaning("A required field is missing or null."),
     Code.FIELD_TYPE: Meaning("A field has the wrong type."),
     Code.FIELD_VALUE: Meaning("A field has the right type but a value that is not allowed."),
-    Code.FIELD_UNKNOWN: Meaning("A field is not one we know but nearly one; it is kept and does nothing."),
+    Code.FIELD_UNKNOWN: Meaning("A field is not one we know. Documents keep it, and it does nothing there."),
     Code.FIELD_SPELLED_TWICE: Meaning("A field is given in both of its spellings."),
     Code.ID_INVALID: Meaning("An id is not 1-128 letters, digits, _ - . without a leading or double dot."),
     Code.HASH_INVALID: Meaning("A hash is not sha256:<64 lowercase hex digits>."),
@@ -213,6 +218,11 @@ MEANINGS: dict[Code, Meaning] = {
     Code.STORE_DAMAGED: Meaning("A database or a stored file is not what was once written."),
     Code.BLOB_MISSING: Meaning("No content of this hash is stored."),
     Code.ENGINE_RUNNING: Meaning("Another engine or part works on this root.", retriable=True),
+    Code.ENGINE_UNREACHABLE: Meaning("The engine of this root does not answer, or cannot listen.", retriable=True),
+    Code.TOKEN_REFUSED: Meaning("The token is missing, unknown, revoked, or its attempt is over."),
+    Code.NOT_ALLOWED: Meaning("The token is good, but not for this."),
+    Code.HOST_REFUSED: Meaning("A request came under a name or from a page that is not ours."),
+    Code.KEY_REUSED: Meaning("An Idempotency-Key was used before for another request."),
     Code.UNHANDLED_EXCEPTION: Meaning("A fault of AgentTalk itself; please report it."),
 }
 

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Clock, Ids
+from agenttalk.store import operator
 from agenttalk.store.root import RootStores
+from agenttalk.store.rootlock import RootLock
+
+if TYPE_CHECKING:
+    # The server is loaded only by those who listen: most commands do not.
+    from agenttalk.api.serving import Listening
+    from agenttalk.engine.service import Service
+    from agenttalk.engine.turns import Api
+    from agenttalk.settings import Settings
+
+LITTER: Final = 3600.0
+"""Temporaries of dead processes are removed once they are this old, in seconds."""
+KEEP: Final = 1.0
+"""How often what the ledger has come to is written down outside of the root, in seconds."""
 
 
 class SystemClock:
@@ -32,13 +49,141 @@ class RandomIds:
 
 @asynccontextmanager
 async def opened(
-    root: Path, *, clock: Clock | None = None, ids: Ids | None = None, limits: Limits | None = None, url: str = ""
+    root: Path,
+    *,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    limits: Limits | None = None,
+    url: str = "",
+    witnessed: bool = False,
 ) -> AsyncIterator[Deps]:
-    """What use cases need of a root, open until the block ends."""
+    """What use cases need of a root, open until the block ends.
+
+    With `witnessed`, the operator's configuration folder keeps how far the ledger has come: then cutting off
+    everything that lies under the root is seen too.
+    """
     clock = clock or SystemClock()
-    stores = RootStores(root, clock, url=url)
+    heads = operator.Heads(root) if witnessed else None
+    stores = RootStores(root, clock, url=url, witness=heads)
+    keeping = asyncio.create_task(_keep(heads)) if heads else None
     with Folder.open(root) as folder:
         try:
             yield Deps(folder, stores, clock, ids or RandomIds(), limits or Limits())
         finally:
             await stores.close()
+            if heads and keeping:
+                keeping.cancel()
+                await asyncio.to_thread(heads.flush)
+
+
+async def _keep(heads: operator.Heads) -> None:
+    while True:
+        await asyncio.sleep(KEEP)
+        await asyncio.to_thread(heads.flush)
+
+
+@asynccontextmanager
+async def agent_api(deps: Deps, root: Path) -> AsyncIterator[Api]:
+    """The API for agents alone, of a part that runs them without an engine."""
+    from agenttalk.api.app import create_app
+    from agenttalk.api.serving import serving, socket_folder
+    from agenttalk.engine.service import Service
+    from agenttalk.engine.turns import Api
+
+    service = Service(deps)
+    service.ready = True
+    folder = socket_folder(operator.root_name(root))
+    _sweep_sockets(folder, lambda pid: not _lives(pid))
+    path = folder / f"part-{os.getpid()}-{secrets.token_hex(3)}.sock"
+    app = create_app(service, serves="agents")
+    async with serving(app, host="127.0.0.1", port=0, socket_path=path) as where:
+        yield Api(*where)
+
+
+async def serve(
+    root: Path,
+    settings: Settings,
+    *,
+    stop: asyncio.Event,
+    tell: Callable[[Listening], None],
+    port: int | None = None,
+) -> None:
+    """Be the engine of a root until `stop` is set. `tell` is called once it listens.
+
+    Raises ENGINE_RUNNING when there is one, or parts run.
+    """
+    from agenttalk.drivers.processes import LocalProcesses
+    from agenttalk.drivers.script import ScriptDriver
+    from agenttalk.engine import access
+    from agenttalk.engine.running import Running
+    from agenttalk.engine.turns import Api
+    from agenttalk.mailbox.watch import Watch
+
+    limits = Limits(payload_bytes=settings.limits.payload_mib * 1024 * 1024)
+    with RootLock.take(root, "engine") as lock:
+        async with opened(root, limits=limits, url=settings.store_url, witnessed=True) as deps:
+            await access.admit(deps, operator.made_token(root), "operator", "operator")
+            await asyncio.to_thread(_swept, root)
+            processes = LocalProcesses()
+            running = Running(
+                deps,
+                ScriptDriver(processes),
+                processes,
+                max_running=settings.limits.max_running,
+                agents={name: agent.over for name, agent in settings.agents.items()},
+                environ=os.environ,
+            )
+            async with _door(root, settings, running.service, port) as where:
+                lock.announce(http=where.http, socket=where.socket)
+                watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
+                await watch.start()
+                try:
+                    tell(where)
+                    await running.run(stop, watch, Api(*where))
+                finally:
+                    watch.close()
+
+
+@asynccontextmanager
+async def _door(root: Path, settings: Settings, service: Service, port: int | None) -> AsyncIterator[Listening]:
+    from agenttalk.api.app import create_app
+    from agenttalk.api.serving import serving, socket_folder
+
+    server = settings.server
+    folder = socket_folder(operator.root_name(root))
+    _sweep_sockets(folder, lambda _: True)  # the root is ours alone, so whoever made them is dead
+    async with serving(
+        create_app(service),
+        host=server.host,
+        port=server.port if port is None else port,
+        socket_path=folder / "engine.sock",
+        public=server.public,
+        names=server.names,
+    ) as where:
+        yield where
+
+
+def _swept(root: Path) -> None:
+    from agenttalk.mailbox.sweep import file_time, sweep
+
+    with Folder.open(root) as folder:
+        sweep(folder, LITTER, file_time(folder))
+
+
+def _sweep_sockets(folder: Path, is_dead: Callable[[int], bool]) -> None:
+    """Remove sockets of parts that were killed."""
+    for path in folder.glob("part-*.sock"):
+        pid = path.name.split("-")[1]
+        if pid.isdecimal() and is_dead(int(pid)):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

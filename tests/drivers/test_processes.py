@@ -136,6 +136,14 @@ def test_descendants_without_the_lease_end_with_it() -> None:
         assert process.wait() == -signal.SIGKILL
 
 
+def test_children_are_found_where_the_kernel_does_not_list_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping() as one, sleeping() as two:
+        assert keeper.offspring(os.getpid())[:2] == [two.pid, one.pid]
+        monkeypatch.setattr(keeper, "CHILDREN", "not-there")
+        assert keeper.offspring(os.getpid())[:2] == [two.pid, one.pid]
+        assert keeper.offspring(one.pid) == []
+
+
 def test_whoever_ends_its_own_lease_survives() -> None:
     env = {"PATH": os.environ["PATH"], "AGENTTALK_LEASE": "lease_3"}
     done = subprocess.run(
@@ -161,7 +169,7 @@ def test_a_process_that_lives_on_is_told() -> None:
     with sleeping(AGENTTALK_LEASE="lease_5") as process:
         with pytest.raises(MachineError, match=f"lease_5 cannot be ended: {process.pid}") as raised:
             asyncio.run(LocalProcesses(limit=-1).end("lease_5"))
-        assert raised.value.code == Code.UNHANDLED_EXCEPTION
+        assert raised.value.code == Code.PROCESS_STUCK
         assert process.poll() is None
 
 

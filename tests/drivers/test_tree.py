@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 
 import pytest
@@ -12,7 +13,7 @@ from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.errors import MachineError
 from agenttalk.ports import Owner
-from drivers.yard import DAEMON, Yard, dies, lives
+from drivers.yard import DAEMON, PYTHON, Yard, dies, lives
 
 FIFTY = """
 import os, signal, sys, time
@@ -28,6 +29,7 @@ pids = b""
 while pids.count(b"\\n") < 50:
     pids += os.read(read, 4096)
 open("pids", "wb").write(pids)
+open("going", "wb").close()
 """
 """Starts fifty processes that ignore SIGTERM, half of them in sessions of their own."""
 
@@ -42,6 +44,21 @@ while os.fork() == 0:
     os.write(write, b"x")
 """
 """Leaves behind a process that never stays: it forks, moves to a new session and ends, over and over."""
+
+MOVES = """
+import os, time
+for _ in range(10):
+    if os.fork() == 0:
+        break
+else:
+    open("moving", "w").close()
+    time.sleep(1000)
+for _ in range(1000):
+    time.sleep(0.004)
+    if os.fork():
+        os._exit(0)
+"""
+"""Ten processes that become others all the while; but not for ever, should nobody end them."""
 
 HEADLESS = """
 import ctypes, os, threading, time
@@ -72,52 +89,59 @@ def test_a_daemon_without_environment_session_and_parent_is_ended(yard: Yard) ->
 
 
 def test_a_daemon_is_ended_at_the_time_limit(yard: Yard) -> None:
-    ended = yard.sh(DAEMON + "exec sleep 1000", timeout=0.5, grace=0.1)
-    assert ended.how == "timeout"
+    yard.late(("sh", "-c", DAEMON + "echo > going; exec sleep 1000"))
     assert not lives(*yard.pids("daemon.pid"))
 
 
-@pytest.mark.parametrize("end", ["", "time.sleep(1000)", "os.kill(os.getpid(), 9)"])
-def test_many_children_that_ignore_the_request_are_ended(yard: Yard, end: str) -> None:
-    yard.python(FIFTY + end, timeout=1, grace=0.1)
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
+def test_many_children_end_with_the_program(yard: Yard, end: str) -> None:
+    yard.python(FIFTY + end)
     pids = yard.pids("pids")
     assert len(pids) == 50
     assert not any(map(lives, pids))
+
+
+def test_many_children_that_ignore_the_request_are_killed(yard: Yard) -> None:
+    yard.late((*PYTHON, FIFTY + "time.sleep(1000)"))
+    assert not any(map(lives, yard.pids("pids")))
 
 
 def test_a_process_that_never_stays_is_ended(yard: Yard) -> None:
     assert yard.python(HOPS).how == "exited"
 
 
-@pytest.mark.parametrize(("after", "how"), [("os._exit(0)", "exited"), ("time.sleep(1000)", "timeout")])
-def test_a_process_that_looks_like_a_zombie_is_ended(yard: Yard, after: str, how: str) -> None:
-    assert yard.python(HEADLESS.format(after=after), timeout=1, grace=0.1).how == how
+def test_a_process_that_looks_like_a_zombie_ends_with_the_program(yard: Yard) -> None:
+    assert yard.python(HEADLESS.format(after="os._exit(0)")).how == "exited"
+    assert not lives(*yard.pids("pids"))
+
+
+def test_a_process_that_looks_like_a_zombie_ends_at_the_time_limit(yard: Yard) -> None:
+    yard.late((*PYTHON, HEADLESS.format(after="open('going', 'w').close(); time.sleep(1000)")))
     assert not lives(*yard.pids("pids"))
 
 
 def test_a_stopped_program_is_ended_at_the_time_limit(yard: Yard) -> None:
-    ended = yard.sh("trap 'echo woken; exit' TERM; kill -STOP $$", timeout=0.3)
-    assert (ended.how, ended.stdout) == ("timeout", b"woken\n")
+    ended = yard.late(("sh", "-c", "trap 'echo woken; exit' TERM; echo > going; kill -STOP $$"), grace=20)
+    assert ended.stdout == b"woken\n"
 
 
 def test_at_the_time_limit_a_program_is_asked_first(yard: Yard) -> None:
     """All of the tree has the grace, also what outlives the program; when it is dead, nobody waits any longer."""
-    began = time.monotonic()
-    ended = yard.sh(
-        "sh -c 'trap \"echo child; exit\" TERM; echo > ready; while :; do sleep 0.02; done' & "
-        "while [ ! -e ready ]; do sleep 0.01; done; exec sleep 1000",
-        timeout=0.5,
-        grace=40,
+    script = (
+        "sh -c 'trap \"echo child; exit\" TERM; echo > going; while :; do sleep 0.02; done' & "
+        "while [ ! -e going ]; do sleep 0.01; done; exec sleep 1000"
     )
-    assert (ended.how, ended.exit_code, ended.stdout) == ("timeout", None, b"child\n")
-    assert "0.5 seconds" in ended.error
-    assert time.monotonic() - began < 20
+    began = time.monotonic()
+    ended = yard.late(("sh", "-c", script), grace=40)
+    assert (ended.exit_code, ended.stdout) == (None, b"child\n")
+    assert "give it more time" in ended.error
+    assert time.monotonic() - began < 38
 
 
 def test_a_program_that_ignores_the_request_is_killed(yard: Yard) -> None:
-    ended = yard.sh("trap '' TERM; echo on; while :; do sleep 1000; done", timeout=0.3, grace=0.2)
-    assert (ended.how, ended.exit_code, ended.stdout) == ("timeout", None, b"on\n")
-    assert 0.5 <= ended.seconds < 20
+    ended = yard.late(("sh", "-c", "trap '' TERM; echo on > going; cat going; while :; do sleep 1000; done"), grace=0.2)
+    assert (ended.exit_code, ended.stdout) == (None, b"on\n")
+    assert ended.seconds >= 0.5
 
 
 def test_no_time_is_a_time_limit_too(yard: Yard) -> None:
@@ -167,27 +191,33 @@ def test_an_engine_that_is_shut_down_leaves_nothing(yard: Yard) -> None:
 
 
 def test_when_the_engine_is_killed_its_trees_die(yard: Yard) -> None:
-    engine = yard.engine(DAEMON + "echo $$ $PPID > pids; mv pids all.pids; trap '' TERM; while :; do sleep 1000; done")
-    try:
+    script = DAEMON + "echo $$ $PPID > pids; mv pids all.pids; trap '' TERM; while :; do sleep 1000; done"
+    with yard.engine(script):
         yard.wait_for("all.pids")
         pids = [*yard.pids("all.pids"), *yard.pids("daemon.pid")]
         assert all(map(lives, pids))
-    finally:
-        engine.kill()
-        engine.wait()
     assert all(map(dies, pids))
 
 
 def test_a_lease_can_be_ended_after_its_engine_died(yard: Yard) -> None:
     """The keeper is stopped, so that it cannot end the tree by itself."""
-    engine = yard.engine(DAEMON + "echo $$ $PPID > pids; kill -STOP $PPID; mv pids all.pids; exec sleep 1000")
-    yard.wait_for("all.pids")
-    engine.kill()
-    engine.wait()
+    script = DAEMON + "echo $$ $PPID > pids; kill -STOP $PPID; mv pids all.pids; exec sleep 1000"
+    with yard.engine(script):
+        yard.wait_for("all.pids")
     pids = [*yard.pids("all.pids"), *yard.pids("daemon.pid")]
     assert all(map(lives, pids))
     assert asyncio.run(LocalProcesses().end(yard.lease)) == 3
     assert not any(map(lives, pids))
+
+
+def test_a_process_that_moves_while_its_lease_is_ended_does_not_get_away(yard: Yard) -> None:
+    """It has no environment; only the keeper above it, which is stopped, tells that it belongs to the lease."""
+    (yard.path / "moves.py").write_text(MOVES)
+    script = f"env -i {sys.executable} -I -S moves.py & while [ ! -e moving ]; do sleep 0.01; done; "
+    with yard.engine(script + "kill -STOP $PPID; echo > going; exec sleep 1000"):
+        yard.wait_for("going")
+    assert asyncio.run(LocalProcesses().end(yard.lease)) >= 12
+    assert yard.left_behind() == []
 
 
 def test_a_program_that_kills_its_keeper_is_ended(yard: Yard) -> None:

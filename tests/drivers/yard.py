@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,20 @@ class Yard:
         """A turn of a Python program."""
         return self.run(*PYTHON, code, **rest)
 
+    def late(self, argv: tuple[str, ...], *, going: str = "going", grace: float = 0.1) -> Ended:
+        """A turn that meets its time limit after the program has made the file `going`.
+
+        How much time it takes to get there is a matter of the machine, so it is tried with more and more.
+        """
+        for timeout in (0.3, 2.0, 15.0):
+            ended = self.run(*argv, timeout=timeout, grace=grace)
+            assert ended.how == "timeout"
+            if (self.path / going).exists():
+                return ended
+            for file in self.path.iterdir():
+                file.unlink()
+        raise AssertionError(f"{going} does not appear")
+
     def pids(self, name: str) -> list[int]:
         """The process numbers that programs wrote into a file."""
         return [int(line) for line in (self.path / name).read_text().split()]
@@ -75,14 +89,19 @@ class Yard:
             assert time.monotonic() < deadline, f"{name} does not appear"
             time.sleep(0.005)
 
-    def engine(self, script: str) -> subprocess.Popen[bytes]:
-        """A process that runs a turn of a shell script, so that it can be killed."""
-        return subprocess.Popen([sys.executable, "-c", RUNS_A_TURN, self.lease, script], cwd=self.path)
+    @contextmanager
+    def engine(self, script: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A process that runs a turn of a shell script, so that it can be killed; at the latest in the end."""
+        with subprocess.Popen([sys.executable, "-c", RUNS_A_TURN, self.lease, script], cwd=self.path) as engine:
+            try:
+                yield engine
+            finally:
+                engine.kill()
 
     def left_behind(self) -> list[int]:
         """Processes that still work in the folder; they are ended, so that they disturb no other test."""
         left = []
-        for pid in keeper.everyone().keys() - {os.getpid()}:
+        for pid in set(keeper.everyone()) - {os.getpid()}:
             with suppress(OSError):
                 if Path(f"/proc/{pid}/cwd").readlink() == self.path:
                     left.append(pid)

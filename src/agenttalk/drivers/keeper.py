@@ -25,12 +25,15 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 else:
     import _signal as signal  # what `signal` wraps, without enum, which costs a third of the whole start
 
 TERM = b"T"
 """Asks every process of the tree to end. The tree is killed when the engine hangs up."""
+
+CHILDREN = "children"
+"""The file of a thread that lists its children. Not every kernel has it."""
 
 _SUBREAPER = 36
 _FIRST_PAUSE, _LAST_PAUSE = 5, 1000
@@ -80,26 +83,39 @@ def look(pid: int) -> Process | None:
     return Process(pid, stat) if stat else None
 
 
-def everyone() -> dict[int, Process]:
-    """Every process that can be seen. They go on living meanwhile: this is no moment in time."""
-    found = (look(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - pathlib is slow to load
-    return {process.pid: process for process in found if process}
+def everyone() -> list[int]:
+    """The number of every process that can be seen, the newest first: they are the ones that may soon be gone."""
+    return [int(name) for name in reversed(os.listdir("/proc")) if name.isdigit()]  # noqa: PTH208 - pathlib is slow to load
 
 
-def below(roots: Iterable[int], table: Mapping[int, Process], *, spare: int = 0) -> list[Process]:
-    """All descendants of the roots that live, parents first; none that are reached only through `spare`."""
-    children: dict[int, list[Process]] = {}
-    for process in table.values():
-        children.setdefault(process.parent, []).append(process)
-    found: dict[int, Process] = {}
-    row = [pid for pid in roots if pid in table]
-    for pid in row:
-        for child in children.get(pid, ()):
-            # A parent that is younger is not the parent, but somebody who got its number meanwhile.
-            if child.pid not in found and child.pid != spare and child.started >= table[pid].started:
-                found[child.pid] = child
-                row.append(child.pid)
-    return [process for process in found.values() if process.lives]
+def offspring(pid: int) -> list[int]:
+    """The children of a process, dead ones that nobody has reaped too, the newest first."""
+    threads = f"/proc/{pid}/task"
+    try:
+        found = [contents(pid, f"task/{thread}/{CHILDREN}") for thread in os.listdir(threads)]  # noqa: PTH208 - as above
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []
+    if not any(found) and not os.path.exists(f"{threads}/{pid}/{CHILDREN}"):  # noqa: PTH110 - as above
+        return [child.pid for child in map(look, everyone()) if child and child.parent == pid]  # a kernel without it
+    return [int(child) for children in found for child in reversed(children.split())]
+
+
+def hunt(root: int, *signals: int, spare: int = 0) -> list[Process]:
+    """Signal everyone who lives below a process, as soon as seen; return them. `spare` and those below it are left.
+
+    One hunt may miss whoever is born, or loses its parent, meanwhile.
+    """
+    found = []
+    parents = [root]
+    while parents:
+        parent = parents.pop()
+        for pid in offspring(parent):
+            process = None if pid == spare else look(pid)
+            if process and process.parent == parent and process.lives:
+                strike(process, *signals)
+                found.append(process)
+                parents.append(pid)
+    return found
 
 
 def strike(process: Process, *signals: int) -> None:
@@ -260,7 +276,8 @@ class _Keeping:
                 if os.read(self._control, 1) != TERM:
                     return
                 asked = True
-                self._strike(signal.SIGTERM, signal.SIGCONT)  # a stopped process would not notice the first
+                for process in self._hunt():  # found first, because whoever obeys at once leaves orphans
+                    strike(process, signal.SIGTERM, signal.SIGCONT)  # a stopped one would not notice the first
 
     def kill(self) -> None:
         """Kill until nothing is left, however long that takes."""
@@ -268,26 +285,22 @@ class _Keeping:
         poller.register(self._wake, select.POLLIN)
         pause = _FIRST_PAUSE
         while self._any_left():
-            self._strike(signal.SIGKILL)
+            if any(process.group == self._program for process in self._hunt(signal.SIGKILL)):
+                self._kill_group()  # if it had no member, the number might be somebody else's
             if poller.poll(pause):
                 os.read(self._wake, 4096)
             pause = min(pause * 2, _LAST_PAUSE)
 
-    def _strike(self, *signals: int) -> None:
+    def _hunt(self, *signals: int) -> list[Process]:
         try:
-            found = below([os.getpid()], everyone())
+            return hunt(os.getpid(), *signals)
         except OSError:  # no memory or no descriptor just now: whoever must kill tries again
-            return
-        if any(process.group == self._program for process in found):  # else the number may be somebody else's
-            for number in signals:
-                self._strike_group(number)
-        for process in found:
-            strike(process, *signals)
+            return []
 
-    def _strike_group(self, number: int) -> None:
-        """The kernel signals a group at one stroke, so that no fork escapes."""
+    def _kill_group(self) -> None:
+        """The kernel kills a group at one stroke, so that no fork escapes."""
         try:  # noqa: SIM105 - contextlib is slow to load
-            os.killpg(self._program, number)
+            os.killpg(self._program, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
 

@@ -53,60 +53,61 @@ class LocalProcesses:
     async def end(self, lease: str) -> int:
         """Kill every process of the lease, confirm that none is left, and say how many there were.
 
+        Whoever stands at the top dies last. A keeper there is stopped, adopts orphans and reaps nobody: so long
+        as it gets new children, some below it are still moving.
+
         Never ends this process. Cancelling does not stop it; it is cancelled when it is finished. Raises
         MachineError when some live on after the time limit, or when processes cannot be seen here.
         """
         if not self._seeing:
             raise MachineError(
-                Code.UNHANDLED_EXCEPTION,
+                Code.PROCESS_STUCK,
                 f"whether processes of {lease} are left cannot be seen: this system has no /proc",
                 hint="end them by hand",
             )
         loop = asyncio.get_running_loop()
-        return await finished(loop.run_in_executor(None, self._end, lease))
+        try:
+            return await finished(loop.run_in_executor(None, self._end, lease))
+        except OSError as error:
+            raise MachineError(Code.PROCESS_STUCK, f"processes cannot be seen: {error.strerror}") from error
 
     def _end(self, lease: str) -> int:
         entry = f"{LEASE}={lease}".encode("utf-8", "surrogateescape")
         deadline = time.monotonic() + self._limit
         met: set[tuple[int, int]] = set()
+        before: dict[int, list[int]] = {}
         quiet = 0
         while quiet < 2:  # a process can fork and end just so that one look misses both
-            left = _of_lease(entry)
-            quiet = 0 if left else quiet + 1
-            if left and time.monotonic() > deadline:
-                raise _stuck(lease, left)
-            met.update((process.pid, process.started) for process in left)
-            _kill(left)
+            carriers = _stopped(entry)
+            quiet = 0 if carriers else quiet + 1
+            if carriers and time.monotonic() > deadline:
+                raise _stuck(lease, carriers)
+            tops = [process for process in carriers if process.parent not in {each.pid for each in carriers}]
+            below = [process for top in tops for process in keeper.hunt(top.pid, signal.SIGKILL, spare=os.getpid())]
+            children = {top.pid: keeper.offspring(top.pid) for top in tops}
+            if not below and children == before:
+                _kill(tops)
+            met.update((process.pid, process.started) for process in [*carriers, *below])
+            before = children
             time.sleep(_PAUSE)
         return len(met)
 
 
-def _of_lease(entry: bytes) -> list[Process]:
-    """Who carries the entry, and who descends from them, without this process and what is reached through it."""
-    try:
-        table = keeper.everyone()
-        carriers = [process for pid, process in table.items() if _carries(pid, entry) and process.lives]
-    except OSError as error:
-        raise MachineError(Code.UNHANDLED_EXCEPTION, f"/proc cannot be read: {error.strerror}") from error
-    descendants = keeper.below([process.pid for process in carriers], table, spare=os.getpid())
-    return list({process.pid: process for process in [*carriers, *descendants]}.values())
+def _stopped(entry: bytes) -> list[Process]:
+    """Everyone alive who carries the entry, but this process. They are stopped when seen, and cannot fork any more."""
+    found = []
+    for pid in keeper.everyone():
+        if pid != os.getpid() and entry in keeper.contents(pid, "environ").split(b"\0"):
+            process = keeper.look(pid)
+            if process and process.lives:
+                keeper.strike(process, signal.SIGSTOP)
+                found.append(process)
+    return found
 
 
-def _carries(pid: int, entry: bytes) -> bool:
-    return pid != os.getpid() and entry in keeper.contents(pid, "environ").split(b"\0")
-
-
-def _kill(left: list[Process]) -> None:
-    """Kill them from below, so that nobody loses the ancestor through which he is found.
-
-    Whoever stands at the top is only stopped while others are left: it cannot fork then, and a keeper goes
-    on adopting orphans.
-    """
-    pids = {process.pid for process in left}
-    lower = [process for process in left if process.parent in pids]
-    for process in left:
-        strike = signal.SIGKILL if process.parent in pids or not lower else signal.SIGSTOP
-        keeper.strike(process, strike)
+def _kill(processes: list[Process]) -> None:
+    for process in processes:
+        keeper.strike(process, signal.SIGKILL)
 
 
 def _answers(pid: int) -> bool:
@@ -122,7 +123,7 @@ def _answers(pid: int) -> bool:
 def _stuck(lease: str, left: list[Process]) -> MachineError:
     pids = ", ".join(str(process.pid) for process in left)
     return MachineError(
-        Code.UNHANDLED_EXCEPTION,
+        Code.PROCESS_STUCK,
         f"processes of {lease} cannot be ended: {pids}",
         hint="they hang in the kernel or belong to another user; end them by hand",
     )

@@ -151,9 +151,9 @@ async def _take(seat: Seat, looked: tuple[list[Found], list[str]]) -> Claimed:
     dead: list[tuple[Found, Rejection]] = []
     taken: list[Found] = []
     copies: list[Found] = []
-    hashes: dict[str, str] = {}
+    seen: dict[str, tuple[str, str]] = {}
     for each in found:
-        fate = await _fate(seat, each, hashes)
+        fate = await _fate(seat, each, seen)
         if isinstance(fate, Rejection):
             dead.append((await _with_original(seat, each), fate))
         elif fate[0] == "claim":
@@ -167,26 +167,27 @@ async def _take(seat: Seat, looked: tuple[list[Found], list[str]]) -> Claimed:
     return Claimed(len(taken), len(dead), tuple(errors))
 
 
-async def _fate(seat: Seat, found: Found, hashes: dict[str, str]) -> tuple[Fate, str] | Rejection:
-    """What becomes of a file, and under which name. `hashes` are the messages that this look found before."""
+async def _fate(seat: Seat, found: Found, seen: dict[str, tuple[str, str]]) -> tuple[Fate, str] | Rejection:
+    """What becomes of a file, and under which name. `seen`: hash and name of messages found before."""
     if isinstance(found.parcel, Rejection):
         return found.parcel
     message_id, sha256 = found.message_id, found.parcel.sha256
     name = original_name(message_id, found.entry.name)
     rows = await seat.store.read("known_delivery", plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id)
-    earlier = rows[0][1] if rows else hashes.get(message_id)
+    before = seen.get(message_id)
+    earlier = rows[0][1] if rows else before and before[0]
     judged = routing.duplicate(found.parcel, earlier)
     if isinstance(judged, Rejection):
         return judged
-    if message_id in hashes:
-        return "copy", name
+    if before:
+        return "copy", before[1]
     if not rows:
-        hashes[message_id] = sha256
+        seen[message_id] = (sha256, name)
         return "claim", name
     name = rows[0][2]
     state, shown = rows[0][4], rows[0][5]
     if state in {None, "stored", "delivered"} or (state == "superseded" and shown not in {"claimed", "superseded"}):
-        hashes[message_id] = sha256
+        seen[message_id] = (sha256, name)
         return "claim", name
     return "copy", name
 
@@ -257,7 +258,8 @@ def _note(tx: Tx, seat: Seat, taken: list[Found], dead: list[tuple[Found, Reject
 
 
 def _bury(tx: Tx, seat: Seat, found: Found, why: Rejection, at: str) -> None:
-    identity = wire.sha256(found.data) if found.data else f"{found.entry.inode}/{found.entry.mtime_ns}"
+    kept = wire.sha256(found.original) if isinstance(found.original, bytes) else found.original
+    identity = kept or f"{found.entry.inode}/{found.entry.mtime_ns}"
     tx.run("add_plan", plan_id=seat.plan_id, origin=_origin(seat.plan_id))
     refused = records.Refused(
         plan_id=seat.plan_id,
@@ -269,7 +271,7 @@ def _bury(tx: Tx, seat: Seat, found: Found, why: Rejection, at: str) -> None:
         reason=why.message,
         original=found.original,
         message_id=found.message_id or None,
-        sha256=wire.sha256(found.data) if found.data else None,
+        sha256=kept,
         problems=why.problems,
     )
     records.bury(tx, refused, at=at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from agenttalk.contracts import places, wire
@@ -19,6 +20,7 @@ from agenttalk.rules import control
 from agenttalk.rules.control import Control
 from agenttalk.rules.routing import Rejection
 
+LOG = logging.getLogger(__name__)
 _LIMIT: Final = wire.ENVELOPE_LIMIT
 _FINAL: Final = {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}
 """What a receipt says of a task in a foreign plan. It is the agent's word; nothing here proves it."""
@@ -31,12 +33,22 @@ def read(deps: Deps, found: Found) -> tuple[bytes, Control | Rejection] | None:
         return None
     if isinstance(data, InputError):
         return b"", Rejection(data.code, data.message)
-    return data, control.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
+    try:
+        return data, control.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
+    except Exception:
+        LOG.exception("a control file could not be read", extra={"action": "router.collect"})
+        return data, intake.OUR_FAULT
 
 
-def take_in(tx: Tx, found: Found, data: bytes, said: Control | Rejection, plan: Plan, at: str) -> bool:
-    """Archive a control file and take over what it says; False when it was dead-lettered."""
-    refusal = said if isinstance(said, Rejection) else _archive(tx, found, data, said, plan, at)
+def take_in(tx: Tx, found: Found, data: bytes | str | None, said: Control | Rejection, plan: Plan, at: str) -> bool:
+    """Archive a control file and take over what it says; False when it was dead-lettered.
+
+    Of one that could not be read, `data` is the hash of what was kept, if anything was.
+    """
+    if isinstance(said, Rejection):
+        refusal: Rejection | None = said
+    else:
+        refusal = _archive(tx, found, data if isinstance(data, bytes) else b"", said, plan, at)
     if refusal:
         _bury(tx, found, data, refusal, at)
         return False
@@ -65,23 +77,35 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, at: str) -> Reje
         case TaskStateReport() as report:
             _report(tx, report, said.owner, plan, at)
         case HumanInterventionRequest() as request:
-            human.ask(tx, request, plan_id=found.plan_id, at=at)
+            if not human.ask(tx, request, plan_id=found.plan_id, at=at) and not human.is_asked(tx, request):
+                return Rejection(Code.CONTROL_CHANGED, f"request {request.request_id!r} was asked before, otherwise")
         case HumanInterventionResponse() as response:
-            return human.answer_by_file(tx, response, plan_id=found.plan_id, at=at)
+            agents = plan.facts.agents if plan.facts else None
+            return human.answer_by_file(tx, response, plan_id=found.plan_id, at=at, agents=agents)
         case Alert():
             pass
     folder = f"plans/{found.plan_id}/{control.FOLDERS[said.kind]}" if said.kind in control.FOLDERS else ""
     path = f"{folder or f'alerts/{found.plan_id}'}/{said.archive_name}"
-    if isinstance(said.document, Ack) and _is_of_another(tx, path, said.owner):
+    if _is_of_another(tx, path, said, plan):
         path = f"{path.removesuffix('.json')}__{said.owner}.json"
     records.show(tx, path, said.document.as_json())
     return None
 
 
-def _is_of_another(tx: Tx, path: str, owner: str) -> bool:
-    """Whether another receiver of the same message has its receipt archived under that name."""
-    rows = tx.run("view_body", path=path)
-    return bool(rows) and Ack.from_bytes(bytes(rows[0][0])).consumer_agent_id != owner
+def _is_of_another(tx: Tx, path: str, said: Control, plan: Plan) -> bool:
+    """Whether that name is not this agent's alone, and so has to tell whose file it is.
+
+    Another receiver has its receipt of the same message there. The task is another's. An alert could have the
+    name of one of ours.
+    """
+    match said.document:
+        case Ack():
+            rows = tx.run("view_body", path=path)
+            return bool(rows) and Ack.from_bytes(bytes(rows[0][0])).consumer_agent_id != said.owner
+        case TaskStateReport() as report:
+            rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
+            return not rows or rows[0][0] != said.owner
+    return isinstance(said.document, Alert)
 
 
 def _acknowledge(tx: Tx, ack: Ack, owner: str, plan: Plan, at: str) -> None:
@@ -125,7 +149,7 @@ def _report(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) ->
             tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
 
 
-def _bury(tx: Tx, found: Found, data: bytes, why: Rejection, at: str) -> None:
+def _bury(tx: Tx, found: Found, data: bytes | str | None, why: Rejection, at: str) -> None:
     refused = Refused(
         plan_id=found.plan_id,
         agent_id=found.agent_id,
@@ -134,8 +158,8 @@ def _bury(tx: Tx, found: Found, data: bytes, why: Rejection, at: str) -> None:
         key=found.key,
         code=Code(why.code),
         reason=why.message,
-        original=data or None,
-        sha256=wire.sha256(data) if data else None,
+        original=data,
+        sha256=wire.sha256(data) if isinstance(data, bytes) else data,
         problems=why.problems,
     )
     records.bury(tx, refused, at=at)

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine import records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.records import Letter, Source
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.ports import Blobs, Folder, Store, Tx
 
 AT_ONCE: Final = 500
+Payload: TypeAlias = "tuple[str, bytes]"
+"""Path and content of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,37 +138,70 @@ def _is_gone(root: Folder, paths: Iterable[str]) -> bool:
 
 async def _bring(deps: Deps, blobs: Blobs, plan_id: str, batch: list[Delivery]) -> Trip:
     trip = Trip()
-    commands = [each for each in batch if each.type == "command"]
+    commands: list[tuple[Delivery, list[Payload]]] = [(each, []) for each in batch if each.type == "command"]
     if commands:
-        await asyncio.to_thread(_put_commands, deps.root, plan_id, commands, trip)
+        await asyncio.to_thread(_put, deps.root, plan_id, commands, trip)
     for each in batch:
-        if each.type == "artifact":
+        if each.type == "artifact":  # one by one, because its files may be large
             try:
                 files = [(file.path, await blobs.get(file.sha256)) for file in each.artifact().payload.files]
             except AgentTalkError as error:
                 trip.failed.append((each, error))
             else:
-                await asyncio.to_thread(_put, deps.root, plan_id, each, files, trip)
+                await asyncio.to_thread(_put, deps.root, plan_id, [(each, files)], trip)
     return trip
 
 
-def _put_commands(root: Folder, plan_id: str, batch: list[Delivery], trip: Trip) -> None:
-    for each in batch:
-        _put(root, plan_id, each, [], trip)
+def _put(root: Folder, plan_id: str, batch: list[tuple[Delivery, list[Payload]]], trip: Trip) -> None:
+    with ExitStack() as stack:
+        desks: dict[str, Desk] = {}
+        for delivery, payloads in batch:
+            try:
+                desk = desks.get(delivery.receiver)
+                if desk is None:
+                    desk = desks[delivery.receiver] = Desk(root, delivery.receiver, plan_id, stack)
+                desk.put(delivery, payloads)
+            except AgentTalkError as error:
+                trip.failed.append((delivery, error))
+            else:
+                trip.arrived.append(delivery)
 
 
-def _put(root: Folder, plan_id: str, delivery: Delivery, payloads: list[tuple[str, bytes]], trip: Trip) -> None:
-    """Payloads first, the envelope last: who sees the envelope sees everything."""
+class Desk:
+    """The folders that tell of a receiver's messages, open while a batch is brought."""
+
+    def __init__(self, root: Folder, receiver: str, plan_id: str, stack: ExitStack) -> None:
+        self._inbox = stack.enter_context(root.sub(places.box(receiver, "inbox", plan_id), create=True))
+        taken = (places.PENDING, places.PROCESSED, places.DEADLETTER)
+        self._taken = [each for name in taken for each in _opened(self._inbox, name, stack)]
+        outbox = places.box(receiver, "outbox", plan_id)
+        receipts = (outbox, f"{outbox}/{places.SENT}")
+        self._receipts = [each for path in receipts for each in _opened(root, path, stack)]
+
+    def put(self, delivery: Delivery, payloads: list[Payload]) -> None:
+        """Payloads first, the envelope last: who sees the envelope sees everything."""
+        if self._consumed(delivery):
+            return
+        for path, data in payloads:
+            self._inbox.write(path, data, parents="/" in path)
+        self._inbox.write(_free_name(self._inbox, delivery), delivery.envelope)
+
+    def _consumed(self, delivery: Delivery) -> bool:
+        """Whether somebody took the message already: what he moved away, or his receipt, tells."""
+        claimed = places.claimed(delivery.message_id, delivery.name)
+        for folder in self._taken:
+            if folder.exists(claimed) or _holds(folder, delivery.name, delivery.sha256):
+                return True
+        ack = places.ack(delivery.message_id)
+        return any(folder.exists(ack) for folder in self._receipts)
+
+
+def _opened(folder: Folder, path: str, stack: ExitStack) -> list[Folder]:
+    """A folder, if it is there."""
     try:
-        with root.sub(places.box(delivery.receiver, "inbox", plan_id), create=True) as inbox:
-            if not _consumed(root, inbox, plan_id, delivery):
-                for path, data in payloads:
-                    inbox.write(path, data, parents="/" in path)
-                inbox.write(_free_name(inbox, delivery), delivery.envelope)
-    except AgentTalkError as error:
-        trip.failed.append((delivery, error))
-    else:
-        trip.arrived.append(delivery)
+        return [stack.enter_context(folder.sub(path))]
+    except MissingError:
+        return []
 
 
 def _free_name(inbox: Folder, delivery: Delivery) -> str:
@@ -180,17 +216,6 @@ def _holds(folder: Folder, name: str, sha256: str) -> bool:
         return folder.digest(name, wire.ENVELOPE_LIMIT).sha256 == sha256
     except (InputError, MissingError):
         return False
-
-
-def _consumed(root: Folder, inbox: Folder, plan_id: str, delivery: Delivery) -> bool:
-    """Whether somebody took the message already: what he moved away, or his receipt, tells."""
-    claimed = places.claimed(delivery.message_id, delivery.name)
-    for folder in (places.PENDING, places.PROCESSED, places.DEADLETTER):
-        if inbox.exists(f"{folder}/{claimed}") or _holds(inbox, f"{folder}/{delivery.name}", delivery.sha256):
-            return True
-    outbox = places.box(delivery.receiver, "outbox", plan_id)
-    ack = places.ack(delivery.message_id)
-    return root.exists(f"{outbox}/{ack}") or root.exists(f"{outbox}/{places.SENT}/{ack}")
 
 
 def _note(tx: Tx, plan_id: str, trip: Trip, at: str) -> None:
@@ -218,22 +243,25 @@ async def withdraw(deps: Deps, board: Store) -> int:
     """Take superseded messages out of the inboxes in which nobody has claimed them yet."""
     rows = await board.read("withdrawn_deliveries", limit=AT_ONCE)
     gone = []
-    for delivery, plan_id, receiver, shown, *what in rows:
-        if shown == "delivered":
-            box = places.box(receiver, "inbox", plan_id)
-            await asyncio.to_thread(_take_back, deps.root, box, tuple(what))
-        gone.append(delivery)
+    for delivery, plan_id, receiver, _, *what in rows:
+        # Also one that was never noted as delivered: a crash may have come between its file and the note.
+        if await asyncio.to_thread(_take_back, deps.root, places.box(receiver, "inbox", plan_id), tuple(what)):
+            gone.append(delivery)
     if gone:
         await board.transact(lambda tx: [tx.run("set_shown", id=each, state="superseded") for each in gone])
     return len(gone)
 
 
-def _take_back(root: Folder, box: str, delivery: tuple[str, str, str]) -> None:
+def _take_back(root: Folder, box: str, delivery: tuple[str, str, str]) -> bool:
+    """Remove a message that nobody has claimed; False when the machine would not, and it has to be tried again."""
     message_id, name, sha256 = delivery
     try:
         with root.sub(box) as inbox:
             for each in (name, places.claimed(message_id, name)):
                 if _holds(inbox, each, sha256):
                     inbox.remove(each)
-    except AgentTalkError:
-        return  # it is not there any more, or is something else
+    except (InputError, MissingError):
+        return True  # it is not there any more, or is something else
+    except MachineError:
+        return False
+    return True

@@ -6,21 +6,23 @@ operator's name. No agent's outbox can answer: only the gateway's, which is a pe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import places, wire
+from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.engine import plans, records
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, UsageError
+from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules.routing import Rejection
 
 Decision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
 ANSWER_OUTPUT: Final = "human_answer"
 """Under which output the answer itself reaches the agent that asked."""
+_ANY_TIME: Final = "2026-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,12 @@ def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> 
         records.show(tx, f"{places.box(places.GATEWAY, 'inbox', plan_id)}/{name}", body)
         tx.record("human.asked", request.request_id, {"plan_id": plan_id, "sha256": wire.sha256(data)})
     return bool(new)
+
+
+def is_asked(tx: Tx, request: HumanInterventionRequest) -> bool:
+    """Whether this very question was put before, and no other under its id."""
+    rows = tx.run("request", request_id=request.request_id)
+    return bool(rows) and rows[0][5] == wire.sha256(wire.write(request.as_json()))
 
 
 async def requests(deps: Deps) -> list[Request]:
@@ -136,6 +144,8 @@ async def answer(
     )
     at = deps.stamp()
     bound = asked.sha256
+    if unfit := _unfit(response, asked.plan_id, plans.agents_in(deps.root)):
+        raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
 
     def work(tx: Tx) -> None:
         if not _settle(tx, response, asked.plan_id, by=by, bound=bound, at=at):
@@ -149,13 +159,35 @@ def _refused(request_id: str, why: str, hint: str) -> UsageError:
     return UsageError(Code.ANSWER_REFUSED, f"request {request_id!r} is not answered: {why}", hint=hint)
 
 
-def answer_by_file(tx: Tx, response: HumanInterventionResponse, *, plan_id: str, at: str) -> Rejection | None:
+def _unfit(response: HumanInterventionResponse, plan_id: str, agents: Collection[str] | None) -> Rejection | None:
+    """Why the files of an answer cannot be sent as payloads; where no agents are named, any will do."""
+    known: set[tuple[str, str | None]] = set()
+    for file in response.provided_files:
+        if (file.name, file.deliver_to_agent_id) in known:
+            return Rejection(Code.ANSWER_REFUSED, f"it provides {file.name!r} twice")
+        known.add((file.name, file.deliver_to_agent_id))
+        try:
+            ArtifactEnvelope.from_json(
+                _envelope("msg", plan_id, "task", file.name, (file.name, file.sha256), _ANY_TIME)
+            )
+        except ContractError as error:
+            return Rejection(Code.PATH_OUTSIDE_FOLDER, f"{file.name!r} cannot be a payload", error.problems)
+        if agents is not None and file.deliver_to_agent_id not in {None, *agents}:
+            return Rejection(Code.TARGET_AGENT_NOT_FOUND, f"no folder agents/{file.deliver_to_agent_id}")
+    return None
+
+
+def answer_by_file(
+    tx: Tx, response: HumanInterventionResponse, *, plan_id: str, at: str, agents: Collection[str] | None
+) -> Rejection | None:
     """An answer that lay in the gateway's outbox. It is bound to the request's id alone, and recorded so."""
     rows = tx.run("request", request_id=response.request_id)
     if not rows:
         return Rejection(Code.ANSWER_REFUSED, f"there is no request {response.request_id!r}")
     if rows[0][1] != plan_id:
         return Rejection(Code.PLAN_MISMATCH, f"the request belongs to plan {rows[0][1]!r}")
+    if unfit := _unfit(response, plan_id, agents):
+        return unfit
     if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at):
         return Rejection(Code.ANSWER_REFUSED, f"request {response.request_id!r} was answered before")
     return None
@@ -175,39 +207,41 @@ def _settle(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, by: st
     records.show(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
     name = f"human_intervention_response_{request_id}.json"
     sha256 = records.keep(tx, data)
-    _send(tx, request_id, plan_id, task_id, ANSWER_OUTPUT, (name, sha256), agent_id, at)
+    _send(tx, f"{request_id}/answer", plan_id, task_id or request_id, ANSWER_OUTPUT, (name, sha256), agent_id, at)
     for file in response.provided_files:
         to = file.deliver_to_agent_id or agent_id
-        _send(tx, request_id, plan_id, task_id, file.name, (file.name, file.sha256), to, at)
+        task, key = task_id or request_id, f"{request_id}/file"
+        _send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at)
     return True
+
+
+def _envelope(message_id: str, plan_id: str, task: str, output: str, file: tuple[str, str], at: str) -> wire.JsonValue:
+    return {
+        "schema_version": "1.0",
+        "message_id": message_id,
+        "plan_id": plan_id,
+        "producer_agent_id": places.GATEWAY,
+        "type": "artifact",
+        "created_at": at,
+        "task_id": task,
+        "output_name": output,
+        "payload": {"files": [{"path": file[0], "sha256": file[1]}]},
+    }
 
 
 def _send(
     tx: Tx,
-    request_id: str,
+    key: str,
     plan_id: str,
-    task_id: str | None,
+    task: str,
     output: str,
     file: tuple[str, str],
     receiver: str,
     at: str,
 ) -> None:
     """An artifact from the gateway to one agent. It does not go by the DAG: a person was asked for it."""
-    message_id = records.named("msg", f"{request_id}/{output}/{receiver}")
-    task = task_id or request_id
-    envelope = wire.write(
-        {
-            "schema_version": "1.0",
-            "message_id": message_id,
-            "plan_id": plan_id,
-            "producer_agent_id": places.GATEWAY,
-            "type": "artifact",
-            "created_at": at,
-            "task_id": task,
-            "output_name": output,
-            "payload": {"files": [{"path": file[0], "sha256": file[1]}]},
-        }
-    )
+    message_id = records.named("msg", f"{key}/{output}/{receiver}")
+    envelope = wire.write(_envelope(message_id, plan_id, task, output, file, at))
     [(message,)] = tx.run(
         "add_message",
         plan_id=plan_id,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import places, wire
@@ -19,10 +20,14 @@ from agenttalk.engine.records import SMALL, Letter, Refused
 from agenttalk.errors import Code, InputError, MissingError
 from agenttalk.ports import Blobs, Tx
 from agenttalk.rules import routing, versioning
+from agenttalk.rules.control import kind_of
 from agenttalk.rules.routing import Order, Parcel, Rejection
 from agenttalk.rules.versioning import Version
 
+LOG = logging.getLogger(__name__)
+OUR_FAULT: Final = Rejection(Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how")
 PRIORITIES: Final = {"HIGH": 0, "MEDIUM": 1, "LOW": 2}
+_LONGEST_NAME: Final = 255
 _PEERS: Final = 64
 """How many earlier versions of an output are compared."""
 
@@ -40,6 +45,8 @@ class Arrival:
     """What a dead letter keeps of it: its bytes, or the hash of a content that was kept."""
     contents: tuple[bytes, ...] = field(default=(), repr=False)
     """Small payloads, to be kept in the same commit."""
+    refusal: Rejection | None = None
+    """Why its files are not taken. A message that came before is a duplicate all the same."""
 
     @property
     def order(self) -> Order | None:
@@ -57,7 +64,11 @@ def read(deps: Deps, found: Found) -> Arrival | None:
         return None
     if isinstance(data, InputError):
         return Arrival(found, b"", Rejection(data.code, data.message))
-    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    try:
+        parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    except Exception:
+        LOG.exception("a message could not be read", extra={"action": "router.read"})
+        parcel = OUR_FAULT
     return Arrival(found, data, parcel, original=data)
 
 
@@ -77,17 +88,17 @@ async def with_payloads(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
         try:
             content = await payload(deps, blobs, arrival.found, file.path, file.sha256)
         except InputError as error:
-            code = error.code
-            return Arrival(arrival.found, arrival.data, Rejection(code, error.message), original=arrival.data)
+            return replace(arrival, refusal=Rejection(error.code, error.message))
         contents += [content] if content is not None else []
-    return Arrival(arrival.found, arrival.data, arrival.parcel, arrival.original, tuple(contents))
+    return replace(arrival, contents=tuple(contents))
 
 
 async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str) -> bytes | None:
     """A small payload's bytes; None when it is large and kept. Raises InputError when it is not what was said."""
-    if not places.payload_is_safe(path):
+    if not places.payload_is_safe(path) or ("/" not in path and kind_of(path)):
         raise InputError(
-            Code.PATH_OUTSIDE_FOLDER, f"{path!r} cannot be a payload: it is hidden or would be read as a message"
+            Code.PATH_OUTSIDE_FOLDER,
+            f"{path!r} cannot be a payload: it is hidden, or would be read as a message or control file",
         )
     limit = deps.limits.payload_bytes
     try:
@@ -107,17 +118,19 @@ async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str
 
 
 async def _with_original(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
-    """A dead letter keeps the whole original, also of a file that is too large to be a message."""
-    if arrival.original is not None or not isinstance(arrival.parcel, Rejection):
+    """A dead letter keeps the whole original, also of a file that is too large or has a name that is no text."""
+    if arrival.original is not None:
         return arrival
-    if arrival.parcel.code is not Code.FILE_TOO_LARGE:
-        return arrival
+    return replace(arrival, original=await keep_original(deps, blobs, arrival.found))
+
+
+async def keep_original(deps: Deps, blobs: Blobs, found: Found) -> str | None:
+    """Keep a file whole and return its hash; None when it is no file, or larger than anything we keep."""
     try:
-        with deps.root.stream(arrival.found.path, deps.limits.payload_bytes) as stream:
-            digest = await blobs.put(stream)
+        with deps.root.stream(found.path, deps.limits.payload_bytes) as stream:
+            return await blobs.put(stream)
     except (InputError, MissingError):
-        return arrival  # larger than anything we keep; it stays whole in .rejected
-    return Arrival(arrival.found, arrival.data, arrival.parcel, original=digest)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +164,8 @@ def judge(tx: Tx, arrival: Arrival, plan: Plan) -> Accept | Skip | Rejection:
         return seen
     if seen == "duplicate":
         return Skip("SKIPPED_DUPLICATE", "the same message came before")
+    if arrival.refusal:
+        return arrival.refusal
     targets = _targets(tx, parcel, plan)
     if isinstance(targets, Rejection):
         return targets
@@ -216,6 +231,13 @@ def _letter(parcel: Parcel) -> Letter:
     )
 
 
+def _unread(arrival: Arrival, why: Rejection) -> Letter | None:
+    """A message that could not be read further than its id. Who sent it is told by the folder."""
+    if why.message_id is None:
+        return None
+    return Letter(arrival.found.plan_id, why.message_id, wire.sha256(arrival.data), arrival.found.agent_id)
+
+
 def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
     if plan.facts is not None:
         return routing.route(parcel, plan.facts)
@@ -232,7 +254,7 @@ def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan
         _recall(tx, accept.order, plan, deps, at)
         rounds = int(command.reexecute is not None)
         tx.run("count_round", plan_id=plan.plan_id, task_id=command.task_id, rounds=rounds)
-        records.show(tx, f"plans/{plan.plan_id}/commands/{arrival.found.name}", arrival.data)
+        records.show(tx, f"plans/{plan.plan_id}/commands/{parcel.envelope.file_name}", arrival.data)
     for content in arrival.contents:
         records.keep(tx, content)
     if accept.output and accept.output.deliverable:
@@ -294,14 +316,14 @@ def _version(envelope: ArtifactEnvelope, output: Output) -> Version:
 
 
 def _earlier(tx: Tx, plan_id: str, envelope: ArtifactEnvelope) -> list[Version]:
-    """Versions of the output that were accepted before, oldest first, under the same idempotency_key."""
+    """Versions of the output that were accepted before, oldest first; of this order under the same key alone."""
     rows = tx.run(
         "newest_versions", plan_id=plan_id, task_id=envelope.task_id, output_name=envelope.output_name, limit=_PEERS
     )
     found = []
     for _, seq, data in reversed(rows):
         earlier = ArtifactEnvelope.from_bytes(bytes(data))
-        if earlier.idempotency_key == envelope.idempotency_key or seq != rows[0][1]:
+        if earlier.idempotency_key == envelope.idempotency_key or seq != _seq(envelope.command_id):
             found.append(_version(earlier, Output(name=envelope.output_name)))
     return found
 
@@ -318,7 +340,7 @@ def _add(tx: Tx, arrival: Arrival, letter: Letter, plan: Plan, state: str, at: s
         seq=_seq(letter.command_id),
         output_name=letter.output_name,
         producer=letter.sender,
-        name=arrival.found.name,
+        name=_inbox_name(arrival.found.name, letter),
         envelope=arrival.data,
         dag_sha256=plan.dag_sha256,
         at=at,
@@ -326,6 +348,13 @@ def _add(tx: Tx, arrival: Arrival, letter: Letter, plan: Plan, state: str, at: s
     )
     number: int = message
     return number
+
+
+def _inbox_name(name: str, letter: Letter) -> str:
+    """The sender's name for the file, if the receiver can still put the id before it and a number behind it."""
+    if len(places.claimed(letter.message_id, name, copy=10**6).encode()) <= _LONGEST_NAME:
+        return name
+    return records.named("artifact" if letter.output_name is not None else "cmd", letter.message_id) + places.MESSAGE
 
 
 def _send(
@@ -372,8 +401,7 @@ def _skip(tx: Tx, arrival: Arrival, letter: Letter, skip: Skip, plan: Plan, deps
 def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
     """Dead-letter a message, and have its file moved away with the reason beside it."""
     found = arrival.found
-    parcel = arrival.parcel if isinstance(arrival.parcel, Parcel) else None
-    message_id = parcel.envelope.message_id if parcel else None
+    letter = _letter(arrival.parcel) if isinstance(arrival.parcel, Parcel) else _unread(arrival, why)
     refused = Refused(
         plan_id=found.plan_id,
         agent_id=found.agent_id,
@@ -383,14 +411,13 @@ def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
         code=why.code,
         reason=why.message,
         original=arrival.original,
-        message_id=message_id,
+        message_id=letter.message_id if letter else None,
         sha256=wire.sha256(arrival.data) if arrival.data else None,
         problems=why.problems,
     )
     if records.bury(tx, refused, at=at):
         records.tally(tx, found.plan_id, sent=1, dead=1)
-        if parcel:
-            letter = _letter(parcel)
+        if letter:
             delivery_id = records.named("dlv", found.key)
             records.journal(tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, skip_reason=str(why.code))
         for content in arrival.contents:

@@ -196,7 +196,7 @@ def _move_payload(folder: Folder, path: str, new: str) -> None:
 def _move_aside(folder: Folder, name: str, new: str) -> None:
     """Never over an earlier message of that name: that one is kept, too. A newer receipt replaces an older one."""
     copy = 0
-    if kind_of(name):
+    if kind_of(name) and new.startswith(f"{places.SENT}/"):
         folder.move(name, folder, new, replace=True)
         return
     above, _, last = new.rpartition("/")

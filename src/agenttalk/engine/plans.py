@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Literal
 
 from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.base import AgentId, is_id
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.plan import ActiveDagRef, PlanManifest
 from agenttalk.engine import records
@@ -92,23 +92,34 @@ class Plans:
         self._deps = deps
         self._known: dict[str, tuple[Files, Plan]] = {}
         self.agents: frozenset[str] = frozenset()
-        self.shown: set[str] = set()
-        """Plans whose status was looked at since the start."""
 
     async def refresh(self) -> dict[str, Plan]:
         """Look at agents and plans; import what is new, halt what contradicts itself."""
         self.agents = frozenset(await asyncio.to_thread(agents_in, self._deps.root))
         found = await asyncio.to_thread(_plan_files, self._deps.root)
+        switched = await self._add_own(found)
         for plan_id in [each for each in self._known if each not in found and each not in VIRTUAL]:
             if self._known[plan_id][1].origin == "foreign":
                 del self._known[plan_id]
         for plan_id, files in found.items():
             known = self._known.get(plan_id)
-            if known is None or known[0] != files:
+            if known is None or known[0] != files or plan_id in switched:
                 await self._load(plan_id, files)
             elif known[1].facts is not None and known[1].facts.agents != self.agents:
                 self._known[plan_id] = (files, replace(known[1], facts=replace(known[1].facts, agents=self.agents)))
         return {plan_id: plan for plan_id, (_, plan) in sorted(self._known.items())}
+
+    async def _add_own(self, found: dict[str, Files]) -> set[str]:
+        """The engine's plans are there whatever lies in the folders; those that have another DAG than we know."""
+        switched = set()
+        for board in await boards(self._deps):
+            for plan_id, origin, dag_sha256, *_ in await board.read("plans"):
+                if origin == "engine":
+                    found.setdefault(plan_id, Files(()))
+                    known = self._known.get(plan_id)
+                    if known and known[1].dag_sha256 != dag_sha256:
+                        switched.add(plan_id)
+        return switched
 
     async def virtual(self, name: str) -> Plan:
         """A virtual board as a plan."""
@@ -286,6 +297,8 @@ def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
 
 def _facts(dag: bytes, manifest: bytes | None, agents: Collection[str], *, foreign: bool) -> PlanFacts:
     commanders = PlanManifest.from_bytes(manifest).commanders if manifest else None
+    if commanders == ():  # nobody is to command, and not: nothing is said about it
+        commanders = tuple(AgentId(each) for each in RESERVED)
     return PlanFacts(
         dag=TaskDag.from_bytes(dag),
         dag_sha256=wire.sha256(dag),

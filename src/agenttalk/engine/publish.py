@@ -6,18 +6,22 @@ Nothing here decides. Deleting the files loses nothing; they are written again f
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.plan import PlanStatus
 from agenttalk.engine import records
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import AgentTalkError, InputError, MissingError
-from agenttalk.ports import Blobs, Folder, Store, Tx
+from agenttalk.ports import Folder, Store, Tx
 
 _AT_ONCE: Final = 500
 _LINES: Final = 2_000
+_PIECE: Final = 1024 * 1024
+Seen: TypeAlias = "dict[str, tuple[str, int]]"
+"""Plan → the hash of its DAG, and one of its tasks as they were."""
 _BLOCKED: Final = {
     "BLOCKED_WAITING_INPUT": "INPUT",
     "BLOCKED_WAITING_REVIEW": "REVIEW",
@@ -40,28 +44,34 @@ async def republish(deps: Deps, board: Store) -> int:
 
 
 def _forget(tx: Tx, plan_id: str) -> None:
-    tx.run("forget_journal", plan_id=plan_id)
+    """Lines of ours are written anew; those that lay there before us stay."""
+    for _, base, _ in tx.run("journal_state", plan_id=plan_id):
+        tx.run("journal_written", plan_id=plan_id, seq=0, base=base, size=0)
 
 
 async def _views(deps: Deps, board: Store) -> int:
     """One that cannot be written does not hold up the others; the first error is raised in the end."""
     blobs = await deps.stores.blobs(board.name)
-    count, failure = 0, None
+    count = 0
+    failures: list[AgentTalkError] = []
     while rows := await board.read("unshown_views", limit=_AT_ONCE):
         written: list[tuple[str, int]] = []
-        for path, body, content, version in rows:
-            try:
-                data = await _content(blobs, body, content)
-                await asyncio.to_thread(_write, deps.root, _place(path), data)
-                written.append((path, version))
-            except AgentTalkError as error:
-                failure = failure or error
+        for path, _, content, version in rows:
+            if content is not None:  # one by one, because it may be large
+                try:
+                    large = [(path, await blobs.get(content), version)]
+                except AgentTalkError as error:
+                    failures.append(error)
+                else:
+                    written += await asyncio.to_thread(_write, deps.root, large, failures)
+        small = [(path, body, version) for path, body, content, version in rows if content is None]
+        written += await asyncio.to_thread(_write, deps.root, small, failures)
         if not written:
             break
         await board.transact(partial(_shown, written=written))
         count += len(written)
-    if failure:
-        raise failure
+    if failures:
+        raise failures[0]
     return count
 
 
@@ -74,17 +84,22 @@ def _place(path: str) -> str:
     return path if path.startswith(f"{places.AGENTS}/") else f"{places.RUNTIME}/{path}"
 
 
-async def _content(blobs: Blobs, body: bytes | None, content: str | None) -> bytes | None:
-    if content is None:
-        return None if body is None else bytes(body)
-    return await blobs.get(content)
-
-
-def _write(root: Folder, path: str, data: bytes | None) -> None:
-    if data is None:
-        root.remove(path)
-    else:
-        root.write(path, data, parents=True)
+def _write(
+    root: Folder, views: Sequence[tuple[str, bytes | None, int]], failures: list[AgentTalkError]
+) -> list[tuple[str, int]]:
+    """Write views in their order; path and version of those that were, and what went wrong with the others."""
+    written = []
+    for path, data, version in views:
+        try:
+            if data is None:
+                root.remove(_place(path))
+            else:
+                root.write(_place(path), data, parents=True)
+        except AgentTalkError as error:
+            failures.append(error)
+        else:
+            written.append((path, version))
+    return written
 
 
 async def _journals(deps: Deps, board: Store) -> int:
@@ -101,7 +116,11 @@ async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
     """
     path = f"{places.plan(plan_id)}/{places.JOURNAL}"
     rows = await board.read("journal_state", plan_id=plan_id)
-    seq, base, size = rows[0] if rows else (0, await asyncio.to_thread(_size, deps.root, path), 0)
+    if not rows:  # what lies there is somebody else's: noted before the first line, so that a crash cannot hide it
+        base = await asyncio.to_thread(_end_line, deps.root, path)
+        await board.transact(partial(_written, plan_id=plan_id, seq=0, base=base, size=0))
+        rows = [(0, base, 0)]
+    seq, base, size = rows[0]
     length = await asyncio.to_thread(_size, deps.root, path)
     if length < base + size:  # it was removed or cut: what is ours is written anew
         seq, size, base = 0, 0, min(base, length)
@@ -119,6 +138,21 @@ def _written(tx: Tx, plan_id: str, seq: int, base: int, size: int) -> None:
     tx.run("journal_written", plan_id=plan_id, seq=seq, base=base, size=size)
 
 
+def _end_line(root: Folder, path: str) -> int:
+    """How long the file is, once its last line is a whole one."""
+    size = _size(root, path)
+    if not size:
+        return 0
+    last = b""
+    with root.stream(path, size) as stream:
+        while piece := stream.read(_PIECE):
+            last = piece[-1:]
+    if last == b"\n":
+        return size
+    root.append(path, b"\n", at=size)
+    return size + 1
+
+
 def _size(root: Folder, path: str) -> int:
     try:
         entry = root.entry(path)
@@ -127,13 +161,20 @@ def _size(root: Folder, path: str) -> int:
     return entry.size if entry else 0
 
 
-async def status(deps: Deps, board: Store, plan_id: str) -> bool:
-    """Bring plan_status.json up to date; False when nothing had changed."""
+async def status(deps: Deps, board: Store, plan_id: str, seen: Seen | None = None) -> bool:
+    """Bring plan_status.json up to date; False when nothing had changed.
+
+    Who asks often hands in `seen`, where it is noted how the plan looked, so that the same is not made again.
+    """
     rows = await board.read("plan", plan_id=plan_id)
     if not rows or rows[0][1] == "virtual" or not rows[0][2]:
         return False
     dag_sha256 = rows[0][2]
-    tasks = [_task(row) for row in await board.read("tasks_of", plan_id=plan_id)]
+    found = await board.read("tasks_of", plan_id=plan_id)
+    look = (dag_sha256, hash(tuple(found)))
+    if seen is not None and seen.get(plan_id) == look:
+        return False
+    tasks = [_task(row) for row in found]
     path = f"plans/{plan_id}/{places.STATUS}"
     blocked = {"INPUT": 0, "REVIEW": 0, "HUMAN": 0}
     for task in tasks:
@@ -157,7 +198,10 @@ async def status(deps: Deps, board: Store, plan_id: str) -> bool:
         records.show(tx, path, body)
         return True
 
-    return await board.transact(work)
+    new = await board.transact(work)
+    if seen is not None:
+        seen[plan_id] = look
+    return new
 
 
 def _task(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.human import HumanInterventionResponse
@@ -21,11 +21,14 @@ from agenttalk.engine.outbox import Found, Leaving, Trouble
 from agenttalk.engine.plans import UNROUTED, VIRTUAL, Plan, Plans, boards
 from agenttalk.engine.records import Refused, Source
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
-from agenttalk.ports import Store, Tx
+from agenttalk.ports import Blobs, Folder, Store, Tx
 from agenttalk.rules.control import Control
 from agenttalk.rules.routing import Rejection, Tally
 
+Said: TypeAlias = "tuple[Found, bytes | str | None, Control | Rejection]"
+"""A control file: its bytes, or the hash of what was kept of it, and what it says."""
 LOG = logging.getLogger(__name__)
+_HINT: Final = "the log says how; please report it"
 AT_ONCE: Final = 250
 """Messages that share a transaction."""
 
@@ -68,6 +71,7 @@ class Router:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._plans = Plans(deps)
+        self._shown: publish.Seen = {}
 
     async def pass_(self) -> Report:
         """Look at everything once."""
@@ -76,7 +80,7 @@ class Router:
         found = await asyncio.to_thread(outbox.harvest, self._deps.root, sorted(self._plans.agents))
         for name in sorted(VIRTUAL & found.files.keys()):
             plans[name] = await self._plans.virtual(name)
-        leaving = await self._clear(await boards(self._deps))
+        leaving = await self._clear(await boards(self._deps), report)
         for trouble in found.troubles:
             await self._trouble(trouble, plans, report)
         for plan_id, files in sorted(found.files.items()):
@@ -87,12 +91,15 @@ class Router:
         return report
 
     async def _guarded(self, plan_id: str, step: Any, report: Report) -> None:
-        """One plan's trouble with the machine does not hold up the others."""
+        """One plan's trouble, with the machine or with a fault of ours, does not hold up the others."""
         try:
             await step()
         except MachineError as error:
             LOG.warning("%s: %s", plan_id, error.message, extra={"action": "router.plan"})
             report.tell(error)
+        except Exception:
+            LOG.exception("%s could not be routed", plan_id, extra={"action": "router.plan"})
+            report.tell(MachineError(Code.UNHANDLED_EXCEPTION, f"our own code failed on plan {plan_id!r}", hint=_HINT))
 
     async def _take_plan(self, plan_id: str, files: list[Found], plans: dict[str, Plan], report: Report) -> None:
         plan = plans.get(plan_id)
@@ -103,7 +110,7 @@ class Router:
         report.plans.append(plan_id)
         await self._take_messages(plan, [each for each in files if each.control is None], report)
         await self._take_controls(plan, [each for each in files if each.control is not None], report)
-        await self._clear([plan.board])
+        await self._clear([plan.board], report)
 
     async def _unknown(self, plan_id: str, plan: Plan | None, files: list[Found]) -> None:
         """Messages of a plan that nobody knows wait, and people are told once for each sender."""
@@ -133,12 +140,19 @@ class Router:
         blobs = await self._deps.stores.blobs(plan.board.name)
         arrivals = intake.judging_order(arrivals)
         for start in range(0, len(arrivals), AT_ONCE):
-            batch = [
-                await intake.with_payloads(self._deps, blobs, each) if _needs_files(each) else each
-                for each in arrivals[start : start + AT_ONCE]
-            ]
+            batch = await self._loaded(blobs, arrivals[start : start + AT_ONCE], report)
             for fate in await self._judge(plan, batch):
                 _count(report, fate)
+
+    async def _loaded(self, blobs: Blobs, arrivals: list[Arrival], report: Report) -> list[Arrival]:
+        """The messages with their files. One whose file the machine will not read waits, the others go on."""
+        found = []
+        for each in arrivals:
+            try:
+                found.append(await intake.with_payloads(self._deps, blobs, each) if _needs_files(each) else each)
+            except MachineError as error:
+                report.tell(error)
+        return found
 
     def _read(self, files: list[Found], report: Report) -> list[Arrival]:
         found = []
@@ -157,7 +171,7 @@ class Router:
         work = partial(_take_in, batch=batch, plan=plan, deps=self._deps, at=at)
         try:
             return await plan.board.transact(work)
-        except AgentTalkError:
+        except MachineError:
             raise
         except Exception:
             LOG.exception("a message could not be judged", extra={"action": "router.judge"})
@@ -166,29 +180,52 @@ class Router:
             return [await plan.board.transact(partial(_fault, arrival=batch[0], at=at))]
 
     async def _take_controls(self, plan: Plan, files: list[Found], report: Report) -> None:
-        read: list[tuple[Found, bytes, Control | Rejection]] = []
-        for each in files:
-            try:
-                said = await asyncio.to_thread(collect.read, self._deps, each)
-            except MachineError as error:
-                report.tell(error)
-                continue
-            if said:
-                read.append((each, *(await self._with_files(plan, each, said))))
+        if not files:
+            return
+        found = await asyncio.to_thread(self._read_controls, files, report)
+        read: list[Said] = [(each, *(await self._with_files(plan, each, said))) for each, said in found]
         for start in range(0, len(read), AT_ONCE):
-            batch = read[start : start + AT_ONCE]
-            taken = await plan.board.transact(partial(_collect, batch=batch, plan=plan, at=self._deps.stamp()))
+            taken = await self._collect(plan, read[start : start + AT_ONCE])
             report.collected += sum(taken)
             report.dead += len(taken) - sum(taken)
 
+    def _read_controls(
+        self, files: list[Found], report: Report
+    ) -> list[tuple[Found, tuple[bytes, Control | Rejection]]]:
+        found = []
+        for each in files:
+            try:
+                said = collect.read(self._deps, each)
+            except MachineError as error:
+                report.tell(error)
+            else:
+                found += [(each, said)] if said else []
+        return found
+
+    async def _collect(self, plan: Plan, batch: list[Said]) -> list[bool]:
+        """As `_judge`, for control files."""
+        at = self._deps.stamp()
+        try:
+            return await plan.board.transact(partial(_collect, batch=batch, plan=plan, at=at))
+        except MachineError:
+            raise
+        except Exception:
+            LOG.exception("a control file could not be taken in", extra={"action": "router.collect"})
+            if len(batch) > 1:
+                return [taken for each in batch for taken in await self._collect(plan, [each])]
+            failed: list[Said] = [(*batch[0][:2], intake.OUR_FAULT)]
+            return await plan.board.transact(partial(_collect, batch=failed, plan=plan, at=at))
+
     async def _with_files(
         self, plan: Plan, found: Found, said: tuple[bytes, Control | Rejection]
-    ) -> tuple[bytes, Control | Rejection]:
+    ) -> tuple[bytes | str | None, Control | Rejection]:
         """A person's answer by hand brings its files along in the gateway's outbox."""
         data, document = said
-        if isinstance(document, Rejection) or not isinstance(document.document, HumanInterventionResponse):
-            return said
         blobs = await self._deps.stores.blobs(plan.board.name)
+        if isinstance(document, Rejection):
+            return data or await intake.keep_original(self._deps, blobs, found), document
+        if not isinstance(document.document, HumanInterventionResponse):
+            return said
         try:
             for file in document.document.provided_files:
                 content = await intake.payload(self._deps, blobs, found, file.name, file.sha256)
@@ -198,18 +235,24 @@ class Router:
             return data, Rejection(error.code, error.message)
         return said
 
-    async def _clear(self, stores: list[Store]) -> set[str]:
+    async def _clear(self, stores: list[Store], report: Report) -> set[str]:
         """Move files away that were taken in; the keys of all of them, also of those that would not move."""
         keys: set[str] = set()
         for board in stores:
             gone = []
-            for row in await board.read("leavings"):
-                leaving = _leaving(*row)
-                keys.add(leaving.key)
-                if await asyncio.to_thread(outbox.clear, self._deps.root, leaving):
+            stuck: list[tuple[Leaving, InputError]] = []
+            leavings = [_leaving(*row) for row in await board.read("leavings")]
+            keys.update(each.key for each in leavings)
+            errors = await asyncio.to_thread(_clear, self._deps.root, leavings) if leavings else []
+            for leaving, error in zip(leavings, errors, strict=True):
+                if error is None:
                     gone.append(leaving.id)
-            if gone:
-                await board.transact(partial(_left, gone=gone))
+                elif isinstance(error, InputError):
+                    stuck.append((leaving, error))
+                else:
+                    report.tell(error)
+            if gone or stuck:
+                await board.transact(partial(_left, gone=gone, stuck=stuck, at=self._deps.stamp()))
         return keys
 
     async def _trouble(self, trouble: Trouble, plans: dict[str, Plan], report: Report) -> None:
@@ -243,11 +286,11 @@ class Router:
                 await self._guarded(plan_id, partial(self._deliver, board, plan_id, report), report)
                 report.in_flight += (await board.read("in_flight", plan_id=plan_id))[0][0]
             await delivery.withdraw(self._deps, board)
-            for row in await board.read("plans"):
-                await conserve(board, row[0], self._deps.stamp())
-                if not report.idle or row[0] not in self._plans.shown:
-                    await publish.status(self._deps, board, row[0])
-                    self._plans.shown.add(row[0])
+            for (plan_id,) in await board.read("unbalanced_plans"):
+                await conserve(board, plan_id, self._deps.stamp())
+            for plan_id, _, dag_sha256, *_ in await board.read("plans"):
+                if plan_id in report.plans or self._shown.get(plan_id, ("", 0))[0] != dag_sha256:
+                    await publish.status(self._deps, board, plan_id, self._shown)
             try:
                 await publish.publish(self._deps, board)
             except AgentTalkError as error:
@@ -302,12 +345,15 @@ def _take_in(tx: Tx, batch: list[Arrival], plan: Plan, deps: Deps, at: str) -> l
 
 
 def _fault(tx: Tx, arrival: Arrival, at: str) -> Fate:
-    why = Rejection(Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how")
-    return intake.bury(tx, arrival, why, at)
+    return intake.bury(tx, arrival, intake.OUR_FAULT, at)
 
 
-def _collect(tx: Tx, batch: list[tuple[Found, bytes, Control | Rejection]], plan: Plan, at: str) -> list[bool]:
+def _collect(tx: Tx, batch: list[Said], plan: Plan, at: str) -> list[bool]:
     return [collect.take_in(tx, found, data, said, plan, at) for found, data, said in batch]
+
+
+def _clear(root: Folder, leavings: list[Leaving]) -> list[InputError | MachineError | None]:
+    return [outbox.clear(root, each) for each in leavings]
 
 
 def _leaving(*row: Any) -> Leaving:
@@ -316,6 +362,18 @@ def _leaving(*row: Any) -> Leaving:
     return Leaving(number, plan_id, agent_id, name, inode, mtime_ns, target, reason, tuple(paths))
 
 
-def _left(tx: Tx, gone: list[int]) -> None:
+def _left(tx: Tx, gone: list[int], stuck: list[tuple[Leaving, InputError]], at: str) -> None:
+    """Forget what is gone. People are told once of an outbox that lets nothing out."""
     for each in gone:
         tx.run("left", id=each)
+    for leaving, error in stuck:
+        records.alert(
+            tx,
+            at=at,
+            plan_id=leaving.plan_id,
+            code=error.code,
+            message=f"{leaving.name} was taken in, but cannot leave the outbox of {leaving.agent_id}: {error.message}",
+            key=f"leave/{leaving.agent_id}/{leaving.target}",
+            severity="WARNING",
+            source=Source(leaving.agent_id),
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -105,3 +106,17 @@ def missing_outputs(command: Command, found: Collection[str]) -> Fault | None:
 def unsafe_path(paths: Iterable[str]) -> str | None:
     """The first path of an output that could not lie in an inbox."""
     return next((path for path in paths if not places.payload_is_safe(path)), None)
+
+
+def notice(command: Command, outcome: Result | Fault) -> str | None:
+    """The text that a command wants to be told at its end. It is shown and logged, and moves nothing."""
+    if isinstance(outcome, Fault):
+        wanted, values = command.on_failure, {"error": outcome.message}
+    else:
+        score = "" if outcome.score is None else f"{outcome.score:g}"
+        wanted, values = command.on_complete, {"result": str(outcome.value), "score": score}
+    if wanted is None:
+        return None
+    parts = re.split(r"(\{result\}|\{score\}|\{error\})", wanted.message_template)
+    filled = [values.get(part[1:-1], "") if number % 2 else part for number, part in enumerate(parts)]
+    return "".join(filled)[:TAIL]

@@ -7,15 +7,15 @@ out what comes back. A message is routed by the plan's DAG alone, never by what 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeVar
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.base import is_id
 from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, read_envelope
 from agenttalk.errors import Code, ContractError, JsonError, Problem
-from agenttalk.rules import envelopes
-from agenttalk.rules.commands import Known
+from agenttalk.rules import commands, envelopes
 from agenttalk.rules.dag_graph import receivers
 
 T = TypeVar("T")
@@ -39,6 +39,8 @@ class Rejection:
     code: Code
     message: str
     problems: tuple[Problem, ...] = ()
+    message_id: str | None = None
+    """Its id, as far as it could be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,31 +83,44 @@ def unpack(data: bytes, *, owner: str | None, plan_id: str) -> Parcel | Rejectio
         return Rejection(
             Code.ENVELOPE_PARSE_ERROR, error.message, (Problem(error.code, "", error.message, error.hint),)
         )
-    problems = _problems_of(document)
-    if problems:
-        return _rejected(problems)
-    envelope = read_envelope(document)
+    envelope = _opened(document)
+    if isinstance(envelope, tuple):
+        return replace(_rejected(envelope), message_id=_message_id(document))
     if owner is not None and envelope.producer_agent_id != owner:
         return Rejection(
             Code.PRODUCER_MISMATCH,
             f"it says that {envelope.producer_agent_id!r} sends it, but {owner!r} owns the outbox",
+            message_id=envelope.message_id,
         )
     if envelope.plan_id != plan_id:
         return Rejection(
-            Code.PLAN_MISMATCH, f"it is for plan {envelope.plan_id!r} but lies in the folder of {plan_id!r}"
+            Code.PLAN_MISMATCH,
+            f"it is for plan {envelope.plan_id!r} but lies in the folder of {plan_id!r}",
+            message_id=envelope.message_id,
         )
     return Parcel(owner or envelope.producer_agent_id, envelope, wire.sha256(data))
 
 
-def _problems_of(document: wire.JsonValue) -> tuple[Problem, ...]:
-    """Faults of a command are told by the command's own rules, so that they keep their codes."""
-    if isinstance(document, dict) and document.get("type") == "command":
-        return envelopes.validate(document, Known()).errors
+def _message_id(document: wire.JsonValue) -> str | None:
+    found = document.get("message_id") if isinstance(document, dict) else None
+    return found if isinstance(found, str) and is_id(found) else None
+
+
+def _opened(document: wire.JsonValue) -> CommandEnvelope | ArtifactEnvelope | tuple[Problem, ...]:
+    """The envelope, or its faults. Those of a command are told by its own rules, so that they keep their codes."""
+    problems: tuple[Problem, ...] = ()
     try:
-        read_envelope(document)
+        envelope = read_envelope(document)
     except ContractError as error:
-        return error.problems
-    return ()
+        problems = error.problems
+    else:
+        if not isinstance(document, dict) or isinstance(envelope, ArtifactEnvelope):
+            return envelope
+        if commands.validate_json(document["payload"]["command"]).ok:
+            return envelope
+    if isinstance(document, dict) and document.get("type") == "command":
+        return envelopes.validate(document).errors or problems
+    return problems
 
 
 def _rejected(problems: tuple[Problem, ...]) -> Rejection:

@@ -29,9 +29,14 @@ class ChainReport:
     verdict: Verdict
 
 
-def verify(root: Path, anchor: Mapping[str, Head] | None = None) -> list[ChainReport]:
-    """Check every chain of a root against itself, against its copies in the system's chain, and against an anchor."""
-    witnesses: Witnesses = {chain: {head.link: head.hash} for chain, head in (anchor or {}).items() if head.link}
+def verify(root: Path, *anchors: Mapping[str, Head] | None) -> list[ChainReport]:
+    """Check every chain of a root against itself, against its copies in the system's chain, and against anchors."""
+    witnesses: Witnesses = {}
+    for chain, head in ((chain, head) for anchor in anchors for chain, head in (anchor or {}).items()):
+        if head.link:
+            # Two that disagree about a place cannot both be right: then no hash is.
+            known = witnesses.setdefault(chain, {}).setdefault(head.link, head.hash)
+            witnesses[chain][head.link] = head.hash if known == head.hash else b""
     found = _required(root)
     reports = [_report(SYSTEM, found.get(SYSTEM), witnesses, collect=True)]
     others = sorted((found.keys() | witnesses.keys()) - {SYSTEM})

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import is_id
@@ -50,13 +50,27 @@ def databases(root: Path) -> dict[str, Path]:
     return {name: path for name in named if (path := database_path(root, name)).is_file()}
 
 
+class Witness(Protocol):
+    """Somebody outside of the root who writes down how far its chains have come. Called from several threads."""
+
+    def known(self, chain: str) -> Head | None:
+        """What was written down before."""
+
+    def dispute(self, chain: str) -> None:
+        """The chain does not hold what was written down: that stays, so that everybody sees it."""
+
+    def note(self, chain: str, head: Head) -> None:
+        """Write down how far it has come now."""
+
+
 class RootStores:
     """All stores of a root: SQLite files under `data/`, or with `url` the schemas of a PostgreSQL database."""
 
-    def __init__(self, root: Path, clock: Clock, *, url: str = "") -> None:
+    def __init__(self, root: Path, clock: Clock, *, url: str = "", witness: Witness | None = None) -> None:
         self._root = root
         self._clock = clock
         self._url = url
+        self._witness = witness
         self._databases: dict[str, Database] = {}
         self._lock = asyncio.Lock()
 
@@ -65,7 +79,7 @@ class RootStores:
         database_path(self._root, name)  # refuses what is no name
         async with self._lock:
             if SYSTEM not in self._databases:
-                await self._open(SYSTEM, None)
+                await self._open(SYSTEM, partial(self._note, SYSTEM))
             chain = self._chain(name)
             if chain not in self._databases:
                 await self._open(chain, partial(self._copy_head, chain))
@@ -91,7 +105,12 @@ class RootStores:
     async def _open(self, chain: str, on_head: Callable[[Head], None] | None) -> None:
         part: Part = "system" if chain == SYSTEM else "board"
         opened = partial(Database, chain, self._dialect(chain), self._clock, part=part, on_head=on_head)
-        self._databases[chain] = await asyncio.to_thread(opened)
+        database = self._databases[chain] = await asyncio.to_thread(opened)
+        known = self._witness.known(chain) if self._witness else None
+        if self._witness and known:
+            rows = await database.reader.ask(chain, ("sealed_facts", {"after": known.link - 1, "limit": 1}))
+            if not rows or (rows[0][1], bytes(rows[0][8])) != known:
+                self._witness.dispute(chain)
 
     def _chain(self, board: str) -> str:
         """The database that a board lies in: its own, or the schema that it shares."""
@@ -114,6 +133,7 @@ class RootStores:
 
     def _copy_head(self, chain: str, head: Head) -> None:
         """Tell the system's chain how far another one has come; called by that one's writer."""
+        self._note(chain, head)
         body: wire.JsonValue = {"link": head.link, "hash": f"sha256:{head.hash.hex()}"}
 
         def note(tx: Tx) -> None:
@@ -122,3 +142,7 @@ class RootStores:
                 tx.record(HEAD_SEALED, chain, body)
 
         self._databases[SYSTEM].writer.post(SYSTEM, note)
+
+    def _note(self, chain: str, head: Head) -> None:
+        if self._witness:
+            self._witness.note(chain, head)

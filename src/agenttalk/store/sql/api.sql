@@ -34,15 +34,6 @@ RETURNING id
 UPDATE controls SET body = :body
 WHERE board = :board AND plan_id = :plan_id AND kind = 'api.key' AND id = :id
 
--- name: counted_states
-SELECT plan_id, state, count(*) FROM tasks WHERE board = :board GROUP BY plan_id, state ORDER BY plan_id, state
-
--- name: leased_tasks
-SELECT t.plan_id, t.task_id, coalesce(d.receiver, t.agent_id), t.epoch, t.attempt, t.leased_at
-FROM tasks AS t LEFT JOIN deliveries AS d ON d.board = t.board AND d.id = t.delivery
-WHERE t.board = :board AND t.lease IS NOT NULL
-ORDER BY t.plan_id, t.task_id
-
 -- name: counted_open
 SELECT
     (SELECT count(*) FROM requests WHERE board = :board AND state = 'open'),

@@ -33,10 +33,16 @@ UPDATE deliveries SET shown = 'claimed'
 WHERE board = :board AND id = :id AND state = 'superseded' AND shown <> 'superseded'
 RETURNING id
 
+-- Messages whose files lie in `.pending`, be it that they have still to be put away.
 -- name: claimed_names
 SELECT m.message_id, m.name
 FROM deliveries AS d JOIN messages AS m ON m.id = d.message
 WHERE d.board = :board AND d.plan_id = :plan_id AND d.receiver = :receiver AND d.state = 'claimed'
+UNION ALL
+SELECT m.message_id, m.name
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.plan_id = :plan_id AND d.receiver = :receiver AND d.shown <> d.state
+    AND d.shown = 'claimed'
 
 -- name: claimed_messages
 SELECT d.id, m.message_id, m.sha256, m.type, m.task_id, m.command_id, m.seq, m.output_name, m.name, m.envelope,
@@ -162,3 +168,12 @@ WHERE d.board = :board AND d.id = :id
 -- name: holds_lease
 SELECT 1 FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
+
+-- name: stages_of
+SELECT d.injected_at, d.prompt_sha256, d.acted_at
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE m.board = :board AND m.plan_id = :plan_id AND m.message_id = :message_id AND d.receiver = :receiver
+
+-- What the token of an attempt is checked against; none while nobody runs the task.
+-- name: attempt_token
+SELECT epoch, token FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id

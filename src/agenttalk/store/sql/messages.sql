@@ -36,6 +36,14 @@ WHERE board = :board AND plan_id = :plan_id
 -- name: in_flight
 SELECT count(*) FROM messages WHERE board = :board AND plan_id = :plan_id AND state = 'stored'
 
+-- Plans in which a message is in no state, or in two. One statement, so that it sees one moment.
+-- name: unbalanced_plans
+SELECT p.plan_id
+FROM plans AS p
+WHERE p.board = :board AND p.sent <> p.delivered + p.superseded + p.duplicate + p.dead + (
+    SELECT count(*) FROM messages AS m WHERE m.board = p.board AND m.plan_id = p.plan_id AND m.state = 'stored')
+ORDER BY p.plan_id
+
 -- name: counted_messages
 SELECT state, count(*) FROM messages WHERE board = :board AND plan_id = :plan_id GROUP BY state ORDER BY state
 

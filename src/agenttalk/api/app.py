@@ -1,0 +1,224 @@
+"""The routes: who may take them, and which use case each one asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Literal, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agenttalk.api import bodies
+from agenttalk.api.problems import answered, refused
+from agenttalk.contracts.base import is_id
+from agenttalk.engine.access import Caller, Role
+from agenttalk.engine.plans import VIRTUAL
+from agenttalk.engine.service import Service
+from agenttalk.engine.tasks import Remark, TaskName
+from agenttalk.errors import AgentTalkError, Code, UsageError
+
+Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
+_LONGEST_TOKEN: Final = 4096
+_LONGEST_KEY: Final = 255
+_OPERATOR: Final[tuple[Role, ...]] = ("operator",)
+_READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
+_ON_TASKS: Final[tuple[Role, ...]] = ("operator", "agent")
+
+
+def create_app(service: Service, *, serves: Literal["everything", "agents"] = "everything") -> Starlette:
+    """The HTTP API of an engine; or only what the agents of a part need."""
+    task = "/api/projects/{board}/tasks/{task}"
+    routes = [
+        Route("/healthz", _open(_alive), methods=["GET"]),
+        Route("/readyz", _open(lambda: _ready(service)), methods=["GET"]),
+        _route(service, "GET", task, _task, (*_ON_TASKS, "viewer")),
+        _route(service, "POST", f"{task}/comments", _comment, _ON_TASKS),
+        _route(service, "POST", f"{task}/outputs", _output, _ON_TASKS),
+    ]
+    if serves == "everything":
+        routes += [
+            _route(service, "GET", "/api/status", _status, _READERS),
+            _route(service, "POST", "/api/passes", _pass, _OPERATOR),
+            _route(service, "GET", "/api/human-requests", _requests, _READERS),
+            _route(service, "GET", "/api/human-requests/{id}", _request, _READERS),
+            _route(service, "POST", "/api/human-requests/{id}/answer", _answer, _OPERATOR),
+            _route(service, "GET", "/api/deadletters", _deadletters, _READERS),
+            _route(service, "GET", "/api/deadletters/{id}", _deadletter, _READERS),
+            _route(service, "POST", "/api/deadletters/{id}/replay", _replay, _OPERATOR),
+            _route(service, "GET", "/api/fsck", _fsck, _READERS),
+            _route(service, "POST", "/api/republish", _republish, _OPERATOR),
+        ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route, AgentTalkError: _failed})
+    app.router.redirect_slashes = False
+    return app
+
+
+def _route(service: Service, method: str, path: str, handler: Handler, roles: tuple[Role, ...]) -> Route:
+    """A route that only tokens of some roles may take."""
+
+    async def endpoint(request: Request) -> Response:
+        caller = await _caller(service, request)
+        if caller.role not in roles:
+            raise UsageError(
+                Code.NOT_ALLOWED,
+                f"a token of the role {caller.role!r} may not do this",
+                hint=f"it takes one of the role {' or '.join(roles)}",
+            )
+        return await handler(service, request, caller)
+
+    return Route(path, endpoint, methods=[method])
+
+
+def _open(handler: Callable[[], Response]) -> Callable[[Request], Awaitable[Response]]:
+    """A route without a token."""
+
+    async def endpoint(_: Request) -> Response:
+        return handler()
+
+    return endpoint
+
+
+async def _caller(service: Service, request: Request) -> Caller:
+    given = request.headers.getlist("authorization")
+    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    token = token.strip()
+    if scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST_TOKEN:
+        caller = await service.identify(token)
+        if caller is not None:
+            return caller
+    raise UsageError(
+        Code.TOKEN_REFUSED,
+        "this token is unknown or no longer good" if given else "this takes a token",
+        hint="send the header Authorization: Bearer and a token",
+    )
+
+
+async def _no_such_route(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    said = "this cannot be asked of that address" if status == 405 else "there is nothing at this address"
+    response = refused(UsageError(Code.NAME_UNKNOWN, said), status)
+    if isinstance(error, HTTPException) and error.headers:
+        response.headers.update(error.headers)
+    return response
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    if not isinstance(error, AgentTalkError):
+        raise error
+    return refused(error)
+
+
+def _alive() -> Response:
+    return answered({"ok": True})
+
+
+def _ready(service: Service) -> Response:
+    return answered({"ok": service.ready}, 200 if service.ready else 503)
+
+
+async def _status(service: Service, _: Request, __: Caller) -> Response:
+    return answered(await service.status())
+
+
+async def _pass(service: Service, request: Request, _: Caller) -> Response:
+    body = await bodies.read(request, bodies.PassBody)
+    return answered(await service.run_pass(body.part, body.agent))
+
+
+async def _requests(service: Service, _: Request, __: Caller) -> Response:
+    return answered({"requests": [each.as_json() for each in await service.requests()]})
+
+
+async def _request(service: Service, request: Request, _: Caller) -> Response:
+    return answered((await service.request(request.path_params["id"])).as_json())
+
+
+async def _answer(service: Service, request: Request, caller: Caller) -> Response:
+    body = await bodies.read(request, bodies.AnswerBody, limit=bodies.ANSWER_LIMIT)
+    answer = await service.answer(
+        request.path_params["id"],
+        by=body.by or caller.name,
+        decision=body.decision,
+        files=body.contents(),
+        answers=body.answers,
+        notes=body.notes,
+        seen_sha256=body.seen_sha256,
+        again=_key(request) is not None,
+    )
+    return answered(answer)
+
+
+async def _deadletters(service: Service, _: Request, __: Caller) -> Response:
+    return answered({"deadletters": await service.deadletters()})
+
+
+async def _deadletter(service: Service, request: Request, _: Caller) -> Response:
+    return answered(await service.deadletter(request.path_params["id"]))
+
+
+async def _replay(service: Service, request: Request, _: Caller) -> Response:
+    return answered(await service.replay(request.path_params["id"]))
+
+
+async def _fsck(service: Service, _: Request, __: Caller) -> Response:
+    faults: list[Any] = await service.fsck()
+    return answered({"faults": faults})
+
+
+async def _republish(service: Service, _: Request, __: Caller) -> Response:
+    return answered({"written": await service.republish()})
+
+
+async def _task(service: Service, request: Request, caller: Caller) -> Response:
+    after = request.query_params.get("after", "0")
+    number = int(after) if after.isascii() and after.isdecimal() and len(after) < 18 else 0
+    return answered(await service.task(_named(request, caller), after=number))
+
+
+async def _comment(service: Service, request: Request, caller: Caller) -> Response:
+    task = _named(request, caller)
+    body = await bodies.read(request, bodies.CommentBody)
+    remark = Remark("comment", body.author, body.comment_type, body.body, body.claims)
+    return answered(await service.say(task, remark, caller, _key(request)), 201)
+
+
+async def _output(service: Service, request: Request, caller: Caller) -> Response:
+    task = _named(request, caller)
+    body = await bodies.read(request, bodies.OutputBody)
+    remark = Remark("output", caller.name, body.type, body.content)
+    return answered(await service.say(task, remark, caller, _key(request)), 201)
+
+
+def _named(request: Request, caller: Caller) -> TaskName:
+    """The task in the address. An agent's token reaches its own alone, and learns of no other."""
+    board, name = request.path_params["board"], request.path_params["task"]
+    plan_id, colon, task_id = (board, ":", name) if board in VIRTUAL else name.partition(":")
+    task = TaskName(board, plan_id, task_id)
+    if caller.attempt is not None and tuple(task) != tuple(caller.attempt[:3]):
+        raise UsageError(
+            Code.NOT_ALLOWED,
+            "this token is good for another task",
+            hint=f"its own is at /api/projects/{caller.attempt.board}/tasks/{_spelled(caller)}",
+        )
+    if not colon or not all(is_id(part) for part in task):
+        hint = "write PLAN:TASK, and on _mail and _toolchain the bare id"
+        raise UsageError(Code.TASK_NOT_FOUND, "this is not the name of a task", hint=hint)
+    return task
+
+
+def _spelled(caller: Caller) -> str:
+    _, plan_id, task_id, _ = caller.attempt or ("", "", "", 0)
+    return task_id if plan_id in VIRTUAL else f"{plan_id}:{task_id}"
+
+
+def _key(request: Request) -> str | None:
+    """The Idempotency-Key, if there is one: the same request with the same key is carried out once."""
+    given: list[Any] = request.headers.getlist("idempotency-key")
+    if not given:
+        return None
+    if len(given) != 1 or not 0 < len(given[0]) <= _LONGEST_KEY:
+        raise UsageError(Code.FIELD_VALUE, f"an Idempotency-Key has 1 to {_LONGEST_KEY} characters, and there is one")
+    return str(given[0])

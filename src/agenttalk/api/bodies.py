@@ -1,0 +1,131 @@
+"""Bodies of requests: read up to a limit, strictly, and checked against what is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import AgentIdText, IdText, RelativePath, Sha256, Text
+from agenttalk.contracts.problem import nearest, problems_of
+from agenttalk.engine.human import Decision
+from agenttalk.engine.tasks import CommentType
+from agenttalk.errors import Code, ContractError, JsonError, MachineError, Problem
+
+LIMIT: Final = 1024 * 1024
+ANSWER_LIMIT: Final = 64 * 1024 * 1024
+"""Answers bring files along."""
+PATIENCE: Final = 60.0
+"""Seconds in which a body has to be here."""
+
+Model = TypeVar("Model", bound="Body")
+
+
+class Body(BaseModel):
+    """What a request says. Fields that nobody knows are errors: a misspelt one would do nothing."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class PassBody(Body):
+    """Which part shall look."""
+
+    part: str
+    agent: AgentIdText | None = None
+
+
+class AnswerBody(Body):
+    """A person's answer. `files` are names and their contents in base64."""
+
+    decision: Decision
+    files: dict[RelativePath, str] = Field(default_factory=dict, max_length=1000)
+    answers: list[Any] = Field(default_factory=list)
+    notes: str | None = None
+    seen_sha256: Sha256
+    by: Text | None = None
+    """Who answers, in the operator's words; the label of the token when it is not said."""
+
+    def contents(self) -> dict[str, bytes]:
+        """The files, decoded; raises ContractError."""
+        found: dict[str, bytes] = {}
+        problems = []
+        for name, text in self.files.items():
+            try:
+                found[name] = base64.b64decode(text, validate=True)
+            except (binascii.Error, ValueError):
+                problems.append(Problem(Code.FIELD_VALUE, f"files.{name}", "not base64"))
+        if problems:
+            raise _refusal(problems)
+        return found
+
+
+class CommentBody(Body):
+    """What is said about a task."""
+
+    author: IdText
+    comment_type: CommentType
+    body: Text
+    claims: list[dict[str, Any]] | None = None
+
+
+class OutputBody(Body):
+    """What is handed in for a task."""
+
+    content: Text
+    type: Text
+
+
+async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Model:
+    """The body of a request; raises JsonError or ContractError with every problem."""
+    data = wire.read(await _bytes(request, limit), limit=limit)
+    if not isinstance(data, dict):
+        raise _refusal([Problem(Code.FIELD_TYPE, "", "must be a JSON object")])
+    strange = [key for key in data if key not in kind.model_fields]
+    problems = [_unknown(key, kind) for key in strange]
+    try:
+        model = kind.model_validate({key: value for key, value in data.items() if key not in strange})
+    except ValidationError as error:
+        problems += problems_of(error)
+    if problems:
+        raise _refusal(problems)
+    return model
+
+
+async def _bytes(request: Request, limit: int) -> bytes:
+    told = request.headers.get("content-length", "")
+    if told.isdecimal() and int(told[:20]) > limit:
+        raise _too_large(limit)
+    found = bytearray()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for piece in request.stream():
+                found += piece
+                if len(found) > limit:
+                    raise _too_large(limit)
+    except (TimeoutError, ClientDisconnect) as error:
+        raise MachineError(Code.FILE_UNREADABLE, "the request did not come to its end") from error
+    return bytes(found)
+
+
+def _too_large(limit: int) -> JsonError:
+    return JsonError(
+        Code.JSON_TOO_LARGE, f"the request is larger than {limit:,} bytes", hint="say less, or refer to a file"
+    )
+
+
+def _unknown(key: str, kind: type[Body]) -> Problem:
+    near = nearest(key, kind.model_fields)
+    hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(kind.model_fields)}"
+    return Problem(Code.FIELD_UNKNOWN, key[:80], "there is no such field", hint)
+
+
+def _refusal(problems: list[Problem]) -> ContractError:
+    first = problems[0]
+    where = f"{first.field}: " if first.field else ""
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return ContractError(first.code, f"{where}{first.message}{more}", problems, hint=first.hint)

@@ -1,0 +1,70 @@
+"""Errors as answers: `application/problem+json` with our code."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from agenttalk.contracts import wire
+from agenttalk.errors import MEANINGS, AgentTalkError, Code, ContractError, InputError, JsonError
+
+JSON: Final = "application/json"
+PROBLEM: Final = "application/problem+json"
+_STATUS: Final = {
+    Code.TOKEN_REFUSED: 401,
+    Code.NOT_ALLOWED: 403,
+    Code.LEASE_LOST: 403,
+    Code.HOST_REFUSED: 421,
+    Code.NAME_UNKNOWN: 404,
+    Code.TASK_NOT_FOUND: 404,
+    Code.JSON_TOO_LARGE: 413,
+    Code.ANSWER_REFUSED: 409,
+    Code.REPLAY_REFUSED: 409,
+    Code.STORE_CONFLICT: 409,
+    Code.KEY_REUSED: 409,
+}
+
+
+def answered(value: wire.JsonValue, status: int = 200) -> Response:
+    """A JSON value as an answer. Nothing keeps a copy of it."""
+    return Response(wire.write(value), status, headers={"Cache-Control": "no-store"}, media_type=JSON)
+
+
+def refused(error: AgentTalkError, status: int | None = None) -> Response:
+    """An error as an answer; the status follows from its code."""
+    code = Code(error.code)
+    status = status or _status(error)
+    body: dict[str, wire.JsonValue] = {
+        "type": f"urn:agenttalk:{code}",
+        "title": MEANINGS[code].text,
+        "status": status,
+        "code": str(code),
+        "detail": error.message,
+        "hint": error.hint,
+    }
+    if isinstance(error, ContractError):
+        body["problems"] = [
+            {"code": str(each.code), "field": each.field, "message": each.message, "hint": each.hint}
+            for each in error.problems
+        ]
+    headers = {"Cache-Control": "no-store", **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
+    # Text that came from outside may hold half characters, which JSON in UTF-8 cannot.
+    return Response(wire.write(_whole(body)), status, headers=headers, media_type=PROBLEM)
+
+
+def _status(error: AgentTalkError) -> int:
+    if error.code in _STATUS:
+        return _STATUS[Code(error.code)]
+    if isinstance(error, JsonError):
+        return 400
+    if isinstance(error, InputError):
+        return 422
+    return 503 if error.retriable else 500
+
+
+def _whole(body: dict[str, wire.JsonValue]) -> dict[str, wire.JsonValue]:
+    return {
+        key: value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+        for key, value in body.items()
+    }

@@ -1,0 +1,194 @@
+"""Listening: on a loopback address, and on a unix socket that only its owner can reach."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from agenttalk.api.guard import SOCKET_NAME, Guard
+from agenttalk.errors import Code, MachineError, UsageError
+
+LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+_LONGEST_PATH: Final = 100
+"""Longer names of sockets are refused by the system."""
+_GRACE: Final = 3
+"""Seconds in which requests may come to their end when we stop."""
+
+
+class Listening(NamedTuple):
+    """Where a door is."""
+
+    http: str
+    """Such as `http://127.0.0.1:8083`."""
+    socket: str
+    """The path of the unix socket."""
+
+
+@asynccontextmanager
+async def serving(
+    app: ASGIApp, *, host: str, port: int, socket_path: Path, public: bool = False, names: Collection[str] = ()
+) -> AsyncIterator[Listening]:
+    """Answer requests until the block ends. Port 0 takes a free one.
+
+    An address that others can reach is refused unless `public` says that this is wanted; `names` are further
+    names under which it is asked for then. Raises MachineError when the address or the socket is taken.
+    """
+    if not public and not _is_loopback(host):
+        raise UsageError(
+            Code.OPTION_INVALID,
+            f"{host} can be reached from other machines",
+            hint="use 127.0.0.1, or say server.public = true if that is what you want",
+        )
+    with _tcp(host, port) as tcp, _unix(socket_path) as unix:
+        real = tcp.getsockname()[1]
+        known = {*LOOPBACK_NAMES, _spelled(host), *(name.lower() for name in names)}
+        doors = [
+            _Server(Guard(app, {f"{name}:{real}" for name in known} | (known if real == 80 else set())), tcp),
+            _Server(Guard(app, {SOCKET_NAME, *LOOPBACK_NAMES}), unix),
+        ]
+        async with _running(doors):
+            yield Listening(f"http://{_spelled(host)}:{real}", str(socket_path))
+
+
+@asynccontextmanager
+async def _running(doors: list[_Server]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(door.serve(), name="http") for door in doors]
+    try:
+        for door, task in zip(doors, tasks, strict=True):
+            opened = asyncio.create_task(door.opened.wait())
+            await asyncio.wait({opened, task}, return_when=asyncio.FIRST_COMPLETED)
+            opened.cancel()
+            if task.done():
+                task.result()
+        yield
+    finally:
+        for door in doors:
+            door.should_exit = True
+        await asyncio.gather(*tasks)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn on a socket that is bound already. Signals are not its business."""
+
+    def __init__(self, app: ASGIApp, bound: socket.socket) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=500,
+                timeout_graceful_shutdown=_GRACE,
+            )
+        )
+        self.opened = asyncio.Event()
+        self._bound = bound
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer until `should_exit`."""
+        await super().serve(sockets or [self._bound])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and tell."""
+        await super().startup(sockets)
+        self.opened.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to whoever runs the engine."""
+        yield
+
+
+@contextmanager
+def _tcp(host: str, port: int) -> Iterator[socket.socket]:
+    bare = host.strip("[]")
+    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((bare, port))
+        except (OSError, OverflowError) as error:
+            raise MachineError(
+                Code.ENGINE_UNREACHABLE,
+                f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}",
+                hint="choose another port with --port or server.port; 0 takes a free one",
+            ) from error
+        yield bound
+
+
+@contextmanager
+def _unix(path: Path) -> Iterator[socket.socket]:
+    """A socket of that name, which nobody but us can have: it lies in a folder of our own."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as bound:
+        try:
+            path.unlink(missing_ok=True)  # what a killed process left
+            bound.bind(str(path))
+            path.chmod(0o600)
+        except OSError as error:
+            raise MachineError(
+                Code.ENGINE_UNREACHABLE, f"cannot listen on {path}: {error.strerror or error}"
+            ) from error
+        try:
+            yield bound
+        finally:
+            with suppress(OSError):
+                path.unlink()
+
+
+def socket_folder(name: str) -> Path:
+    """The folder for the sockets of a root, made with rights for its owner alone.
+
+    It lies under $XDG_RUNTIME_DIR, or in the temporary folder where there is none. Raises MachineError when
+    somebody else's folder is there.
+    """
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    bases = [Path(runtime) / "agenttalk"] if runtime.startswith("/") and Path(runtime).is_dir() else []
+    bases += [Path(tempfile.gettempdir()) / f"agenttalk-{os.getuid()}", Path(f"/tmp/agenttalk-{os.getuid()}")]  # noqa: S108
+    base = next((each for each in bases if len(os.fsencode(each / name / "part-4194304.sock")) <= _LONGEST_PATH), None)
+    if base is None:
+        raise MachineError(Code.ENGINE_UNREACHABLE, f"{bases[-1]} is too long for a socket")
+    for folder in (base, base / name):
+        _own(folder)
+    return base / name
+
+
+def _own(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError as error:
+        raise MachineError(
+            Code.FILE_UNWRITABLE, f"cannot make {folder}: {error.strerror or error}", hint="set XDG_RUNTIME_DIR"
+        ) from error
+    mine = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o077
+    if not mine:
+        raise MachineError(
+            Code.FILE_UNSAFE, f"{folder} is not a folder of ours alone", hint="remove it, or set XDG_RUNTIME_DIR"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _spelled(host: str) -> str:
+    return f"[{host.strip('[]')}]" if ":" in host else host.lower()

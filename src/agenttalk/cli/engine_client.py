@@ -1,0 +1,141 @@
+"""How the command line reaches a running engine: over its socket, else its address, with the operator's token."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from agenttalk.contracts import wire
+from agenttalk.errors import AgentTalkError, Code, ContractError, JsonError, MachineError, Problem, UsageError
+from agenttalk.store import operator
+from agenttalk.store.rootlock import Engine, running_engine
+
+TIMEOUT: Final = 15 * 60.0
+"""Seconds; a pass can take long."""
+_CONNECT: Final = 5.0
+_LARGEST: Final = 128 * 1024 * 1024
+
+
+def running(root: Path) -> Client | None:
+    """The engine of a root, if one runs."""
+    engine = running_engine(root)
+    if engine is None:
+        return None
+    token = operator.token_of(root)
+    if token is None:
+        raise UsageError(
+            Code.TOKEN_REFUSED,
+            f"{root} has a running engine (process {engine.pid}), but you have no token for it",
+            hint=f"ask whoever started it; the token lies in their {operator.TOKEN}",
+        )
+    return Client(engine, token)
+
+
+class Client:
+    """Asks an engine. Its errors come out as ours."""
+
+    def __init__(self, engine: Engine, token: str) -> None:
+        self._engine = engine
+        self._token = token
+
+    def get(self, path: str) -> Any:
+        """What lies at a path; raises AgentTalkError."""
+        return self._ask("GET", path, None)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Have something done, and return the answer; raises AgentTalkError."""
+        return self._ask("POST", path, wire.write(dict(body)))
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> Any:
+        connection = self._connected()
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            data = response.read(_LARGEST)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._silent(error) from error
+        finally:
+            connection.close()
+        try:
+            answer = wire.read(data, limit=_LARGEST)
+        except JsonError as error:
+            raise self._silent(error) from error
+        if response.status < 300:
+            return answer
+        raise _error(response.status, answer)
+
+    def _connected(self) -> http.client.HTTPConnection:
+        """A connection over the socket; where there is none, or it does not work, over the address."""
+        failed: OSError = ConnectionRefusedError("it tells no address")
+        if self._engine.socket:
+            try:
+                return _opened(_OverSocket(self._engine.socket))
+            except OSError as error:
+                failed = error
+        if self._engine.http:
+            where = urlsplit(self._engine.http)
+            try:
+                return _opened(http.client.HTTPConnection(where.hostname or "", where.port, timeout=_CONNECT))
+            except OSError as error:
+                failed = error
+        raise self._silent(failed) from failed
+
+    def _silent(self, error: Exception) -> MachineError:
+        return MachineError(
+            Code.ENGINE_UNREACHABLE,
+            f"the engine (process {self._engine.pid}) does not answer: {error}",
+            hint="it may be just starting or ending; try again in a moment",
+        )
+
+
+class _OverSocket(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("agenttalk", timeout=_CONNECT)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(_CONNECT)
+        self.sock.connect(self._path)
+
+
+def _opened(connection: http.client.HTTPConnection) -> http.client.HTTPConnection:
+    try:
+        connection.connect()
+    except OSError:
+        connection.close()
+        raise
+    connection.sock.settimeout(TIMEOUT)
+    return connection
+
+
+def _error(status: int, answer: Any) -> AgentTalkError:
+    """A problem as the error that it was in the engine."""
+    told = answer if isinstance(answer, dict) else {}
+    code = _code(told.get("code"))
+    message = str(told.get("detail") or f"the engine answered {status}")
+    hint = str(told.get("hint") or "")
+    if status >= 500:
+        return MachineError(code, message, hint=hint)
+    problems = told.get("problems")
+    if isinstance(problems, list):
+        found = [_problem(each) for each in problems if isinstance(each, dict)]
+        return ContractError(code, message, found, hint=hint)
+    return UsageError(code, message, hint=hint)
+
+
+def _problem(told: dict[str, Any]) -> Problem:
+    texts = (str(told.get(key) or "") for key in ("field", "message", "hint"))
+    return Problem(_code(told.get("code")), *texts)
+
+
+def _code(text: object) -> Code:
+    return Code(text) if isinstance(text, str) and text in set(Code) else Code.UNHANDLED_EXCEPTION

@@ -1,0 +1,47 @@
+"""`agenttalk serve`: the engine of a root, until it is told to end."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from agenttalk.cli.output import JsonOption, RootOption, plain
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("serve")
+def serve(
+    ctx: typer.Context,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Where to listen; 0 takes a free port.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Be the engine of a root: route, run the agents' programs, watch, and answer over HTTP.
+
+    Ends with SIGTERM or Ctrl-C. Programs under way are ended then, and run again by the next start.
+    """
+    import asyncio
+    import sys
+
+    from agenttalk import settings, wiring
+    from agenttalk.api.serving import Listening
+    from agenttalk.cli import roots
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    loaded = settings.load(folder)
+
+    def tell(where: Listening) -> None:
+        if out.as_json:
+            out.data({"ok": True, "http": where.http, "socket": where.socket})
+        else:
+            out.say(f"[green]✓[/] {plain(folder)}: listening at {where.http} and {plain(where.socket)}")
+        sys.stdout.flush()
+
+    def start(stop: asyncio.Event) -> Any:
+        return wiring.serve(folder, loaded, stop=stop, tell=tell, port=port)
+
+    return roots.looped(start)

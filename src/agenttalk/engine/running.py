@@ -1,0 +1,240 @@
+"""A running engine: router, monitor and the agents' heartbeats as loops of one process, and passes on request.
+
+A loop never ends because a step of it failed: it says so and tries again. When the engine stops, nothing more is
+claimed and turns under way are ended; their commands are run again by the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.problem import nearest
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.heartbeat import Heartbeat, Tick
+from agenttalk.engine.monitor import Monitor
+from agenttalk.engine.plans import agents_in
+from agenttalk.engine.router import Report, Router
+from agenttalk.engine.service import Service
+from agenttalk.engine.turns import Api
+from agenttalk.engine.wakes import Waiter, Wake, Wakes
+from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
+from agenttalk.ports import Driver, Ended, Processes, Turn
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+POLL: Final = 10.0
+BUSY: Final = 1.0
+"""How soon the router looks again while something waits that no event will announce."""
+PAUSE: Final = 5.0
+"""Seconds after which a loop tries again when a step failed."""
+
+
+class Running:
+    """The loops of an engine. `service` is what its doors ask."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        driver: Driver,
+        processes: Processes,
+        *,
+        max_running: int = 8,
+        agents: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """`agents`: what the settings say of an agent, to be put over its profile."""
+        self._deps = deps
+        self._driver = Limited(driver, max_running)
+        self._processes = processes
+        self._over = dict(agents or {})
+        self._environ = environ
+        self._router = Router(deps)
+        self._monitor = Monitor(deps)
+        self._turn = asyncio.Lock()
+        self._crew: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
+        self._marks: dict[str, object] = {}
+        self._api: Api | None = None
+        self._wakes: Wakes | None = None
+        self._stop = asyncio.Event()
+        self._at_router = Waiter(lambda _: False)
+        self.service = Service(
+            deps,
+            passes={"route": self._route_once, "monitor": self._monitor_once, "heartbeat": self._heartbeat_once},
+            nudge=self._look_soon,
+            turn=self._turn,
+        )
+
+    async def run(self, stop: asyncio.Event, watch: Wake, api: Api) -> None:
+        """Work until `stop` is set; returns when every loop and every turn has ended."""
+        self._api, self._stop, self._wakes = api, stop, Wakes(watch)
+        router, agents = self._wakes.of_router(), self._wakes.of_agents()
+        self._at_router = router
+        loops = [
+            self._looped("router", router, self._route, lambda report: BUSY if report.in_flight else POLL),
+            self._looped("agents", agents, self._recruit, lambda _: POLL),
+            self._looped("monitor", Waiter(lambda _: False), self._watch, lambda _: POLL),
+        ]
+        tasks = [asyncio.create_task(self._wakes.run()), *(asyncio.create_task(each) for each in loops)]
+        self.service.ready = True
+        try:
+            await stop.wait()
+        finally:
+            self.service.ready = False
+            stop.set()
+            tasks[0].cancel()
+            crew = [task for _, task in self._crew.values()]
+            await asyncio.gather(*tasks, *crew, return_exceptions=True)
+
+    async def _looped(
+        self, name: str, wake: Wake, step: Callable[[], Awaitable[T]], pause: Callable[[T], float]
+    ) -> None:
+        while not self._stop.is_set():
+            wait = PAUSE
+            try:
+                wait = pause(await step())
+            except AgentTalkError as error:
+                LOG.warning("%s: %s", name, error.message, extra={"action": f"engine.{name}"})
+            except Exception:
+                LOG.exception("%s: a step failed; it is tried again", name, extra={"action": f"engine.{name}"})
+            await first(self._stop.wait(), wake.changed(wait))
+
+    def _look_soon(self) -> None:
+        self._at_router.nudge()
+
+    async def _route(self) -> Report:
+        async with self._turn:
+            return await self._router.pass_()
+
+    async def _watch(self) -> None:
+        async with self._turn:
+            await self._monitor.pass_()
+
+    async def _route_once(self, _: str | None) -> dict[str, Any]:
+        return (await self._route()).as_json()
+
+    async def _monitor_once(self, _: str | None) -> dict[str, Any]:
+        async with self._turn:
+            return (await self._monitor.pass_()).as_json()
+
+    async def _heartbeat_once(self, agent_id: str | None) -> dict[str, Any]:
+        if agent_id is None:
+            raise UsageError(Code.FIELD_MISSING, "whose heartbeat?", hint="name an agent")
+        if self._stop.is_set() or self._wakes is None:
+            raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending")
+        agents = await asyncio.to_thread(agents_in, self._deps.root)
+        if agent_id not in agents:
+            near = nearest(agent_id, agents)
+            hint = f"did you mean {near!r}?" if near else "a folder under agents/ makes one"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent_id!r}", hint=hint)
+        await self._recruit()
+        worker, _ = self._crew.get(agent_id, (None, None))
+        tick = await worker.pass_() if worker else await self._worker(agent_id).tick()
+        return tick.as_json()
+
+    async def _recruit(self) -> None:
+        """Begin to drive agents whose profile says that we do, and those again whose loop has ended."""
+        for agent_id in [each for each, (_, task) in self._crew.items() if task.done()]:
+            del self._crew[agent_id]
+            self._marks.pop(agent_id, None)
+        for agent_id in await asyncio.to_thread(agents_in, self._deps.root):
+            if agent_id in self._crew or self._stop.is_set() or not await self._is_driven(agent_id):
+                continue
+            worker = self._worker(agent_id)
+            self._crew[agent_id] = (worker, asyncio.create_task(self._work(worker, agent_id)))
+
+    async def _work(self, worker: Worker, agent_id: str) -> None:
+        if self._wakes is None:
+            return
+        wake = self._wakes.of_agent(agent_id)
+        try:
+            await worker.run(self._stop, wake)
+        except Exception:
+            LOG.exception("the heartbeat of %s ended; it is started again", agent_id, extra={"action": "engine.agents"})
+        finally:
+            self._wakes.drop(wake)
+
+    def _worker(self, agent_id: str) -> Worker:
+        return Worker(self._deps, agent_id, self._driver, self._processes, self._api, environ=self._environ)
+
+    async def _is_driven(self, agent_id: str) -> bool:
+        """Whether an agent's profile, with the settings over it, has us start a program. Read when it changed."""
+        path = f"{places.agent(agent_id)}/{places.PROFILE}"
+        try:
+            mark = await asyncio.to_thread(self._deps.root.entry, path)
+            if agent_id in self._marks and self._marks[agent_id] == mark:
+                return False
+            self._marks[agent_id] = mark
+            return (await asyncio.to_thread(self._profile, path, agent_id)).driver == "script"
+        except AgentTalkError:
+            return False
+
+    def _profile(self, path: str, agent_id: str) -> AgentProfile:
+        try:
+            said: Any = wire.read(self._deps.root.read(path, wire.ENVELOPE_LIMIT))
+        except MissingError:
+            said = {"schema_version": "1.0", "agent_id": agent_id}
+        over = self._over.get(agent_id)
+        return AgentProfile.from_json(over(said) if over and isinstance(said, dict) else said)
+
+
+class Worker(Heartbeat):
+    """A heartbeat whose looks can also be asked for while its loop runs: they never overlap."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._alone = asyncio.Lock()
+        self._followers: list[asyncio.Queue[Tick]] = []
+
+    async def tick(self) -> Tick:
+        """Look once, alone, and tell everybody who follows what was done."""
+        async with self._alone:
+            tick = await super().tick()
+        for each in self._followers:
+            each.put_nowait(tick)
+        return tick
+
+    async def pass_(self) -> Tick:
+        """Look until nothing is left to do now, turns included; what all looks did meanwhile."""
+        looks: asyncio.Queue[Tick] = asyncio.Queue()
+        self._followers.append(looks)
+        total = Tick()
+        try:
+            await self.tick()
+            while True:
+                tick = await looks.get()
+                total.add(tick)
+                if looks.empty() and not tick.running:
+                    if not tick.worked:
+                        return total
+                    await self.tick()
+        finally:
+            self._followers.remove(looks)
+
+
+class Limited:
+    """A driver that runs only so many turns at once; the others wait, and their time does not run meanwhile."""
+
+    def __init__(self, driver: Driver, most: int) -> None:
+        self._driver = driver
+        self._room = asyncio.Semaphore(most)
+
+    async def run(self, turn: Turn) -> Ended:
+        """Run it when there is room."""
+        async with self._room:
+            return await self._driver.run(turn)
+
+
+async def first(*waits: Awaitable[Any]) -> None:
+    """Wait for the first of them; the others are cancelled."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

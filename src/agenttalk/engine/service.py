@@ -1,0 +1,151 @@
+"""What the doors of an engine can ask it for: one object with its use cases."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.problem import nearest
+from agenttalk.engine import access, deadletters, fsck, human, monitor, plans, publish, tasks
+from agenttalk.engine.access import Caller
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.human import Decision, Request
+from agenttalk.engine.tasks import Remark, TaskName
+from agenttalk.errors import Code, UsageError
+
+Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
+"""A part's pass: gets the agent, if one is named, and returns what it did."""
+
+
+class Service:
+    """The use cases of an engine, or of a part that serves its agents.
+
+    `passes` are the parts that can be asked for a pass, `nudge` has the router look soon, and `turn` is held
+    by whoever moves files that the router moves too.
+    """
+
+    def __init__(
+        self,
+        deps: Deps,
+        *,
+        passes: Mapping[str, Looking] | None = None,
+        nudge: Callable[[], None] = lambda: None,
+        turn: asyncio.Lock | None = None,
+    ) -> None:
+        self.deps = deps
+        self.ready = False
+        """Whether work is being done; before the start has ended and after the end has begun it is not."""
+        self._passes = dict(passes or {})
+        self._nudge = nudge
+        self._turn = turn or asyncio.Lock()
+
+    async def identify(self, token: str) -> Caller | None:
+        """Whom a token belongs to."""
+        return await access.identify(self.deps, token)
+
+    async def run_pass(self, part: str, agent: str | None) -> dict[str, Any]:
+        """Have a part look at everything once, and return what it did."""
+        if part not in self._passes:
+            near = nearest(part, self._passes)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(sorted(self._passes)) or 'none here'}"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no part {part[:80]!r}", hint=hint)
+        return await self._passes[part](agent)
+
+    async def requests(self) -> list[Request]:
+        """Every open question."""
+        return await human.requests(self.deps)
+
+    async def request(self, request_id: str) -> Request:
+        """One question."""
+        return (await human.request(self.deps, request_id))[1]
+
+    async def answer(
+        self,
+        request_id: str,
+        *,
+        by: str,
+        decision: Decision,
+        files: Mapping[str, bytes],
+        answers: Sequence[Any],
+        notes: str | None,
+        seen_sha256: str,
+        again: bool = False,
+    ) -> dict[str, Any]:
+        """Answer a question in somebody's name. With `again`, the very answer that was given before is no error."""
+        if again:
+            given = await self.request(request_id)
+            if _is_same(given, by, decision, files, answers, notes) and given.response is not None:
+                return given.response
+        answer = await human.answer(
+            self.deps,
+            request_id,
+            by=by,
+            decision=decision,
+            files=files,
+            answers=answers,
+            notes=notes,
+            seen_sha256=seen_sha256,
+        )
+        self._nudge()
+        return answer
+
+    async def deadletters(self) -> list[dict[str, Any]]:
+        """Every dead letter."""
+        return [letter.as_json() for letter in await deadletters.found(self.deps)]
+
+    async def deadletter(self, deadletter_id: str) -> dict[str, Any]:
+        """One dead letter with its original, in base64."""
+        letter, original = await deadletters.show(self.deps, deadletter_id)
+        content = None if original is None else base64.b64encode(original).decode()
+        return {**letter.as_json(), "content": content}
+
+    async def replay(self, deadletter_id: str) -> dict[str, Any]:
+        """Judge a dead letter again."""
+        async with self._turn:
+            outcome = await deadletters.replay(self.deps, deadletter_id)
+        self._nudge()
+        return outcome
+
+    async def status(self) -> dict[str, Any]:
+        """Where everything stands, and how much waits for people."""
+        found = [(await board.read("counted_open"))[0] for board in await plans.boards(self.deps)]
+        return {
+            **await monitor.overview(self.deps),
+            "open_requests": sum(asked for asked, _ in found),
+            "open_deadletters": sum(dead for _, dead in found),
+        }
+
+    async def fsck(self) -> list[dict[str, Any]]:
+        """What is not sound."""
+        return [each.as_json() for each in await fsck.check(self.deps)]
+
+    async def republish(self) -> int:
+        """Write everything that is published anew; how many files."""
+        async with self._turn:
+            return sum([await publish.republish(self.deps, board) for board in await plans.boards(self.deps)])
+
+    async def task(self, task: TaskName, *, after: int = 0) -> dict[str, Any]:
+        """A task and what was said about it."""
+        return await tasks.show(self.deps, task, after=after)
+
+    async def say(self, task: TaskName, remark: Remark, caller: Caller, key: str | None) -> dict[str, Any]:
+        """Keep a comment or an output."""
+        return await tasks.say(self.deps, task, remark, caller, key=key)
+
+
+def _is_same(
+    given: Request, by: str, decision: str, files: Mapping[str, bytes], answers: Sequence[Any], notes: str | None
+) -> bool:
+    """Whether a question was answered like this before, by the same person."""
+    response = given.response or {}
+    provided = {file["name"]: file["sha256"] for file in response.get("provided_files", [])}
+    return (
+        given.answered_by == by
+        and response.get("decision") == decision
+        and provided == {name: wire.sha256(data) for name, data in files.items()}
+        and list(response.get("decision_answers", [])) == list(answers)
+        and response.get("notes") == (notes or None)
+    )

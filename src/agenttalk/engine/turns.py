@@ -1,0 +1,264 @@
+"""One turn of an agent: inputs laid out, the prompt recorded, the program run, its outputs taken in."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.engine import leases, outcomes
+from agenttalk.engine.archive import show_file
+from agenttalk.engine.leases import Lease
+from agenttalk.engine.orders import TURNS, Order, Ready, Source
+from agenttalk.engine.seat import Seat
+from agenttalk.errors import AgentTalkError, InputError, MissingError
+from agenttalk.ports import Driver, Ended, Turn, Tx
+from agenttalk.prompts.execute import Handover, InputText, execute
+from agenttalk.rules.leases import time_limit
+from agenttalk.rules.results import Fault
+
+_TEXT: Final = 16 * 1024
+"""Up to this size an input is shown in the prompt."""
+_TEXTS: Final = 128 * 1024
+"""Up to this size all of them are."""
+FEEDBACK: Final = "validation_feedback.json"
+
+
+class Api(NamedTuple):
+    """Where agents reach us."""
+
+    http: str
+    socket: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What turns of an agent have in common."""
+
+    driver: Driver
+    profile: AgentProfile
+    api: Api | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a turn has its files, below the root."""
+
+    cwd: str
+    base: str
+
+    @property
+    def inputs(self) -> str:
+        """Folder of the inputs."""
+        return f"{self.base}/inputs"
+
+    @property
+    def outputs(self) -> str:
+        """Folder for the outputs."""
+        return f"{self.base}/outputs"
+
+    @property
+    def result(self) -> str:
+        """File for the result."""
+        return f"{self.base}/result.json"
+
+    @property
+    def command(self) -> str:
+        """File with the command."""
+        return f"{self.base}/command.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """An input file where the agent finds it."""
+
+    name: str
+    path: str
+    sha256: str
+    text: str | None
+    message_id: str | None
+
+
+How = Literal["done", "again", "failed", "dropped"]
+
+
+async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
+    """Run an attempt from its lease to its end, and write down what came of it.
+
+    Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
+    """
+    try:
+        layout = layout_of(seat, ready.order, lease)
+        laid = await _lay_out(seat, ready, layout)
+    except InputError as error:
+        fault = Fault(error.code, error.message)
+        ended = Ended("not_started", None, b"", b"", 0.0, error.message)
+        return await outcomes.conclude(seat, ready.order, lease, ended, fault, [])
+    turn = _turn(seat, setting, ready, lease, layout, laid)
+    if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
+        return "dropped"
+    ended = await setting.driver.run(turn)
+    outcome, outputs = await outcomes.judge(seat, ready.order, layout.outputs, layout.result, layout.cwd, ended)
+    return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
+
+
+def layout_of(seat: Seat, order: Order, lease: Lease) -> Layout:
+    """Where the files of an attempt lie."""
+    cwd = places.task(seat.agent_id, seat.plan_id, order.task_id)
+    return Layout(cwd, f"{cwd}/{TURNS}/{order.command.command_id}-{lease.attempt}")
+
+
+async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> list[Laid]:
+    await asyncio.to_thread(_make_folders, seat, ready.order, layout)
+    laid: list[Laid] = []
+    room = _TEXTS
+    for name, paths in ready.resolution.found.items():
+        taken: set[str] = set()
+        for path in paths:
+            source = ready.sources[path]
+            short = source.short if source.short not in taken else path
+            taken.add(short)
+            target = f"{layout.inputs}/{places.segment(name)}/{short}"
+            sha256 = await _lay(seat, source, target)
+            text = await asyncio.to_thread(_text, seat, target, min(_TEXT, room))
+            room -= len(text.encode()) if text else 0
+            laid.append(Laid(name, target, sha256, text, source.message_id))
+    return laid
+
+
+def _make_folders(seat: Seat, order: Order, layout: Layout) -> None:
+    root = seat.root
+    root.make(layout.cwd)
+    if root.exists(layout.base):  # nobody but us makes it, so whoever did wanted to be first
+        above, _, name = layout.base.rpartition("/")
+        with root.sub(above) as folder:
+            folder.move(name, folder, f"{name}.{secrets.token_hex(8)}")
+    root.make(layout.inputs)
+    root.make(layout.outputs)
+    root.write(layout.command, order.command.to_bytes() + b"\n")
+
+
+async def _lay(seat: Seat, source: Source, target: str) -> str:
+    """Copy a file to where the agent finds it. An archived one is what was archived, whatever lies there now."""
+    folder, _, name = target.rpartition("/")
+
+    def copy() -> str:
+        with seat.root.sub(folder, create=True) as there:
+            return seat.root.copy_to(source.path, there, name, seat.deps.limits.payload_bytes).sha256
+
+    try:
+        found = await asyncio.to_thread(copy)
+    except (MissingError, InputError):
+        if source.sha256 is None:
+            raise
+        found = None
+    if source.sha256 is None or found == source.sha256:
+        return found or ""
+    await show_file(seat, source.path.removeprefix(f"{seat.inputs}/"), source.sha256)
+    data = await seat.blobs.get(source.sha256)
+    await asyncio.to_thread(seat.root.write, target, data, parents=True)
+    return source.sha256
+
+
+def _text(seat: Seat, path: str, limit: int) -> str | None:
+    try:
+        return seat.root.read(path, limit).decode()
+    except (AgentTalkError, UnicodeDecodeError):
+        return None
+
+
+def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layout, laid: list[Laid]) -> Turn:
+    root = seat.root.path.absolute()
+    profile, command = setting.profile, ready.order.command
+    prompt = execute(
+        profile.prompt or "",
+        command,
+        [InputText(each.name, str(root / each.path), each.sha256, each.text) for each in laid],
+        ready.resolution.missing,
+        Handover(
+            str(root / layout.outputs),
+            str(root / layout.result),
+            tuple(each.output_name for each in command.produces or ()),
+        ),
+        fence=secrets.token_hex(12),
+        locale=profile.locale,
+    )
+    if lease.sent_back:
+        prompt = f"{prompt}\n# {lease.sent_back}\n"
+    return Turn(
+        lease=lease.id,
+        argv=_argv(seat, profile),
+        cwd=root / layout.cwd,
+        prompt=prompt,
+        timeout=time_limit(command, lease.history),
+        env=_environment(seat, setting, ready.order, lease, layout, laid),
+    )
+
+
+def _argv(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
+    """The program. What names a file in the agent's folder means that file, wherever the program is started."""
+    folder = places.agent(seat.agent_id)
+
+    def meant(argument: str) -> str:
+        if argument.startswith(("/", "-")):
+            return argument
+        try:
+            entry = seat.root.entry(f"{folder}/{argument}")
+        except AgentTalkError:
+            return argument
+        is_file = entry is not None and entry.kind == "regular"
+        return str(seat.root.path.absolute() / folder / argument) if is_file else argument
+
+    return tuple(meant(argument) for argument in profile.argv)
+
+
+def _environment(
+    seat: Seat, setting: Setting, order: Order, lease: Lease, layout: Layout, laid: list[Laid]
+) -> dict[str, str]:
+    root: Path = seat.root.path.absolute()
+    handed = {
+        name: setting.environ[name]
+        for name in setting.profile.env
+        if name in setting.environ and not name.upper().startswith("AGENTTALK")
+    }
+    own = {
+        "AGENTTALK_MODE": "execute",
+        "AGENTTALK_PLAN_ID": seat.plan_id,
+        "AGENTTALK_TASK_ID": order.task_id,
+        "AGENTTALK_COMMAND_ID": order.command.command_id,
+        "AGENTTALK_ATTEMPT": str(lease.attempt),
+        "AGENTTALK_COMMAND": str(root / layout.command),
+        "AGENTTALK_INPUTS": str(root / layout.inputs),
+        "AGENTTALK_OUTPUTS": str(root / layout.outputs),
+        "AGENTTALK_RESULT": str(root / layout.result),
+        "AGENTTALK_TOKEN": lease.token,
+    }
+    if setting.api is not None:
+        own |= {"AGENTTALK_API": setting.api.http, "AGENTTALK_SOCKET": setting.api.socket}
+    feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
+    if order.command.reexecute is not None and feedback is not None:
+        own["AGENTTALK_FEEDBACK"] = str(root / feedback)
+    return {**handed, **own}
+
+
+def _inject(tx: Tx, seat: Seat, order: Order, lease: Lease, prompt: str, laid: list[Laid]) -> bool:
+    """Record which prompt is about to be started, and what stands in it; False when it must not start any more."""
+    at = seat.deps.stamp()
+    about = {"plan_id": seat.plan_id, "task_id": order.task_id}
+    state = tx.run("delivery_state", id=order.delivery)
+    if state[0][0] != "claimed" or not tx.run("holds_lease", **about, epoch=lease.epoch, lease=lease.id):
+        return False
+    sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
+    tx.run("mark_injected", id=order.delivery, at=at, prompt_sha256=sha256)
+    for message_id in dict.fromkeys(each.message_id for each in laid if each.message_id):
+        tx.run("mark_artifact_injected", plan_id=seat.plan_id, message_id=message_id, receiver=seat.agent_id, at=at)
+    files = [{"name": each.name, "sha256": each.sha256} for each in laid]
+    body = {"lease": lease.id, "epoch": lease.epoch, "prompt_sha256": sha256, "inputs": files}
+    tx.record("turn.injected", leases.subject(seat.plan_id, order.message_id), body)
+    return True

@@ -1,0 +1,203 @@
+"""Settings of a root: `agenttalk.toml`, and over it variables `AGENTTALK__SECTION__KEY` of the environment."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import AgentIdText, Many, Text
+from agenttalk.contracts.problem import field_path, nearest, problems_of
+from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
+
+FILE: Final = "agenttalk.toml"
+PREFIX: Final = "AGENTTALK__"
+_LARGEST: Final = 1024 * 1024
+
+
+class Section(BaseModel):
+    """A table of the file. Keys that nobody knows are errors."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ServerSettings(Section):
+    """Where the engine listens."""
+
+    host: Text = "127.0.0.1"
+    """The address. One that other machines can reach needs `public`."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8083
+    """The port; 0 takes a free one."""
+    public: bool = False
+    """Whether other machines may reach it. Every request needs a token all the same."""
+    names: Many[Text] = ()
+    """Further names under which it is asked for, when it is public."""
+
+
+def _check_url(text: str) -> str:
+    if text != "sqlite" and not text.startswith(("postgresql://", "postgres://")):
+        raise PydanticCustomError(Code.FIELD_VALUE, "a store is sqlite or postgresql://…")
+    return text
+
+
+class StoreSettings(Section):
+    """Where state is kept."""
+
+    url: Annotated[str, AfterValidator(_check_url)] = "sqlite"
+    """`sqlite` for files under the root, or `postgresql://…`."""
+
+
+class AgentSettings(Section):
+    """How an agent is driven. What is said here wins over the agent's own profile."""
+
+    name: str | None = None
+    """What people call it."""
+    driver: Text | None = None
+    """`script` or `folder`."""
+    argv: Many[str] | None = None
+    """The program and its arguments."""
+    prompt: str | None = None
+    """Its role, in words."""
+    skills: Many[str] | None = None
+    """What it can do."""
+    locale: Literal["en", "zh"] | None = None
+    """The language of its prompts."""
+    env: Many[Text] | None = None
+    """Names of variables that its program gets."""
+
+    def over(self, profile: Mapping[str, Any]) -> dict[str, Any]:
+        """A profile with what is said here in place of what it says itself."""
+        return {**profile, **self.model_dump(mode="json", exclude_none=True)}
+
+
+class LimitSettings(Section):
+    """How much is taken at once."""
+
+    payload_mib: Annotated[int, Field(ge=1, le=65536)] = 256
+    """Largest payload file."""
+    max_running: Annotated[int, Field(ge=1, le=1000)] = 8
+    """How many programs of agents run at the same time."""
+
+
+class Settings(Section):
+    """Everything that can be set."""
+
+    locale: Literal["en", "zh"] = "en"
+    """The language of prompts, where an agent does not say its own."""
+    server: ServerSettings = ServerSettings()
+    """Where the engine listens."""
+    store: StoreSettings = StoreSettings()
+    """Where state is kept."""
+    agents: dict[AgentIdText, AgentSettings] = Field(default_factory=dict)
+    """Agents by their id."""
+    limits: LimitSettings = LimitSettings()
+    """How much is taken at once."""
+
+    @property
+    def store_url(self) -> str:
+        """As the store takes it: empty for SQLite."""
+        return "" if self.store.url == "sqlite" else self.store.url
+
+
+def load(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of a root; raises ContractError with everything that is wrong, or UsageError."""
+    data = _read(root / FILE)
+    problems = _placed(data, os.environ if environ is None else environ) + _strange(Settings, data)
+    if not problems:
+        try:
+            return Settings.model_validate(data)
+        except ValidationError as error:
+            problems = list(problems_of(error))
+    first = problems[0]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    message = f"the settings of {root} are wrong: {first.field}: {first.message}{more}"
+    raise ContractError(first.code, message, problems, hint=first.hint)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise UsageError(Code.FILE_TOO_LARGE, f"{path} has more than {_LARGEST:,} bytes")
+        return tomllib.loads(data.decode())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageError(Code.FILE_UNREADABLE, f"cannot read {path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(Code.FIELD_VALUE, f"{path} is not TOML: {error}", hint="see https://toml.io") from error
+
+
+def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:
+    """Put what the environment says into its place; what cannot have a place is told."""
+    problems = []
+    for name in sorted(name for name in environ if name.startswith(PREFIX)):
+        path = name.removeprefix(PREFIX).lower().split("__")
+        holder: Any = data
+        for depth, part in enumerate(path[:-1]):
+            key = _agent(holder, part) if path[:depth] == ["agents"] else part
+            holder = holder.setdefault(key, {}) if isinstance(holder, dict) else None
+        if not isinstance(holder, dict) or not all(path):
+            hint = "write AGENTTALK__SERVER__PORT"
+            problems.append(Problem(Code.FIELD_UNKNOWN, name, "this variable sets nothing", hint))
+        else:
+            holder[path[-1]] = _value(path, environ[name])
+    return problems
+
+
+def _agent(agents: Any, lower: str) -> str:
+    """An agent's id as the file spells it; variables are written in capitals."""
+    names = [str(name) for name in agents] if isinstance(agents, dict) else []
+    return next((name for name in names if name.lower() == lower), lower)
+
+
+def _value(path: list[str], text: str) -> Any:
+    """What a variable says: text where text is wanted, else JSON."""
+    field = _field(path)
+    if field is None or field.annotation is None:
+        return text
+    try:
+        return TypeAdapter(field.annotation).validate_python(text, strict=True)
+    except ValidationError:
+        pass
+    try:
+        return wire.read(text.encode("utf-8", "replace"))
+    except JsonError:
+        return text
+
+
+def _field(path: list[str]) -> FieldInfo | None:
+    if path[0] == "agents":
+        return AgentSettings.model_fields.get(path[2]) if len(path) == 3 else None
+    kind: type[Section] = Settings
+    for part in path[:-1]:
+        section = kind.model_fields[part].default if part in kind.model_fields else None
+        if not isinstance(section, Section):
+            return None
+        kind = type(section)
+    return kind.model_fields.get(path[-1])
+
+
+def _strange(kind: type[Section], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
+    """Keys that nobody knows, with the nearest one that somebody does."""
+    problems: list[Problem] = []
+    for key, value in data.items() if isinstance(data, dict) else ():
+        field = kind.model_fields.get(key)
+        if field is None:
+            near = nearest(key, kind.model_fields)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(kind.model_fields)}"
+            problems.append(Problem(Code.FIELD_UNKNOWN, field_path((*path, key)), "there is no such setting", hint))
+        elif key == "agents" and kind is Settings and isinstance(value, dict):
+            for name, agent in value.items():
+                problems += _strange(AgentSettings, agent, (*path, key, name))
+        elif isinstance(field.default, Section):
+            problems += _strange(type(field.default), value, (*path, key))
+    return problems

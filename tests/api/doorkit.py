@@ -1,0 +1,154 @@
+"""A door that really listens, and how tests ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from agenttalk.api.serving import Listening
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.service import Service
+from agenttalk.ports import Tx
+from agenttalk.rules.tokens import attempt_token, token_hash
+
+T = TypeVar("T")
+OPERATOR, VIEWER, WORKER = "op_one", "view_one", "work_one"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    data: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.data)
+
+    @property
+    def code(self) -> str:
+        assert self.headers["content-type"] == "application/problem+json"
+        assert self.json["status"] == self.status
+        return str(self.json["code"])
+
+
+class OverSocket(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("agenttalk", timeout=20)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        self.sock.connect(self.path)
+
+
+@dataclass
+class Door:
+    """A listening service. `run` does something in its event loop."""
+
+    root: Path
+    where: Listening
+    deps: Deps
+    service: Service
+    loop: asyncio.AbstractEventLoop
+    passes: list[str | None] = field(default_factory=list)
+
+    def run(self, work: Callable[[Deps], Awaitable[T]]) -> T:
+        async def call() -> T:
+            return await work(self.deps)
+
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(30)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = None,
+        headers: dict[str, str] | None = None,
+        over: str = "http",
+    ) -> Answer:
+        address = urlsplit(self.where.http)
+        connection = (
+            http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
+            if over == "http"
+            else OverSocket(self.where.socket)
+        )
+        sent = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        told = {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
+        try:
+            connection.request(method, path, sent, told)
+            response = connection.getresponse()
+            data = response.read()
+            return Answer(response.status, {key.lower(): value for key, value in response.getheaders()}, data)
+        finally:
+            connection.close()
+
+    def get(self, path: str, token: str | None = OPERATOR, **more: Any) -> Answer:
+        return self.ask("GET", path, token=token, **more)
+
+    def post(self, path: str, body: Any, token: str | None = OPERATOR, **more: Any) -> Answer:
+        return self.ask("POST", path, body, token=token, **more)
+
+    def raw(self, data: bytes) -> bytes:
+        """Bytes as they are, and everything that comes back."""
+        address = urlsplit(self.where.http)
+        with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as connection:
+            connection.sendall(data)
+            found = b""
+            while piece := connection.recv(65536):
+                found += piece
+            return found
+
+    def leased(
+        self, task_id: str = "build", *, plan_id: str = "plan_shop", board: str = "default", agent_id: str = "dev"
+    ) -> str:
+        """A new attempt of a task; its token."""
+
+        async def work(deps: Deps) -> str:
+            store = await deps.stores.board(board)
+
+            def grant(tx: Tx) -> str:
+                tx.run("put_task", plan_id=plan_id, task_id=task_id, agent_id=agent_id, at=deps.stamp())
+                [(_, _, _, epoch, *_)] = tx.run("task", plan_id=plan_id, task_id=task_id)
+                token = attempt_token(board, plan_id, task_id, epoch + 1, "secret")
+                tx.run(
+                    "grant_lease",
+                    plan_id=plan_id,
+                    task_id=task_id,
+                    epoch=epoch,
+                    lease=f"lease_{epoch + 1}",
+                    owner="{}",
+                    token=token_hash(token),
+                    delivery=None,
+                    attempt=1,
+                    missing=None,
+                    at=deps.stamp(),
+                )
+                return token
+
+            return await store.transact(grant)
+
+        return self.run(work)
+
+    def released(self, task_id: str = "build", *, plan_id: str = "plan_shop", board: str = "default") -> None:
+        """The lease of a task has ended."""
+
+        async def work(deps: Deps) -> None:
+            store = await deps.stores.board(board)
+            [(_, _, _, epoch, lease, *_)] = await store.read("task", plan_id=plan_id, task_id=task_id)
+            about = {"plan_id": plan_id, "task_id": task_id, "epoch": epoch, "lease": lease}
+            await store.transact(lambda tx: tx.run("end_lease", **about, state="READY", at=deps.stamp()))
+
+        self.run(work)

@@ -1,0 +1,274 @@
+"""Who may do what: roles, attempts, and writes that come too late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenttalk.engine import access, tasks
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.tasks import Remark, TaskName
+from agenttalk.errors import Code, UsageError
+from agenttalk.rules.tokens import attempt_token, token_hash
+from api.doorkit import OPERATOR, VIEWER, WORKER, Door
+
+TASK = "/api/projects/default/tasks/plan_shop:build"
+COMMENT = {"author": "dev", "comment_type": "action_report", "body": "I pushed the fix."}
+OUTPUT = {"content": "the patch", "type": "text"}
+ROUTES = [
+    ("GET", "/api/status", {OPERATOR, VIEWER}),
+    ("POST", "/api/passes", {OPERATOR}),
+    ("GET", "/api/human-requests", {OPERATOR, VIEWER}),
+    ("GET", "/api/human-requests/req_1", {OPERATOR, VIEWER}),
+    ("POST", "/api/human-requests/req_1/answer", {OPERATOR}),
+    ("GET", "/api/deadletters", {OPERATOR, VIEWER}),
+    ("GET", "/api/deadletters/dl_1", {OPERATOR, VIEWER}),
+    ("POST", "/api/deadletters/dl_1/replay", {OPERATOR}),
+    ("GET", "/api/fsck", {OPERATOR, VIEWER}),
+    ("POST", "/api/republish", {OPERATOR}),
+    ("GET", TASK, {OPERATOR, VIEWER, "agent"}),
+    ("POST", f"{TASK}/comments", {OPERATOR, "agent"}),
+    ("POST", f"{TASK}/outputs", {OPERATOR, "agent"}),
+]
+
+
+def rows(door: Door) -> list[tuple[Any, ...]]:
+    """Everything that was said about the task."""
+
+    async def work(deps: Deps) -> list[tuple[Any, ...]]:
+        store = await deps.stores.board("default")
+        return await store.read("comments_of", plan_id="plan_shop", task_id="build", after=0, limit=100)
+
+    return door.run(work)
+
+
+def test_every_route_takes_a_token(door: Door) -> None:
+    app_routes = {(method, path) for method, path, _ in ROUTES}
+    assert len(app_routes) == len(ROUTES)
+    for method, path, _ in ROUTES:
+        for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": "Basic b3A6b25l"}):
+            answer = door.ask(method, path, b"{}" if method == "POST" else None, headers=headers)
+            assert (answer.status, answer.code) == (401, "TOKEN_REFUSED"), path
+            assert answer.headers["www-authenticate"] == "Bearer"
+        for token in ("unknown", "agt_x.y", "x" * 5000, "ü"):
+            answer = door.ask(method, path, headers={"Authorization": f"Bearer {token}"})
+            assert answer.status == 401, (path, token)
+
+
+def test_a_token_opens_only_what_its_role_may_do(door: Door) -> None:
+    tokens = {OPERATOR: OPERATOR, VIEWER: VIEWER, WORKER: WORKER, "agent": door.leased()}
+    for method, path, allowed in ROUTES:
+        for name, token in tokens.items():
+            answer = door.ask(method, path, b"{}" if method == "POST" else None, token=token)
+            if name in allowed:
+                assert answer.status not in {401, 403}, (path, name)
+            else:
+                assert (answer.status, answer.code) == (403, "NOT_ALLOWED"), (path, name)
+
+
+def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
+    from agenttalk.api.app import create_app
+
+    known = {path for _, path, _ in ROUTES} | {"/healthz", "/readyz"}
+    found = {getattr(route, "path", "") for route in create_app(door.service).routes}
+    named = {
+        path.replace("{board}", "default").replace("{task}", "plan_shop:build").replace("{id}", "dl_1")
+        for path in found
+    }
+    assert {path.replace("req_1", "dl_1") for path in known} == named
+
+
+def test_two_tokens_in_one_request_are_none(door: Door) -> None:
+    host = door.where.http.removeprefix("http://")
+    request = (
+        f"GET /api/status HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {OPERATOR}\r\n"
+        f"Authorization: Bearer {VIEWER}\r\nConnection: close\r\n\r\n"
+    )
+    assert door.raw(request.encode()).startswith(b"HTTP/1.1 401 ")
+
+
+def test_a_revoked_token_is_out_and_stays_out(door: Door) -> None:
+    async def revoke(deps: Deps) -> None:
+        system = await deps.stores.board("system")
+        await system.transact(lambda tx: tx.run("revoke_token", hash=token_hash(VIEWER), at=deps.stamp()))
+        await access.admit(deps, VIEWER, "viewer", "viewer")
+
+    assert door.get("/api/status", VIEWER).status == 200
+    door.run(revoke)
+    assert door.get("/api/status", VIEWER).status == 401
+
+
+def test_an_agent_reads_its_task_and_reports_on_it(door: Door) -> None:
+    token = door.leased()
+    said = door.post(f"{TASK}/comments", {**COMMENT, "claims": [{"type": "push", "sha": "abc"}]}, token)
+    assert (said.status, said.json["author"], said.json["type"]) == (201, "dev", "action_report")
+    assert door.post(f"{TASK}/outputs", OUTPUT, token).status == 201
+    shown = door.get(TASK, token).json
+    assert (shown["state"], shown["running"], shown["agent_id"]) == ("RUNNING", True, "dev")
+    assert [(each["body"], each["epoch"]) for each in shown["comments"]] == [("I pushed the fix.", 1)]
+    assert shown["comments"][0]["claims"] == [{"type": "push", "sha": "abc"}]
+    assert [(each["author"], each["type"], each["body"]) for each in shown["outputs"]] == [("dev", "text", "the patch")]
+
+    async def facts(deps: Deps) -> list[str]:
+        store = await deps.stores.board("default")
+        return [row[2] for row in await store.read("facts_of", subject="plan_shop/build", after=0, limit=10)]
+
+    assert door.run(facts) == ["task.comment", "task.output"]
+
+
+def test_the_socket_speaks_the_same(door: Door) -> None:
+    token = door.leased()
+    assert door.post(f"{TASK}/comments", COMMENT, token, over="socket").status == 201
+    assert door.get("/healthz", None, over="socket").json == {"ok": True}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/projects/default/tasks/plan_shop:design",
+        "/api/projects/default/tasks/other:build",
+        "/api/projects/other/tasks/plan_shop:build",
+        "/api/projects/_mail/tasks/build",
+        "/api/projects/default/tasks/build",
+        "/api/projects/default/tasks/nothing:here",
+        "/api/projects/system/tasks/plan_shop:build",
+    ],
+)
+def test_an_agent_reaches_no_task_but_its_own_and_learns_of_none(door: Door, path: str) -> None:
+    token = door.leased()
+    for answer in (
+        door.get(path, token),
+        door.post(f"{path}/comments", COMMENT, token),
+        door.post(f"{path}/outputs", OUTPUT, token),
+    ):
+        assert (answer.status, answer.code) == (403, "NOT_ALLOWED")
+        assert "plan_shop:build" in answer.json["hint"]
+    assert rows(door) == []
+
+
+def test_the_token_of_an_earlier_attempt_is_out(door: Door) -> None:
+    old = door.leased()
+    door.released()
+    assert door.get(TASK, old).status == 401
+    new = door.leased()
+    assert door.post(f"{TASK}/comments", COMMENT, old).status == 401
+    assert door.post(f"{TASK}/comments", COMMENT, new).status == 201
+    door.released()
+    assert door.post(f"{TASK}/comments", COMMENT, new).status == 401
+    assert [row[6] for row in rows(door)] == [2]
+
+
+def test_a_token_that_only_says_the_right_things_is_out(door: Door) -> None:
+    door.leased()
+    assert door.get(TASK, attempt_token("default", "plan_shop", "build", 1, "guessed")).status == 401
+    assert door.get(TASK, attempt_token("default", "plan_shop", "build", 2, "secret")).status == 401
+
+
+@pytest.mark.parametrize("board", ["nowhere", "system", "_mail", "_other"])
+def test_a_token_makes_no_database(door: Door, board: str) -> None:
+    before = sorted(path.name for path in (door.root / "data").rglob("*"))
+    assert door.get(TASK, attempt_token(board, "plan_shop", "build", 1, "x")).status == 401
+    assert door.get(f"/api/projects/{board}/tasks/a:b").status == 404
+    assert door.get(f"/api/projects/{board}/tasks/a").status == 404
+    assert sorted(path.name for path in (door.root / "data").rglob("*")) == before
+
+
+def test_a_write_whose_attempt_ended_meanwhile_is_refused_in_its_transaction(door: Door) -> None:
+    token = door.leased()
+    task = TaskName("default", "plan_shop", "build")
+
+    async def identify(deps: Deps) -> access.Caller | None:
+        return await access.identify(deps, token)
+
+    caller = door.run(identify)
+    assert caller is not None
+    door.released()
+    door.leased()
+
+    async def say(deps: Deps) -> None:
+        await tasks.say(deps, task, Remark("comment", "dev", "general", "late"), caller)
+
+    with pytest.raises(UsageError) as caught:
+        door.run(say)
+    assert caught.value.code is Code.LEASE_LOST
+    assert rows(door) == []
+
+
+def test_nobody_speaks_in_anothers_name(door: Door) -> None:
+    token = door.leased()
+    answer = door.post(f"{TASK}/comments", {**COMMENT, "author": "lead"}, token)
+    assert (answer.status, answer.code) == (403, "NOT_ALLOWED")
+    assert door.post(f"{TASK}/comments", COMMENT).status == 403
+    assert door.post(f"{TASK}/comments", {**COMMENT, "author": "operator"}).status == 201
+    assert [(row[2], row[6]) for row in rows(door)] == [("operator", None)]
+
+
+def test_an_unknown_type_of_comment_is_refused_with_those_that_there_are(door: Door) -> None:
+    token = door.leased()
+    answer = door.post(f"{TASK}/comments", {**COMMENT, "comment_type": "done"}, token)
+    assert (answer.status, answer.code) == (422, "FIELD_VALUE")
+    for name in ("general", "handoff", "observation", "review", "rebuttal", "rebuttal_response", "action_report"):
+        assert name in answer.json["detail"]
+    for name in ("debate_argument", "debate_rebuttal", "debate_judgment"):
+        assert name in answer.json["detail"]
+        assert door.post(f"{TASK}/comments", {**COMMENT, "comment_type": name}, token).status == 201
+
+
+def test_no_agent_sets_a_state(door: Door) -> None:
+    token = door.leased()
+    assert door.post(f"{TASK}/comments", {**COMMENT, "state": "COMPLETED"}, token).status == 422
+    for method in ("PUT", "PATCH", "DELETE", "POST"):
+        assert door.ask(method, TASK, {"state": "COMPLETED"}, token=token).status == 405
+    assert door.get(TASK, token).json["state"] == "RUNNING"
+
+
+def test_the_same_key_says_it_once(door: Door) -> None:
+    token = door.leased()
+    key = {"Idempotency-Key": "report-1"}
+    first = door.post(f"{TASK}/comments", COMMENT, token, headers=key)
+    again = door.post(f"{TASK}/comments", COMMENT, token, headers=key)
+    assert (first.status, first.json) == (again.status, again.json)
+    other = door.post(f"{TASK}/comments", {**COMMENT, "body": "Something else."}, token, headers=key)
+    assert (other.status, other.code) == (409, "KEY_REUSED")
+    assert len(rows(door)) == 1
+    door.released()
+    assert door.post(f"{TASK}/comments", COMMENT, door.leased(), headers=key).status == 201
+    assert [row[6] for row in rows(door)] == [1, 2]
+    assert door.post(f"{TASK}/comments", COMMENT, token, headers={"Idempotency-Key": "x" * 300}).status == 401
+
+
+def test_a_task_of_a_virtual_board_is_named_by_its_bare_id(door: Door) -> None:
+    token = door.leased("tc-1", plan_id="_toolchain", board="_toolchain", agent_id="dev")
+    path = "/api/projects/_toolchain/tasks/tc-1"
+    assert door.post(f"{path}/comments", COMMENT, token).status == 201
+    assert door.get(path, token).json["comments"][0]["author"] == "dev"
+    assert door.get(TASK, token).json["hint"].endswith("/api/projects/_toolchain/tasks/tc-1")
+
+
+def test_a_task_that_is_not_there_is_told_to_an_operator(door: Door) -> None:
+    for path in ("default/tasks/plan_shop:nothing", "default/tasks/build", "other/tasks/plan_shop:build"):
+        answer = door.get(f"/api/projects/{path}")
+        assert (answer.status, answer.code) == (404, "TASK_NOT_FOUND")
+
+
+def test_long_histories_come_in_pages(door: Door) -> None:
+    token = door.leased()
+    for number in range(tasks.PAGE + 1):
+        door.post(f"{TASK}/comments", {**COMMENT, "body": f"step {number}"}, token)
+    first = door.get(TASK, token).json
+    assert (len(first["comments"]), first["next"]) == (tasks.PAGE, first["comments"][-1]["id"])
+    rest = door.get(f"{TASK}?after={first['next']}", token).json
+    assert ([each["body"] for each in rest["comments"]], rest["next"]) == ([f"step {tasks.PAGE}"], None)
+
+
+def test_no_token_is_kept_anywhere(door: Door) -> None:
+    token = door.leased()
+    door.post(f"{TASK}/comments", COMMENT, token)
+    files: list[Path] = [path for path in door.root.rglob("*") if path.is_file()]
+    assert len(files) > 3
+    for path in files:
+        data = path.read_bytes()
+        assert OPERATOR.encode() not in data
+        assert token.partition(".")[0].encode() not in data

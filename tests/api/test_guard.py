@@ -1,0 +1,257 @@
+"""What comes in over the wire: names, pages, sizes, and bytes that are no requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from agenttalk.api.serving import serving, socket_folder
+from agenttalk.errors import AgentTalkError, Code
+from api.doorkit import OPERATOR, Door
+
+TASK = "/api/projects/default/tasks/plan_shop:build"
+
+
+def port(door: Door) -> str:
+    return door.where.http.rpartition(":")[2]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:{port}",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "agenttalk",
+        "agenttalk:{port}",
+        "",
+        "0.0.0.0:{port}",
+    ],
+)
+def test_a_request_under_another_name_is_misdirected(door: Door, host: str) -> None:
+    for path in ("/healthz", "/api/status", "/nothing"):
+        answer = door.get(path, headers={"Host": host.format(port=port(door))})
+        assert (answer.status, answer.code) == (421, "HOST_REFUSED")
+
+
+def test_two_names_or_none_are_misdirected(door: Door) -> None:
+    host = door.where.http.removeprefix("http://")
+    none = door.raw(b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert none.startswith((b"HTTP/1.1 421 ", b"HTTP/1.1 400 "))
+    two = door.raw(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\nConnection: close\r\n\r\n".encode())
+    assert two.startswith((b"HTTP/1.1 421 ", b"HTTP/1.1 400 "))
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
+def test_loopback_names_with_our_port_are_ours(door: Door, name: str) -> None:
+    assert door.get("/healthz", None, headers={"Host": f"{name}:{port(door)}"}).status == 200
+
+
+def test_the_socket_answers_to_its_own_name_and_not_to_others(door: Door) -> None:
+    assert door.get("/healthz", None, over="socket").status == 200
+    assert door.get("/healthz", None, over="socket", headers={"Host": "localhost"}).status == 200
+    assert door.get("/healthz", None, over="socket", headers={"Host": "evil.example"}).status == 421
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1", "http://127.0.0.1:1"]
+)
+def test_a_page_of_somebody_else_may_not_ask(door: Door, origin: str) -> None:
+    headers = {"Origin": origin.format(port=port(door))}
+    for path, token in (("/healthz", None), ("/api/status", OPERATOR)):
+        answer = door.get(path, token, headers=headers)
+        assert (answer.status, answer.code) == (403, "HOST_REFUSED")
+    assert door.get("/api/status", headers={"Origin": door.where.http}).status == 200
+
+
+def test_no_page_is_ever_allowed_to_read_answers(door: Door) -> None:
+    asked = {"Origin": door.where.http, "Access-Control-Request-Method": "POST"}
+    answer = door.ask("OPTIONS", "/api/passes", headers=asked)
+    assert answer.status == 405
+    for each in (answer, door.get("/api/status", headers={"Origin": door.where.http})):
+        assert not [name for name in each.headers if name.startswith("access-control")]
+        assert "server" not in each.headers
+
+
+def test_health_needs_no_token_and_readiness_tells_the_truth(door: Door) -> None:
+    assert door.get("/healthz", None).json == {"ok": True}
+    assert (door.get("/readyz", None).status, door.get("/readyz", None).json) == (503, {"ok": False})
+    door.service.ready = True
+    assert door.get("/readyz", None).status == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing", "/healthz/", "/api", "/api/status/", "/api//status", "/API/status"])
+def test_an_unknown_address_is_a_problem_like_every_other(door: Door, path: str) -> None:
+    answer = door.get(path)
+    assert (answer.status, answer.code) == (404, "NAME_UNKNOWN")
+    assert set(answer.json) == {"type", "title", "status", "code", "detail", "hint"}
+
+
+def test_a_wrong_method_is_told_with_those_that_work(door: Door) -> None:
+    answer = door.ask("DELETE", "/api/status", token=OPERATOR)
+    assert (answer.status, answer.code) == (405, "NAME_UNKNOWN")
+    assert "GET" in answer.headers["allow"]
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(door: Door) -> None:
+    host = door.where.http.removeprefix("http://")
+    head = (
+        f"POST /api/passes HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {OPERATOR}\r\n"
+        f"Content-Length: 1048577\r\nConnection: close\r\n\r\n"
+    )
+    assert door.raw(head.encode()).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_body_without_a_length_is_cut_off_at_the_limit(door: Door) -> None:
+    host = door.where.http.removeprefix("http://")
+    head = (
+        f"POST /api/passes HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {OPERATOR}\r\n"
+        f"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    )
+    piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+    assert door.raw(head.encode() + piece * 17).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_comment_over_the_limit_is_refused_and_one_below_is_kept(door: Door) -> None:
+    token = door.leased()
+    comment = {"author": "dev", "comment_type": "general", "body": "x" * 1024 * 1024}
+    answer = door.post(f"{TASK}/comments", comment, token)
+    assert (answer.status, answer.code) == (413, "JSON_TOO_LARGE")
+    assert door.post(f"{TASK}/comments", {**comment, "body": "x" * 1000 * 1000}, token).status == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", "JSON_SYNTAX"),
+        (b"{", "JSON_SYNTAX"),
+        (b"\xff\xfe", "JSON_SYNTAX"),
+        (b"\xef\xbb\xbf{}", "JSON_SYNTAX"),
+        (b'{"part": NaN}', "JSON_NUMBER"),
+        (b'{"part": 1e999}', "JSON_NUMBER"),
+        (b'{"part": "route", "part": "monitor"}', "JSON_DUPLICATE_KEY"),
+        (b'{"part": "\\ud800"}', "JSON_TEXT"),
+        (b'{"part": ' + b"[" * 100 + b"]" * 100 + b"}", "JSON_TOO_DEEP"),
+    ],
+)
+def test_bytes_that_are_not_json_are_told_as_such(door: Door, body: bytes, code: str) -> None:
+    answer = door.post("/api/passes", body)
+    assert (answer.status, answer.code) == (400, code)
+
+
+@pytest.mark.parametrize(
+    "body", [[], "route", 1, None, {}, {"part": 1}, {"part": None}, {"part": "route", "agent": "../x"}]
+)
+def test_json_that_is_not_what_was_asked_for_names_every_problem(door: Door, body: object) -> None:
+    answer = door.post("/api/passes", json.dumps(body).encode())
+    assert answer.status == 422
+    assert answer.json["problems"]
+    assert door.passes == []
+
+
+def test_a_misspelt_field_is_told_with_the_right_one(door: Door) -> None:
+    answer = door.post("/api/passes", {"prat": "route"})
+    assert (answer.status, answer.code) == (422, "FIELD_UNKNOWN")
+    assert answer.json["hint"] == "did you mean 'part'?"
+
+
+def test_a_pass_is_run_and_its_report_is_the_answer(door: Door) -> None:
+    assert door.post("/api/passes", {"part": "route"}).json == {"delivered": 0}
+    assert door.post("/api/passes", {"part": "route", "agent": "dev"}).status == 200
+    assert door.passes == [None, "dev"]
+    answer = door.post("/api/passes", {"part": "router"})
+    assert (answer.status, answer.code, answer.json["hint"]) == (404, "NAME_UNKNOWN", "did you mean 'route'?")
+
+
+def test_a_fault_of_ours_is_answered_without_its_details(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    async def broken() -> list[dict[str, object]]:
+        raise RuntimeError("a secret path")
+
+    door.service.fsck = broken  # type: ignore[method-assign]
+    answer = door.get("/api/fsck")
+    assert (answer.status, answer.code) == (500, "UNHANDLED_EXCEPTION")
+    assert b"secret path" not in answer.data
+    assert "secret path" in caplog.text
+    assert OPERATOR not in caplog.text
+
+
+def test_what_is_no_request_harms_nobody(door: Door) -> None:
+    for data in (
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"A" * 100_000 + b"\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
+    ):
+        assert door.raw(data).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 "))
+    assert door.get("/healthz", None).status == 200
+
+
+def test_somebody_who_hangs_up_in_the_middle_harms_nobody(door: Door) -> None:
+    host = door.where.http.removeprefix("http://")
+    head = f"POST /api/passes HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {OPERATOR}\r\nContent-Length: 100\r\n\r\nhalf"
+    with socket.create_connection(("127.0.0.1", int(port(door)))) as connection:
+        connection.sendall(head.encode())
+    assert door.get("/healthz", None).status == 200
+
+
+async def _nothing(*_: object) -> None:
+    return None
+
+
+def listened(path: Path, host: str = "127.0.0.1", number: int = 0, **more: bool) -> str:
+    async def run() -> str:
+        async with serving(_nothing, host=host, port=number, socket_path=path, **more) as where:
+            return where.http
+
+    return asyncio.run(run())
+
+
+def test_an_address_that_others_can_reach_must_be_wanted() -> None:
+    path = socket_folder("x") / "a.sock"
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        with pytest.raises(AgentTalkError, match="other machines") as caught:
+            listened(path, host)
+        assert caught.value.code is Code.OPTION_INVALID
+    assert listened(path, "0.0.0.0", public=True).startswith("http://0.0.0.0:")
+    assert listened(path, "localhost").startswith("http://localhost:")
+
+
+def test_a_taken_port_is_told_and_a_stale_socket_is_no_hindrance() -> None:
+    path = socket_folder("x") / "a.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        with pytest.raises(AgentTalkError, match=f"127.0.0.1:{number}") as caught:
+            listened(path, number=number)
+        assert caught.value.code is Code.ENGINE_UNREACHABLE
+    assert listened(path).startswith("http://127.0.0.1:")
+    assert not path.exists()
+
+
+def test_the_socket_lies_in_a_folder_of_ours_alone(door: Door) -> None:
+    path = Path(door.where.socket)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_somebody_elses_folder_is_no_place_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = Path(os.environ["XDG_RUNTIME_DIR"])
+    (runtime / "agenttalk").mkdir(mode=0o755)
+    with pytest.raises(AgentTalkError) as caught:
+        socket_folder("x")
+    assert caught.value.code is Code.FILE_UNSAFE
+    (runtime / "agenttalk").rmdir()
+    (runtime / "agenttalk").symlink_to(tmp_path)
+    with pytest.raises(AgentTalkError) as caught:
+        socket_folder("x")
+    assert caught.value.code is Code.FILE_UNSAFE
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("long" * 30)))
+    assert len(str(socket_folder("x") / "part-4194304-abcdef.sock")) < 108

@@ -1,0 +1,125 @@
+"""Settings: the file, the environment over it, and mistakes in both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agenttalk.errors import Code, ContractError, UsageError
+from agenttalk.settings import load
+
+FULL = """
+locale = "zh"
+[server]
+port = 0
+[store]
+url = "postgresql://db/x"
+[agents.Reviewer]
+driver = "script"
+argv = ["python3", "review.py"]
+env = ["LANG"]
+[limits]
+payload_mib = 4
+max_running = 2
+"""
+
+
+def problems(root: Path, text: str, environ: dict[str, str] | None = None) -> dict[str, str]:
+    (root / "agenttalk.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ContractError) as caught:
+        load(root, environ or {})
+    return {problem.field: problem.hint for problem in caught.value.problems}
+
+
+def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
+    settings = load(tmp_path, {})
+    assert (settings.server.host, settings.server.port, settings.server.public) == ("127.0.0.1", 8083, False)
+    assert (settings.locale, settings.store_url, settings.limits.max_running) == ("en", "", 8)
+    assert settings.agents == {}
+
+
+def test_a_file_says_what_it_says(tmp_path: Path) -> None:
+    (tmp_path / "agenttalk.toml").write_text(FULL, encoding="utf-8")
+    settings = load(tmp_path, {})
+    assert (settings.locale, settings.server.port, settings.store_url) == ("zh", 0, "postgresql://db/x")
+    assert settings.limits.payload_mib == 4
+    agent = settings.agents["Reviewer"]
+    profile = {"agent_id": "Reviewer", "driver": "folder", "prompt": "You review."}
+    assert agent.over(profile) == {
+        "agent_id": "Reviewer",
+        "driver": "script",
+        "prompt": "You review.",
+        "argv": ["python3", "review.py"],
+        "env": ["LANG"],
+    }
+
+
+def test_the_environment_wins(tmp_path: Path) -> None:
+    (tmp_path / "agenttalk.toml").write_text(FULL, encoding="utf-8")
+    settings = load(
+        tmp_path,
+        {
+            "AGENTTALK__LOCALE": "en",
+            "AGENTTALK__SERVER__PORT": "9000",
+            "AGENTTALK__SERVER__PUBLIC": "true",
+            "AGENTTALK__SERVER__HOST": "10.0.0.1",
+            "AGENTTALK__SERVER__NAMES": '["box.example:9000"]',
+            "AGENTTALK__AGENTS__REVIEWER__DRIVER": "folder",
+            "AGENTTALK__AGENTS__PM__PROMPT": "1234",
+            "AGENTTALK_ROOT": "/elsewhere",
+        },
+    )
+    assert (settings.locale, settings.server.port, settings.server.public) == ("en", 9000, True)
+    assert (settings.server.host, settings.server.names) == ("10.0.0.1", ("box.example:9000",))
+    assert settings.agents["Reviewer"].driver == "folder"
+    assert settings.agents["pm"].prompt == "1234"
+
+
+def test_unknown_keys_are_all_told_with_the_nearest_one(tmp_path: Path) -> None:
+    found = problems(tmp_path, '[server]\nprot = 1\n[agents.a]\ndirver = "x"\n[limit]\nx = 1\n[zebra]\n')
+    assert found["server.prot"] == "did you mean 'port'?"
+    assert found["agents.a.dirver"] == "did you mean 'driver'?"
+    assert found["limit"] == "did you mean 'limits'?"
+    assert found["zebra"].startswith("there are: locale, server")
+    assert problems(tmp_path, "", {"AGENTTALK__SERVER__PROT": "1"}) == {"server.prot": "did you mean 'port'?"}
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('[server]\nport = "80"\n', "server.port"),
+        ("[server]\nport = 70000\n", "server.port"),
+        ("[server]\nport = true\n", "server.port"),
+        ('[store]\nurl = "mysql://x"\n', "store.url"),
+        ('locale = "de"\n', "locale"),
+        ('agents = "x"\n', "agents"),
+        ('[agents."../x"]\n', "agents"),
+        ("[limits]\npayload_mib = 0\n", "limits.payload_mib"),
+        ("server = 1\n", "server"),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_place(tmp_path: Path, text: str, field: str) -> None:
+    assert any(place.startswith(field) for place in problems(tmp_path, text))
+
+
+def test_variables_that_can_set_nothing_are_told(tmp_path: Path) -> None:
+    for name in ("AGENTTALK__", "AGENTTALK__SERVER__", "AGENTTALK__LOCALE__X", "AGENTTALK__SERVER__PORT__X"):
+        (tmp_path / "agenttalk.toml").write_text('locale = "en"\n[server]\nport = 1\n', encoding="utf-8")
+        with pytest.raises(ContractError):
+            load(tmp_path, {name: "1"})
+
+
+@pytest.mark.parametrize("data", [b"a = ", b"\xff\xfe", b"x" * (1024 * 1024 + 1)])
+def test_a_file_that_is_no_toml_is_told_as_such(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "agenttalk.toml").write_bytes(data)
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, {})
+    assert caught.value.code in {Code.FIELD_VALUE, Code.FILE_TOO_LARGE}
+    assert "agenttalk.toml" in caught.value.message
+
+
+def test_settings_cannot_be_changed_afterwards(tmp_path: Path) -> None:
+    settings = load(tmp_path, {})
+    with pytest.raises(Exception, match="frozen"):
+        settings.server.port = 1  # type: ignore[misc]

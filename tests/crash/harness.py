@@ -1,0 +1,134 @@
+"""Dying at every boundary of a scenario, with two processes that give birth to all that live and die."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+HERE = Path(__file__).parent
+WORKERS = 2
+HARD = 10
+"""Every tenth death is by the kernel."""
+TRIES = 3
+"""How often a boundary is looked for that a run did not come by, because threads took turns otherwise."""
+
+
+@dataclass
+class Outcome:
+    """What came of dying at many boundaries."""
+
+    deaths: int = 0
+    failures: dict[str, list[str]] = field(default_factory=dict)
+    """Where it died → what was wrong afterwards."""
+    missed: list[str] = field(default_factory=list)
+    """Boundaries that were not met again."""
+
+    def told(self, most: int = 12) -> str:
+        """For whoever reads the failure of a test."""
+        lines = [f"{len(self.failures)} of {self.deaths} deaths were not survived"]
+        for where, faults in list(self.failures.items())[:most]:
+            lines += [f"* {where}", *(f"    {fault[:1500]}" for fault in faults[:6])]
+        return "\n".join([*lines, *(f"* never met again: {each}" for each in self.missed)])
+
+
+class Worker:
+    """One zygote."""
+
+    def __init__(self, folder: Path) -> None:
+        paths = [str(HERE.parent), str(HERE.parent.parent / "src")]
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "zygote.py"), str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Have a scenario played."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the zygote ended with {self._process.wait()}; what it said stands above")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        self._process.communicate()
+
+
+class Harness:
+    """Plays scenarios on all workers."""
+
+    def __init__(self, workers: list[Worker]) -> None:
+        self._idle: SimpleQueue[Worker] = SimpleQueue()
+        self._workers = workers
+        for worker in workers:
+            self._idle.put(worker)
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Have a scenario played by whoever is idle."""
+        worker = self._idle.get()
+        try:
+            return worker.ask(**request)
+        finally:
+            self._idle.put(worker)
+
+    def boundaries(self, scenario: str, *, bug: str = "", after: Sequence[str] = ()) -> list[str]:
+        """The boundaries of a run in which nobody dies, or of the last life after some deaths."""
+        answer = self.ask(scenario=scenario, bug=bug, deaths=list(after))
+        if answer["faults"] and not bug:
+            raise AssertionError(f"{scenario} after {list(after)}: {answer['faults']}")
+        order: list[str] = answer["order"]
+        return order
+
+    def die_at(self, scenario: str, places: Sequence[Sequence[str]], *, bug: str = "") -> Outcome:
+        """Die at each place, restart, and compare. A place is one boundary for each life but the last."""
+        outcome = Outcome(deaths=len(places))
+
+        def die(number: int) -> None:
+            deaths = list(places[number])
+            where = " and then at ".join(deaths)
+            for _ in range(TRIES):
+                answer = self.ask(scenario=scenario, deaths=deaths, hard=number % HARD == 0, bug=bug)
+                if answer["faults"]:
+                    outcome.failures[where] = answer["faults"]
+                if answer["faults"] or not answer["missed"]:
+                    return
+            outcome.missed.append(where)
+
+        with ThreadPoolExecutor(len(self._workers)) as pool:
+            list(pool.map(die, range(len(places))))
+        return outcome
+
+    def die_everywhere(self, scenario: str, *, bug: str = "") -> Outcome:
+        """Die once at every boundary."""
+        return self.die_at(scenario, [[name] for name in self.boundaries(scenario, bug=bug)], bug=bug)
+
+
+@contextmanager
+def harness() -> Iterator[Harness]:
+    """Workers with folders in memory, if there is room for that."""
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="agenttalk-crash-", dir=memory if os.access(memory, os.W_OK) else None))
+    workers = [Worker(folder / str(number)) for number in range(WORKERS)]
+    try:
+        yield Harness(workers)
+    finally:
+        for worker in workers:
+            worker.close()
+        shutil.rmtree(folder, ignore_errors=True)

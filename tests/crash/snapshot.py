@@ -1,0 +1,230 @@
+"""What a root says in the end, without what may differ between two runs, and how two of them differ."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from agenttalk.store import audit
+from agenttalk.store.root import databases
+from crash.normal import calm
+
+LOG = "effects.log"
+"""Into this file under the root a program writes a line when it starts: its command and its attempt."""
+LEASES = frozenset({"lease.granted", "lease.ended", "turn.injected"})
+"""Facts of which an attempt that died leaves more."""
+_IDS = frozenset({"id", "message", "delivery"})
+_RANDOM = frozenset({"prompt_sha256", "epoch", "attempt", "lease", "owner", "leased_at", "token", "seq", "version"})
+_SKIPPED = frozenset({"migrations", "ledger", "sqlite_sequence"})
+_WHOLE = 2_000
+
+Snapshot = dict[str, list[str]]
+
+
+def leased(root: Path) -> list[str]:
+    """The commands that were running when the process died, as plan/command."""
+    found = []
+    for path in databases(root).values():
+        connection = _opened(path)
+        try:
+            rows = connection.execute(
+                "SELECT m.plan_id || '/' || m.command_id FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery"
+                " JOIN messages AS m ON m.id = d.message WHERE t.lease IS NOT NULL"
+            ).fetchall()
+        except apsw.SQLError:
+            rows = []  # the tables are not there yet, or it is the system's
+        finally:
+            connection.close()
+        found += [row[0] for row in rows]
+    return found
+
+
+def snapshot(root: Path) -> Snapshot:
+    """Everything that must be the same after every crash."""
+    found: Snapshot = {"attempts": [], "log": _log(root)}
+    for board, path in databases(root).items():
+        connection = _opened(path)
+        try:
+            _read_board(board, connection, str(root), found)
+        finally:
+            connection.close()
+    found["files"] = sorted(_files(root))
+    found["journal"] = sorted(_journal(root))
+    found["audit"] = [f"{report.chain}: {report.verdict}" for report in audit.verify(root) if not report.verdict.intact]
+    return found
+
+
+def differences(
+    expected: Mapping[str, list[str]], found: Mapping[str, list[str]], died: Mapping[str, int]
+) -> list[str]:
+    """How a root differs. `died` says how often a command was running when its process died."""
+    told = []
+    for part in sorted(expected.keys() | found.keys()):
+        if part not in {"attempts", "log"} and not part.startswith("leases/"):
+            told += _compared(part, expected.get(part, []), found.get(part, []))
+    for part in sorted(key for key in expected.keys() | found.keys() if key.startswith("leases/")):
+        told += _repeated(part, expected.get(part, []), found.get(part, []), died)
+    told += _attempts(expected["attempts"], found["attempts"], died)
+    return told + _runs(expected["log"], found["log"], died)
+
+
+def _compared(part: str, expected: list[str], found: list[str]) -> list[str]:
+    missing, extra = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+    return [
+        *(f"{part}: {count} missing: {text[:600]}" for text, count in missing.items()),
+        *(f"{part}: {count} too many: {text[:600]}" for text, count in extra.items()),
+    ]
+
+
+def _attempts(expected: list[str], found: list[str], died: Mapping[str, int]) -> list[str]:
+    """Each attempt that died is followed by exactly one more."""
+    told = []
+    before, after = (dict(text.rsplit(" ", 1) for text in texts) for texts in (expected, found))
+    for name in before.keys() | after.keys():
+        wanted = int(before.get(name, 0)) + died.get(name.split(" ")[1], 0)
+        if int(after.get(name, 0)) != wanted:
+            told.append(f"attempts: {name} is {after.get(name)} and not {wanted}")
+    return told
+
+
+def _repeated(part: str, expected: list[str], found: list[str], died: Mapping[str, int]) -> list[str]:
+    told = []
+    before, after = Counter(expected), Counter(found)
+    for name in before.keys() | after.keys():
+        spare = after[name] - before[name]
+        most = died.get(name, 0)
+        least = 0 if part.endswith("turn.injected") else most
+        if not least <= spare <= most:
+            told.append(f"{part}: {name}: {after[name]} and not {before[name]} (+{most})")
+    return told
+
+
+def _runs(expected: list[str], found: list[str], died: Mapping[str, int]) -> list[str]:
+    """A program runs once for each attempt, and again only after one that died."""
+    told = [f"log: attempt {text!r} began {count} times" for text, count in Counter(found).items() if count > 1]
+    before, after = (Counter(text.rsplit(" ", 1)[0] for text in texts) for texts in (expected, found))
+    for command in before.keys() | after.keys():
+        spare = after[command] - before[command]
+        if not 0 <= spare <= died.get(command, 0):
+            told.append(f"log: {command} ran {after[command]} times and not {before[command]}")
+    return told
+
+
+def _opened(path: Path) -> apsw.Connection:
+    """Only to read: whoever may write puts the log into the database when he closes, and a crash would not be one."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(5_000)
+    return connection
+
+
+def _read_board(board: str, connection: apsw.Connection, root: str, found: Snapshot) -> None:
+    names = _message_names(connection)
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    for table in sorted(set(tables) - _SKIPPED):
+        cursor = connection.execute(f'SELECT * FROM "{table}"')
+        columns = [str(row[1]) for row in connection.execute(f'PRAGMA table_info("{table}")')]
+        rows = [dict(zip(columns, row, strict=True)) for row in cursor]
+        found[f"{board}.{table}"] = sorted(calm(_row(table, row, names), root) for row in rows)
+        if table == "tasks":
+            found["attempts"] += [f"{key} {names[row['delivery']][1]} {row[key]}" for row in rows if row["delivery"]
+                                  for key in ("attempt", "epoch")]  # fmt: skip
+    _read_facts(board, connection, root, found)
+
+
+def _message_names(connection: apsw.Connection) -> dict[Any, tuple[str, str]]:
+    """Delivery → what can be told of it in every run, and its command."""
+    try:
+        rows = connection.execute(
+            "SELECT d.id, m.message_id || ' to ' || d.receiver, m.plan_id || '/' || coalesce(m.command_id, '')"
+            " FROM deliveries AS d JOIN messages AS m ON m.id = d.message"
+        ).fetchall()
+    except apsw.SQLError:
+        return {}
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
+def _row(table: str, row: dict[str, Any], names: dict[Any, tuple[str, str]]) -> str:
+    told = {}
+    for column, value in row.items():
+        if column == "delivery" and value is not None:
+            told[column] = names[value][0]
+        elif table == "deliveries" and column == "id":
+            told["what"] = names[value][0]
+        elif column == "shown" and "version" in row:
+            told[column] = value == row["version"]
+        elif column == "seq" and table in {"messages", "inputs"}:
+            told[column] = value
+        elif column in {"lease", "owner", "token"} or (column not in _IDS and column not in _RANDOM):
+            told[column] = value
+    return json.dumps({key: _text(value) for key, value in told.items()}, ensure_ascii=False)
+
+
+def _text(value: Any) -> Any:
+    if not isinstance(value, bytes):
+        return value
+    if len(value) <= _WHOLE:
+        return value.decode("utf-8", "backslashreplace")
+    return f"{len(value)} bytes {hashlib.sha256(value).hexdigest()}"
+
+
+def _read_facts(board: str, connection: apsw.Connection, root: str, found: Snapshot) -> None:
+    facts: list[str] = found.setdefault(f"{board} facts", [])
+    for kind, subject, body in connection.execute("SELECT kind, subject, body FROM ledger"):
+        text = bytes(body).decode()
+        if kind in LEASES:
+            command = _command_of(connection, subject)
+            found.setdefault(f"leases/{kind}", []).append(command)
+        elif kind.startswith("turn."):
+            told = {key: value for key, value in json.loads(text).items() if key not in {"epoch", "attempt", "usage"}}
+            facts.append(calm(f"{kind} {subject} {json.dumps(told, ensure_ascii=False)}", root))
+        elif kind != "head.sealed":  # how often a head was copied is a matter of time
+            facts.append(calm(f"{kind} {subject} {text}", root))
+    facts.sort()
+
+
+def _command_of(connection: apsw.Connection, subject: str) -> str:
+    plan_id, message_id = subject.split("/")[1:3]
+    rows = connection.execute(
+        "SELECT command_id FROM messages WHERE plan_id = ? AND message_id = ?", (plan_id, message_id)
+    ).fetchall()
+    return f"{plan_id}/{rows[0][0]}"
+
+
+def _log(root: Path) -> list[str]:
+    path = root / LOG
+    return sorted(path.read_text(encoding="utf-8").splitlines()) if path.exists() else []
+
+
+def _files(root: Path) -> Iterator[str]:
+    for top in ("agents", "system_runtime", "data/blobs"):
+        for folder, _, names in os.walk(root / top):
+            for name in names:
+                path = Path(folder) / name
+                short = calm(str(path.relative_to(root)), str(root))
+                if short.endswith(("/.agenttalk-*.tmp", "/.draft-*.tmp", "/deliveries.jsonl")) or "/.agenttalk/" in short:
+                    continue
+                data = path.read_bytes()
+                text = data.decode("utf-8", "backslashreplace")
+                told = hashlib.sha256(data).hexdigest() if len(data) > _WHOLE else calm(text, str(root))
+                yield f"{short}: {told}"
+
+
+def _journal(root: Path) -> Iterator[str]:
+    for path in sorted((root / "system_runtime" / "plans").glob("*/deliveries.jsonl")):
+        lines = path.read_bytes().split(b"\n")
+        if lines.pop() != b"":
+            yield f"{path.parent.name}: the last line is torn"
+        for line in lines:
+            try:
+                told = json.loads(line)
+            except ValueError:
+                yield f"{path.parent.name}: {line!r} is no line"
+                continue
+            yield f"{told['plan_id']}: {told['status']} {told['message_id']} {told.get('to_agent_id')}"

@@ -1,0 +1,247 @@
+"""A process that has loaded everything, has no thread, and forks one process after the other to live and die.
+
+`python zygote.py FOLDER` reads requests from standard input and writes answers to standard output, one JSON
+document in a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from agenttalk.engine import fsck
+from agenttalk.store import writer
+from agenttalk.wiring import opened
+from crash import bugs, scenarios
+from crash.boundaries import KILLED, Boundaries, install
+from crash.life import Clock, Life, Scenario
+from crash.snapshot import Snapshot, differences, leased, snapshot
+from treekit import Tree
+
+LONGEST = 60.0
+"""Seconds; whoever takes longer hangs."""
+
+
+@dataclass
+class Story:
+    """What a process told before it ended."""
+
+    step: int
+    """Where the next one goes on."""
+    died_at: str = ""
+    said: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
+    snapshot: Snapshot | None = None
+
+
+@dataclass(frozen=True)
+class Birth:
+    """What a process is born to do."""
+
+    scenario: Scenario
+    root: Path
+    step: int = 0
+    fatal: str = ""
+    hard: bool = False
+    bug: str = ""
+
+
+def live(birth: Birth, tell: Callable[..., None]) -> None:
+    """The life of a forked process: from a step on to the end, or to the boundary at which it dies."""
+    boundaries = Boundaries(birth.root, birth.fatal, lambda name: tell(died_at=name), hard=birth.hard)
+    writer.SEAL_SECONDS = 3600.0  # type: ignore[misc] # heads are copied when a process ends, not when a second is over
+    install(boundaries)
+    bugs.plant(birth.bug)
+    asyncio.run(_act(birth, boundaries, tell))
+    boundaries.paused = True
+    tell(snapshot=snapshot(birth.root), order=boundaries.order)
+
+
+async def _act(birth: Birth, boundaries: Boundaries, tell: Callable[..., None]) -> None:
+    clock, tree = Clock(), Tree(birth.root)
+    tree.dags |= _dags(birth.root)
+    async with opened(birth.root, clock=clock) as deps:
+        life = Life(tree, deps, lambda text: tell(said=text))
+        try:
+            for number, step in enumerate(birth.scenario.all_steps()):
+                clock.time = step.time
+                if number < birth.step:
+                    continue
+                if step.by_hand:
+                    boundaries.paused = True
+                    step.do(tree)  # type: ignore[arg-type]
+                    boundaries.paused = False
+                else:
+                    await step.do(life)  # type: ignore[arg-type, misc]
+                tell(step=number + 1)
+            for fault in await fsck.check(deps):
+                tell(fault=f"fsck: {fault}")
+        finally:
+            for beat in life.beats.values():
+                await beat.close()
+
+
+def _dags(root: Path) -> dict[str, str]:
+    """The hashes of the DAGs that lie there, for commands that are written by hand."""
+    found = {}
+    for path in (root / "system_runtime" / "plans").glob("*/active_dag_ref.json"):
+        found[path.parent.name] = json.loads(path.read_bytes())["task_dag_sha256"]
+    return found
+
+
+def bear(birth: Birth) -> Story:
+    """Fork a process, let it live, and hear what it told."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        _be_born(birth, writing)
+    os.close(writing)
+    story = Story(birth.step)
+    try:
+        for line in _lines(reading, pid):
+            _hear(story, json.loads(line))
+    finally:
+        os.close(reading)
+        _, status = os.waitpid(pid, 0)
+    ended = os.waitstatus_to_exitcode(status)
+    if story.died_at and ended not in {KILLED, -signal.SIGKILL}:
+        story.faults.append(f"it ended with {ended}")
+    if not story.died_at and story.snapshot is None and not story.faults:
+        story.faults.append(f"it ended with {ended} and told nothing")
+    return story
+
+
+def _be_born(birth: Birth, writing: int) -> NoReturn:
+    write = os.write  # the wrapped one is for effects
+
+    def tell(**what: Any) -> None:
+        left = json.dumps(what).encode() + b"\n"
+        while left:
+            left = left[write(writing, left) :]
+
+    try:
+        live(birth, tell)
+    except BaseException:  # noqa: BLE001 - the last one to see it
+        tell(fault=traceback.format_exc())
+    os._exit(0)
+
+
+def _lines(reading: int, pid: int) -> Iterator[bytes]:
+    deadline = time.monotonic() + LONGEST
+    rest = b""
+    while True:
+        if not select.select([reading], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            os.kill(pid, signal.SIGKILL)
+            yield json.dumps({"fault": f"it hung for {LONGEST} s"}).encode()
+            return
+        data = os.read(reading, 1 << 20)
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines
+
+
+def _hear(story: Story, told: dict[str, Any]) -> None:
+    story.step = told.get("step", story.step)
+    story.died_at = told.get("died_at", story.died_at)
+    story.order = told.get("order", story.order)
+    story.snapshot = told.get("snapshot", story.snapshot)
+    if "said" in told:
+        story.said.append(told["said"])
+    if "fault" in told:
+        story.faults.append(told["fault"])
+
+
+class Zygote:
+    """Plays scenarios, each as often as it is asked to, with deaths where it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._number = 0
+        self._expected: dict[str, Snapshot] = {}
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """`scenario`, `deaths` (boundaries, one for each life), `hard`, `bug`."""
+        began = time.monotonic()
+        scenario = scenarios.ALL[request["scenario"]]
+        deaths: list[str] = request.get("deaths", [])
+        bug: str = request.get("bug", "")
+        if deaths and scenario.name not in self._expected:
+            self.answer({"scenario": scenario.name})
+        root = self._fresh(scenario)
+        answer = self._play(scenario, root, deaths, hard=bool(request.get("hard")), bug=bug)
+        shutil.rmtree(root)
+        return {**answer, "seconds": time.monotonic() - began}
+
+    def _play(self, scenario: Scenario, root: Path, deaths: list[str], *, hard: bool, bug: str) -> dict[str, Any]:
+        step = 0
+        missed: list[str] = []
+        running: Counter[str] = Counter()
+        faults: list[str] = []
+        story = Story(0)
+        said: list[str] = []
+        for fatal in [*deaths, ""]:
+            story = bear(Birth(scenario, root, step, fatal, hard, bug))
+            step = story.step
+            faults += story.faults
+            said += story.said
+            if not story.died_at:
+                missed += [fatal] if fatal else []
+                break
+            running.update(leased(root))
+            faults += scenario.witness(root, said)
+        if story.snapshot is not None:
+            if not deaths and not bug:
+                self._expected.setdefault(scenario.name, story.snapshot)
+            faults += differences(self._expected.get(scenario.name, story.snapshot), story.snapshot, running)
+        return {"faults": faults, "missed": missed, "order": story.order, "snapshot": story.snapshot}
+
+    def _fresh(self, scenario: Scenario) -> Path:
+        self._number += 1
+        root = self._folder / f"{scenario.name}-{self._number}"
+        if scenario.made:
+            shutil.copytree(self._template(), root)
+        else:
+            root.mkdir()
+        scenario.prepare(Tree(root))
+        return root
+
+    def _template(self) -> Path:
+        """A root whose databases are there, and nothing else."""
+        template = self._folder / "template"
+        if not template.exists():
+            template.mkdir()
+            story = bear(Birth(scenarios.EMPTY, template))
+            if story.faults:
+                raise RuntimeError("\n".join(story.faults))
+        return template
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    gc.freeze()
+    zygote = Zygote(folder)
+    with suppress(BrokenPipeError, KeyboardInterrupt):
+        for line in sys.stdin:
+            print(json.dumps(zygote.answer(json.loads(line))), flush=True)  # noqa: T201 - this is how it answers
+
+
+if __name__ == "__main__":
+    main()

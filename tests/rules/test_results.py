@@ -1,0 +1,114 @@
+"""What a program says came out: from its result file, else from its output."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agenttalk.contracts.command import Command
+from agenttalk.errors import Code
+from agenttalk.rules.results import (
+    TAIL,
+    Fault,
+    Result,
+    declared,
+    error_of,
+    missing_outputs,
+    notice,
+    read_result,
+    unsafe_path,
+)
+from samples import command
+
+
+def read(file: Any, stdout: bytes = b"", *, required: bool = False) -> Result | Fault:
+    data = file if isinstance(file, bytes) or file is None else json.dumps(file).encode()
+    return read_result(data, stdout, score_required=required)
+
+
+def test_the_result_file_decides() -> None:
+    assert read({"result": [1], "score": 5}, b'{"result": 2}') == Result([1], 5)
+
+
+@pytest.mark.parametrize("file", [b"{", b"", b"[]", b"\xff"])
+def test_a_result_file_that_is_none_fails(file: bytes) -> None:
+    found = read(file)
+    assert isinstance(found, Fault)
+    assert found.code is Code.COMMAND_FAILED
+
+
+@pytest.mark.parametrize(
+    ("stdout", "value"),
+    [
+        (b'noise\n{"result": 1}\n{"result": 2}\nmore', 2),
+        (b'{"result": 1}\n{"other": 2}\n{broken', 1),
+        (b"just words\n", "just words\n"),
+        (b"", ""),
+        (b"\xff\0", "\ufffd\ufffd"),
+        (b'  {"result": {"deep": true}}  ', {"deep": True}),
+    ],
+)
+def test_without_a_file_the_last_object_of_the_output_counts_else_all_of_it(stdout: bytes, value: Any) -> None:
+    assert read(None, stdout) == Result(value)
+
+
+@pytest.mark.parametrize(
+    ("score", "code"),
+    [
+        (None, Code.SCORE_MISSING),
+        (101, Code.SCORE_INVALID),
+        (-1, Code.SCORE_INVALID),
+        ("80", Code.SCORE_INVALID),
+        (True, Code.SCORE_INVALID),
+    ],
+)
+def test_a_required_score_is_a_number_from_0_to_100(score: Any, code: Code) -> None:
+    found = read({"result": 1, "score": score}, required=True)
+    assert isinstance(found, Fault)
+    assert found.code is code
+    assert read({"result": 1, "score": score}) == Result(1)
+
+
+@pytest.mark.parametrize("score", [0, 100, 71.5])
+def test_a_score_and_its_explanation_are_kept(score: float) -> None:
+    said = {"result": 1, "score": score, "score_explanation": "so so"}
+    assert read(said, required=True) == Result(1, score, "so so")
+    assert read({**said, "score_explanation": 5}) == Result(1, score, None)
+
+
+def test_an_error_is_what_the_driver_and_the_end_of_the_program_said() -> None:
+    assert error_of("exit code 1", b"  bad\n") == "exit code 1\nbad"
+    assert error_of("", b"") == "it said nothing"
+    assert len(error_of("", b"x" * 9_000)) == TAIL
+
+
+def test_declared_outputs_are_known_by_name_and_as_parts_of_paths() -> None:
+    produces = [{"output_name": "a/b", "files": []}, {"output_name": "c.md", "files": []}]
+    order = Command.from_json(command(produces=produces))
+    assert declared(order) == {"a/b": "a/b", "a%2f%b": "a/b", "c.md": "c.md"}
+    assert missing_outputs(order, {"a/b", "c.md", "more"}) is None
+    missing = missing_outputs(order, {"c.md"})
+    assert missing is not None
+    assert missing.message.endswith(": a/b")
+    free = Command.from_json(command())
+    assert (declared(free), missing_outputs(free, ())) == ({}, None)
+
+
+def test_paths_that_cannot_lie_in_an_inbox_are_found() -> None:
+    assert unsafe_path(["a", "b/c.msg.json"]) == "b/c.msg.json"
+    assert unsafe_path(["a/.b"]) == "a/.b"
+    assert unsafe_path(["a", "b"]) is None
+
+
+def test_notices_are_filled_once_and_only_when_they_are_asked_for() -> None:
+    wanted = {
+        "on_complete": {"message_template": "{result} {score} {error}|{x}"},
+        "on_failure": {"message_template": "no: {error}"},
+    }
+    order = Command.from_json(command(**wanted))
+    assert notice(order, Result("{score}", 7)) == "{score} 7 |{x}"
+    assert notice(order, Result(None)) == "None  |{x}"
+    assert notice(order, Fault(Code.COMMAND_FAILED, "bad")) == "no: bad"
+    assert notice(Command.from_json(command()), Result(1)) is None
