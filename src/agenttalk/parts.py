@@ -8,28 +8,30 @@ safety net.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from agenttalk.contracts.places import Box
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.monitor import Monitor, Watchlist
 from agenttalk.engine.router import Report, Router
-from agenttalk.mailbox.sweep import file_time, sweep
 from agenttalk.mailbox.watch import Watch
 from agenttalk.store.rootlock import PartLock, RootLock
-from agenttalk.wiring import agent_api, opened
+from agenttalk.wiring import agent_api, opened, swept
 
 POLL: Final = 10.0
+"""Seconds after which a part looks again, whether or not anything woke it."""
 BUSY: Final = 1.0
-"""How soon the router looks again while something waits that no event will announce."""
-IDLE: Final = 30.0
-LITTER: Final = 3600.0
-"""Temporaries of dead processes are removed once they are this old, in seconds."""
+"""The same for a router while something waits that no event will announce."""
+
+_INBOX: Final[tuple[Box, ...]] = ("inbox",)
+_OUTBOX: Final[tuple[Box, ...]] = ("outbox",)
 
 R = TypeVar("R")
 Tell = Callable[[R], None]
@@ -46,8 +48,8 @@ class Wake(Protocol):
 async def part(root: Path, name: str) -> AsyncIterator[Deps]:
     """A root, opened for one part: locked, swept of litter, closed in the end."""
     with RootLock.take(root, "part"), PartLock.take(root, name):
-        async with opened(root) as deps:
-            await asyncio.to_thread(lambda: sweep(deps.root, LITTER, file_time(deps.root)))
+        async with opened(root, witnessed=True) as deps:
+            await asyncio.to_thread(swept, root)
             yield deps
 
 
@@ -55,10 +57,10 @@ async def route(root: Path, tell: Tell[Report], *, stop: asyncio.Event | None = 
     """Route what lies in the outboxes: one pass, or with `stop` until it is set."""
     async with part(root, "route") as deps:
         router = Router(deps)
-        tell(await router.pass_())
         if stop is None:
+            tell(await router.pass_())
             return
-        async with watching(Watch(root, boxes=("outbox",), plans=True)) as wake:
+        async with watching(Watch(root, boxes=_OUTBOX, plans=True)) as wake:
             await looped(stop, wake, router.pass_, tell, pause=lambda report: BUSY if report.in_flight else POLL)
 
 
@@ -66,8 +68,8 @@ async def monitor(root: Path, tell: Tell[Watchlist], *, stop: asyncio.Event | No
     """Publish where everything stands: one pass, or with `stop` until it is set."""
     async with part(root, "monitor") as deps:
         watcher = Monitor(deps)
-        tell(await watcher.pass_())
         if stop is None:
+            tell(await watcher.pass_())
             return
         async with watching(Watch(root, boxes=(), plans=True)) as wake:
             await looped(stop, wake, watcher.pass_, tell, pause=lambda _: POLL)
@@ -76,11 +78,12 @@ async def monitor(root: Path, tell: Tell[Watchlist], *, stop: asyncio.Event | No
 async def heartbeat(root: Path, agent_id: str, tell: Tell[Tick], *, stop: asyncio.Event | None = None) -> None:
     """Work an agent's inbox: until nothing is left to do now, or with `stop` until it is set."""
     async with part(root, f"heartbeat-{agent_id}") as deps, agent_api(deps, root) as api:
-        beat = Heartbeat(deps, agent_id, ScriptDriver(), LocalProcesses(), api)
+        processes = LocalProcesses()
+        beat = Heartbeat(deps, agent_id, ScriptDriver(processes), processes, api, environ=os.environ)
         if stop is None:
             tell(await beat.run_once())
             return
-        async with watching(Watch(root, boxes=("inbox",), plans=False, agents=(agent_id,))) as wake:
+        async with watching(Watch(root, boxes=_INBOX, plans=False, agents=(agent_id,))) as wake:
             await beat.run(stop, wake)
 
 

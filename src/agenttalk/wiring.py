@@ -123,7 +123,7 @@ async def serve(
     with RootLock.take(root, "engine") as lock:
         async with opened(root, limits=limits, url=settings.store_url, witnessed=True) as deps:
             await access.admit(deps, operator.made_token(root), "operator", "operator")
-            await asyncio.to_thread(_swept, root)
+            await asyncio.to_thread(swept, root)
             processes = LocalProcesses()
             running = Running(
                 deps,
@@ -163,7 +163,8 @@ async def _door(root: Path, settings: Settings, service: Service, port: int | No
         yield where
 
 
-def _swept(root: Path) -> None:
+def swept(root: Path) -> None:
+    """Remove what killed processes left behind."""
     from agenttalk.mailbox.sweep import file_time, sweep
 
     with Folder.open(root) as folder:

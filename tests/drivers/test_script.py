@@ -212,6 +212,11 @@ def test_a_keeper_that_fails_is_told(yard: Yard, monkeypatch: pytest.MonkeyPatch
     assert "keeper" in refused(yard.turn("true"))
 
 
+def test_where_processes_cannot_be_owned_no_program_is_started(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "elsewhere")
+    assert "Linux only" in refused(yard.turn("true"))
+
+
 def test_the_keeper_loads_next_to_nothing(yard: Yard) -> None:
     """It is started for every turn, so its start is paid for every turn."""
     home = Path(keeper.__file__).parent

@@ -15,6 +15,7 @@ import pytest
 from agentkit import WRITES, Desk
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Api, Heartbeat
+from agenttalk.mailbox.watch import Watch
 from agenttalk.ports import Ended, Turn
 from treekit import Tree
 
@@ -390,7 +391,7 @@ def test_an_agent_runs_one_command_at_a_time_the_urgent_first(desk: Desk) -> Non
     desk.command("d", priority="HIGH")
     active = 0
 
-    async def play(turn: Turn) -> Ended:
+    async def play(_: Turn) -> Ended:
         nonlocal active
         active += 1
         assert active == 1
@@ -561,6 +562,31 @@ def test_it_looks_again_when_woken_and_paces_itself_otherwise(desk: Desk) -> Non
     idle, busy = desk.play(scenario)
     assert idle == [10, 10, 30, 30, 30]
     assert busy[0] == 5
+
+
+def test_a_new_file_wakes_it_at_once(desk: Desk) -> None:
+    desk.program(WRITES)
+    desk.inbox().mkdir(parents=True)
+
+    async def scenario(beat: Heartbeat, _: Deps) -> None:
+        watch, stop, began = Watch(desk.tree.root, plans=False), asyncio.Event(), asyncio.Event()
+
+        async def play(_: Turn) -> Ended:
+            began.set()
+            return ended()
+
+        beat._driver = Played(play)
+        await watch.start()
+        running = asyncio.create_task(beat.run(stop, watch))
+        try:
+            desk.command()
+            await asyncio.wait_for(began.wait(), 4)
+        finally:
+            stop.set()
+            await running
+            watch.close()
+
+    desk.play(scenario)
 
 
 def test_status_is_written_with_what_went_wrong(desk: Desk) -> None:

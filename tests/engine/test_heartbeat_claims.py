@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from agentkit import WRITES, Desk
+from agenttalk.engine import plans
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.errors import Code, MachineError
-from treekit import Tree
+from treekit import Tree, dumped, node
 
 COMMAND = "cmd_build_001.msg.json"
 
@@ -275,6 +276,35 @@ def test_a_newer_command_takes_the_place_of_one_that_waits(desk: Desk) -> None:
     assert desk.delivery(older)["ack"] == "FAILED"
     assert [each["command_id"] for each in desk.envelopes()] == ["cmd_build_002"]
     assert desk.names(".pending") == []
+
+
+@pytest.mark.parametrize(("kind", "code"), [("command", "COMMAND_NOT_AUTHORISED"), ("artifact", "PRODUCER_MISMATCH")])
+def test_in_a_plan_of_ours_what_did_not_come_through_the_router_is_refused(desk: Desk, kind: str, code: str) -> None:
+    dag = {"schema_version": "1.1", "plan_id": "plan_shop", "nodes": [node("build", "dev")]}
+    desk.play(lambda _, deps: plans.submit(deps, dumped(dag)))
+    message_id = desk.command() if kind == "command" else desk.artifact("design", "design.md", {"a.md": b"x"})
+    tick = desk.once()
+    assert (tick.dead, tick.ran) == (1, 0)
+    assert desk.codes() == [code]
+    assert desk.ack(message_id) is None
+
+
+def test_the_name_of_a_claimed_message_that_was_withdrawn_is_put_away(desk: Desk) -> None:
+    message_id = desk.command(required_inputs=["never"], wait_for_inputs=True)
+
+    async def scenario(beat: Heartbeat, deps: Deps) -> None:
+        await beat.tick()
+        board = await deps.stores.board("default")
+        row = (await board.read("delivery_of", plan_id="plan_shop", message_id=message_id, receiver="dev"))[0]
+        await board.transact(
+            lambda tx: tx.run("withdraw", id=row[0], ack="FAILED", at=deps.stamp(), details="SUPERSEDED")
+        )
+        desk.inbox(".pending", f"{message_id}__{COMMAND}").unlink()
+        await beat.tick()
+
+    desk.play(scenario)
+    assert desk.names(".processed") == [f"{message_id}__{COMMAND}"]
+    assert desk.delivery(message_id)["shown"] == "superseded"
 
 
 def test_messages_that_the_store_says_are_there_are_put_back_when_their_files_are_lost(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal, TypeAlias
 
@@ -18,9 +19,10 @@ from agenttalk.engine.access import Caller, Role
 from agenttalk.engine.plans import VIRTUAL
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import Remark, TaskName
-from agenttalk.errors import AgentTalkError, Code, UsageError
+from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 
 Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
+LOG = logging.getLogger(__name__)
 _LONGEST_TOKEN: Final = 4096
 _LONGEST_KEY: Final = 255
 _OPERATOR: Final[tuple[Role, ...]] = ("operator",)
@@ -51,7 +53,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/fsck", _fsck, _READERS),
             _route(service, "POST", "/api/republish", _republish, _OPERATOR),
         ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route, AgentTalkError: _failed})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
     app.router.redirect_slashes = False
     return app
 
@@ -60,14 +62,16 @@ def _route(service: Service, method: str, path: str, handler: Handler, roles: tu
     """A route that only tokens of some roles may take."""
 
     async def endpoint(request: Request) -> Response:
-        caller = await _caller(service, request)
-        if caller.role not in roles:
-            raise UsageError(
-                Code.NOT_ALLOWED,
-                f"a token of the role {caller.role!r} may not do this",
-                hint=f"it takes one of the role {' or '.join(roles)}",
-            )
-        return await handler(service, request, caller)
+        try:
+            caller = await _caller(service, request)
+            _require(caller, roles)
+            return await handler(service, request, caller)
+        except AgentTalkError as error:
+            return refused(error)
+        except Exception:  # whoever asked gets an answer, and the log says the rest
+            LOG.exception("a request failed", extra={"action": "api.request"})
+            message = "our own code failed on it; the log of the engine says how"
+            return refused(MachineError(Code.UNHANDLED_EXCEPTION, message))
 
     return Route(path, endpoint, methods=[method])
 
@@ -96,6 +100,15 @@ async def _caller(service: Service, request: Request) -> Caller:
     )
 
 
+def _require(caller: Caller, roles: tuple[Role, ...]) -> None:
+    if caller.role not in roles:
+        raise UsageError(
+            Code.NOT_ALLOWED,
+            f"a token of the role {caller.role!r} may not do this",
+            hint=f"it takes one of the role {' or '.join(roles)}",
+        )
+
+
 async def _no_such_route(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
     said = "this cannot be asked of that address" if status == 405 else "there is nothing at this address"
@@ -103,12 +116,6 @@ async def _no_such_route(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.headers:
         response.headers.update(error.headers)
     return response
-
-
-async def _failed(_: Request, error: Exception) -> Response:
-    if not isinstance(error, AgentTalkError):
-        raise error
-    return refused(error)
 
 
 def _alive() -> Response:

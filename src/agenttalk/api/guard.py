@@ -6,22 +6,20 @@ name of its own (rebinding). Both are told by headers that such a page cannot ch
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from typing import Final
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenttalk.api.problems import refused
-from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.errors import Code, UsageError
 
-LOG = logging.getLogger(__name__)
 SOCKET_NAME: Final = "agenttalk"
 """The name under which the engine answers on its socket."""
 
 
 class Guard:
-    """Lets requests through that come under one of our names, and answers for whatever fails behind it."""
+    """Lets requests through that come under one of our names."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         """`hosts`: names as a Host header has them, with their port where there is one."""
@@ -39,21 +37,7 @@ class Guard:
             error = UsageError(Code.HOST_REFUSED, refusal, hint="ask under the address that the engine tells")
             await refused(error, status)(scope, receive, send)
             return
-        begun = False
-
-        async def sent(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            await self._app(scope, receive, sent)
-        except Exception as error:  # the top of everything: whoever asked gets an answer
-            LOG.exception("a request failed", extra={"action": "api.request"})
-            if begun:
-                raise
-            known = error if isinstance(error, AgentTalkError) else _fault()
-            await refused(known, 500)(scope, receive, send)
+        await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> str:
         hosts = _values(scope, b"host")
@@ -66,7 +50,3 @@ class Guard:
 
 def _values(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
-
-
-def _fault() -> MachineError:
-    return MachineError(Code.UNHANDLED_EXCEPTION, "our own code failed on it; the log of the engine says how")

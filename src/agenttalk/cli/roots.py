@@ -44,7 +44,7 @@ def chosen(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output
 async def local(root: Path) -> AsyncIterator[Deps]:
     """A root without an engine, opened for one command."""
     with RootLock.take(root, "part"):
-        async with opened(root) as deps:
+        async with opened(root, witnessed=True) as deps:
             yield deps
 
 

@@ -168,6 +168,7 @@ def main() -> None:
         return
     keeping = _Keeping(control, wake, program)
     try:
+        _let_go()
         keeping.watch()
     finally:
         keeping.kill()
@@ -214,8 +215,8 @@ def _read(control: int, size: int) -> bytes | None:
 
 
 def _start(argv: list[bytes], env: dict[bytes, bytes]) -> int:
-    """Start the program in a session of its own, with no signal ignored or blocked; then let go of its pipes."""
-    program = os.posix_spawn(
+    """Start the program in a session of its own, with no signal ignored or blocked."""
+    return os.posix_spawn(
         _find(argv[0], env.get(b"PATH", b"")),
         argv,
         env,
@@ -223,11 +224,14 @@ def _start(argv: list[bytes], env: dict[bytes, bytes]) -> int:
         setsigmask=(),
         setsigdef=_catchable(),
     )
+
+
+def _let_go() -> None:
+    """Leave the three pipes to the program, so that they are closed when it closes them."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
     os.close(nothing)
-    return program
 
 
 def _find(name: bytes, path: bytes) -> bytes:

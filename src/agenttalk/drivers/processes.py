@@ -57,7 +57,8 @@ class LocalProcesses:
         as it gets new children, some below it are still moving.
 
         Never ends this process. Cancelling does not stop it; it is cancelled when it is finished. Raises
-        MachineError when some live on after the time limit, or when processes cannot be seen here.
+        MachineError when some live on after the time limit (those that could be, are stopped then), or when
+        processes cannot be seen here.
         """
         if not self._seeing:
             raise MachineError(
@@ -72,7 +73,7 @@ class LocalProcesses:
             raise MachineError(Code.PROCESS_STUCK, f"processes cannot be seen: {error.strerror}") from error
 
     def _end(self, lease: str) -> int:
-        entry = f"{LEASE}={lease}".encode("utf-8", "surrogateescape")
+        entry = os.fsencode(f"{LEASE}={lease}")
         deadline = time.monotonic() + self._limit
         met: set[tuple[int, int]] = set()
         before: dict[int, list[int]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 import time
 from asyncio import wait
 from collections.abc import Mapping
@@ -49,6 +50,8 @@ class ScriptDriver:
         cannot be killed.
         """
         began = time.monotonic()
+        if sys.platform != "linux":
+            return _not_started("programs are started on Linux only, where their processes can be owned")
         try:
             request = self._request(turn)
         except ValueError as error:

@@ -181,6 +181,10 @@ async def _fate(seat: Seat, found: Found, seen: dict[str, tuple[str, str]]) -> t
         return judged
     if before:
         return "copy", before[1]
+    if not rows or rows[0][4] is None:
+        forged = await _forged(seat, found.parcel)
+        if forged:
+            return forged
     if not rows:
         seen[message_id] = (sha256, name)
         return "claim", name
@@ -190,6 +194,16 @@ async def _fate(seat: Seat, found: Found, seen: dict[str, tuple[str, str]]) -> t
         seen[message_id] = (sha256, name)
         return "claim", name
     return "copy", name
+
+
+async def _forged(seat: Seat, parcel: Parcel) -> Rejection | None:
+    """In a plan of ours every message comes through our router. One that did not was put there by somebody."""
+    plan = await seat.store.read("plan", plan_id=seat.plan_id)
+    if not plan or plan[0][1] != "engine":
+        return None
+    is_command = isinstance(parcel.envelope, CommandEnvelope)
+    code = Code.COMMAND_NOT_AUTHORISED if is_command else Code.PRODUCER_MISMATCH
+    return Rejection(code, "nobody sent it to this agent: it did not come through the router")
 
 
 async def _with_original(seat: Seat, found: Found) -> Found:

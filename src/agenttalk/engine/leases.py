@@ -95,8 +95,8 @@ def _grant(tx: Tx, seat: Seat, order: Order, names: tuple[str, str, str], missin
 
 def _ended(tx: Tx, seat: Seat, order: Order) -> list[Any]:
     """What is known of the turns of a command that ended."""
-    rows = tx.run("facts_of", subject=subject(seat.plan_id, order.message_id), after=0, limit=1_000)
-    return [wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT) for _, _, kind, body in rows if kind == "turn.ended"]
+    rows = tx.run("ended_turns", subject=subject(seat.plan_id, order.message_id))
+    return [wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT) for (body,) in rows]
 
 
 def end(tx: Tx, plan_id: str, lease: Lease, state: str, at: str) -> None:

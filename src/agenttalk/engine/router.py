@@ -48,6 +48,8 @@ class Report:
     """Messages that are accepted and could not be delivered yet."""
     waiting: int = 0
     """Messages that stay in their outbox, because their plan is halted or unknown."""
+    left: int = 0
+    """Messages that were too many for one pass: the next one should follow at once."""
     plans: list[str] = field(default_factory=list)
     problems: list[dict[str, str]] = field(default_factory=list)
 
@@ -136,7 +138,9 @@ class Router:
         await board.transact(work)
 
     async def _take_messages(self, plan: Plan, files: list[Found], report: Report) -> None:
-        arrivals = await asyncio.to_thread(self._read, files[: self._deps.limits.messages_per_pass], report)
+        most = self._deps.limits.messages_per_pass
+        report.left += max(0, len(files) - most)
+        arrivals = await asyncio.to_thread(self._read, files[:most], report)
         blobs = await self._deps.stores.blobs(plan.board.name)
         arrivals = intake.judging_order(arrivals)
         for start in range(0, len(arrivals), AT_ONCE):

@@ -30,7 +30,7 @@ RETURNING id
 -- A message that was withdrawn while its file was taken: the file is ours to put away.
 -- name: taken_withdrawn
 UPDATE deliveries SET shown = 'claimed'
-WHERE board = :board AND id = :id AND state = 'superseded' AND shown <> 'superseded'
+WHERE board = :board AND id = :id AND state = 'superseded'
 RETURNING id
 
 -- Messages whose files lie in `.pending`, be it that they have still to be put away.
@@ -177,3 +177,7 @@ WHERE m.board = :board AND m.plan_id = :plan_id AND m.message_id = :message_id A
 -- What the token of an attempt is checked against; none while nobody runs the task.
 -- name: attempt_token
 SELECT epoch, token FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- The turns of a command that ended, oldest first.
+-- name: ended_turns
+SELECT body FROM ledger WHERE board = :board AND subject = :subject AND kind = 'turn.ended' ORDER BY seq
