@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.base import AgentIdText, Many, Text
+from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.problem import field_path, nearest, problems_of
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 
@@ -72,10 +72,6 @@ class AgentSettings(Section):
     env: Many[Text] | None = None
     """Names of variables that its program gets."""
 
-    def over(self, profile: Mapping[str, Any]) -> dict[str, Any]:
-        """A profile with what is said here in place of what it says itself."""
-        return {**profile, **self.model_dump(mode="json", exclude_none=True)}
-
 
 class LimitSettings(Section):
     """How much is taken at once."""
@@ -95,10 +91,15 @@ class Settings(Section):
     """Where the engine listens."""
     store: StoreSettings = StoreSettings()
     """Where state is kept."""
-    agents: dict[AgentIdText, AgentSettings] = Field(default_factory=dict)
+    agents: dict[IdText, AgentSettings] = Field(default_factory=dict)
     """Agents by their id."""
     limits: LimitSettings = LimitSettings()
     """How much is taken at once."""
+
+    def profile(self, agent_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
+        """An agent's profile: what is said here of the agent, else what it says itself, else what holds for all."""
+        agent = self.agents.get(agent_id)
+        return {"locale": self.locale, **said, **(agent.model_dump(mode="json", exclude_none=True) if agent else {})}
 
     @property
     def store_url(self) -> str:

@@ -130,7 +130,7 @@ async def serve(
                 ScriptDriver(processes),
                 processes,
                 max_running=settings.limits.max_running,
-                agents={name: agent.over for name, agent in settings.agents.items()},
+                profile=settings.profile,
                 environ=os.environ,
             )
             async with _door(root, settings, running.service, port) as where:

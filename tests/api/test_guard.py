@@ -205,9 +205,9 @@ async def _nothing(*_: object) -> None:
     return None
 
 
-def listened(path: Path, host: str = "127.0.0.1", number: int = 0, **more: bool) -> str:
+def listened(path: Path, host: str = "127.0.0.1", number: int = 0, *, public: bool = False) -> str:
     async def run() -> str:
-        async with serving(_nothing, host=host, port=number, socket_path=path, **more) as where:
+        async with serving(_nothing, host=host, port=number, socket_path=path, public=public) as where:
             return where.http
 
     return asyncio.run(run())

@@ -44,10 +44,11 @@ def test_a_file_says_what_it_says(tmp_path: Path) -> None:
     settings = load(tmp_path, {})
     assert (settings.locale, settings.server.port, settings.store_url) == ("zh", 0, "postgresql://db/x")
     assert settings.limits.payload_mib == 4
-    agent = settings.agents["Reviewer"]
     profile = {"agent_id": "Reviewer", "driver": "folder", "prompt": "You review."}
-    assert agent.over(profile) == {
+    assert settings.profile("pm", {"agent_id": "pm", "locale": "en"}) == {"agent_id": "pm", "locale": "en"}
+    assert settings.profile("Reviewer", profile) == {
         "agent_id": "Reviewer",
+        "locale": "zh",
         "driver": "script",
         "prompt": "You review.",
         "argv": ["python3", "review.py"],

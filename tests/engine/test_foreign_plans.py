@@ -170,16 +170,23 @@ def test_an_agent_that_appears_later_can_be_reached(tree: Tree) -> None:
     assert tree.codes() == ["TARGET_AGENT_NOT_FOUND"]
 
 
-def test_a_plan_whose_files_are_taken_away_stops_taking_messages(tree: Tree) -> None:
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_plan_whose_dag_is_taken_away_stops_until_it_is_back(tree: Tree, restarted: bool) -> None:
+    path = tree.plan_folder() / "task_dag.json"
+    good = path.read_bytes()
+
     async def use(deps: Deps) -> None:
         router = Router(deps)
         await router.pass_()
-        (tree.plan_folder() / "task_dag.json").unlink()
+        path.unlink()
         tree.command("lead", "build")
-        assert (await router.pass_()).accepted == 0
+        router = Router(deps) if restarted else router
+        assert ((await router.pass_()).accepted, tree.inbox("dev")) == (0, [])
+        path.write_bytes(good)
+        assert (await router.pass_()).delivered == 1
 
     inside(tree.root, use)
-    assert tree.inbox("dev") == []
+    assert len(alerts(tree, "ACTIVE_DAG_REF_MISMATCH")) == 1
 
 
 def test_files_of_a_foreign_plan_are_never_written_by_submitting(tree: Tree, route: Route) -> None:

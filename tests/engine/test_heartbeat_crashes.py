@@ -78,7 +78,7 @@ def fill(desk: Desk) -> None:
     desk.program(WRITES)
     desk.artifact("design", "design.md", {"m1/design.md": b"one", "m1/big": b"x" * 70_000}, message_id="m1", seq=1)
     desk.artifact("design", "design.md", {"design.md": b"two"}, message_id="m2", seq=2)
-    desk.artifact("design", "design.md", {"deep/er/x.md": b"other", "design.md": b"clash"}, message_id="m3", seq=2)
+    desk.artifact("design", "design.md", {"m3/deep/x.md": b"x", "m3/design.md": b"no"}, message_id="m3", seq=2)
     desk.artifact("design", "design.md", {"gone.md": b"x"}, message_id="m4", seq=2)
     desk.inbox("gone.md").unlink()
     desk.deliver("broken.msg.json", b"{")
@@ -174,6 +174,7 @@ def filled() -> Iterator[Desk]:
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
         desk = Desk(Tree(Path(folder) / "filled"))
         fill(desk)
+        assert desk.read("plans") == []  # the store is made here, not before each crash
         yield desk
 
 
@@ -190,6 +191,7 @@ def test_killed_before_each_step_and_again_while_it_recovers_it_ends_the_same(fi
     expected = outcome(reference.tree.root)
     assert dict(expected["facts"])["turn.ended"] == 2
     assert expected["left"] == [(0,)]
+    assert [code for code, _ in expected["letters"]] == ["ENVELOPE_PARSE_ERROR", "INPUT_CONFLICT", "MISSING_PAYLOAD"]
     assert steps > 60
     for deadly in range(1, steps + 1):
         desk = copy_of(filled, f"crash{deadly}")

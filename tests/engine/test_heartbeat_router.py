@@ -13,8 +13,9 @@ from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.router import Router
+from agenttalk.ports import Tx
 from agenttalk.wiring import opened
-from treekit import Tree, node, output
+from treekit import Tree, node, output, sha256
 
 DESIGN = """
 import os, pathlib
@@ -82,6 +83,38 @@ def test_an_output_reaches_the_next_agent_and_the_command_that_waits_for_it(shop
     assert shop.inbox("dev") == shop.inbox("pm") == []
     assert [path for path in shop.box("pm", "outbox").rglob("*") if path.is_file() and ".sent" not in path.parts] == []
     assert {each["status"] for each in shop.journal()} == {"DELIVERED"}
+
+
+def test_what_the_router_took_already_is_not_handed_over_again(shop: Tree) -> None:
+    """As after a crash between the writing of a file and the note that it was written."""
+    message_id = shop.command("lead", "design")
+    work(shop)
+    sent = shop.box("pm", "outbox") / ".sent"
+    [envelope] = sent.glob("artifact_*.msg.json")
+    artifact_id = json.loads(envelope.read_bytes())["message_id"]
+    ack = sent / f"ack_{message_id}.json"
+    rows = [
+        (f"{artifact_id}/design.md", sent / artifact_id / "design.md", artifact_id),
+        (envelope.name, envelope, artifact_id),
+    ]
+
+    async def left_over() -> None:
+        async with opened(shop.root) as deps:
+            board = await deps.stores.board("default")
+
+            def again(tx: Tx) -> None:
+                about = {"plan_id": "plan_shop", "agent_id": "pm"}
+                for name, path, message in [*rows, (ack.name, ack, None)]:
+                    content = sha256(path.read_bytes())
+                    tx.run("add_handover", **about, name=name, content=content, message_id=message)
+
+            await board.transact(again)
+
+    asyncio.run(left_over())
+    before = shop.journal()
+    work(shop)
+    assert shop.journal() == before
+    assert shop.codes() == []
 
 
 def test_a_newer_design_takes_the_place_of_the_one_before(shop: Tree) -> None:

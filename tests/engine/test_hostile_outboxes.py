@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import shutil
@@ -17,18 +18,45 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.router import Router
 from effort import EFFORT
 from routerkit import Route, alerts, buried, counts, graves, inside, routed, sound, statuses
-from treekit import Tree, dumped, node, output, sha256
+from treekit import Tree, dumped, node, sha256
 
 CANARY = b"the canary sings only outside"
 NAME = "cmd_x.msg.json"
 SPARSE = 2 * 1024**3
+STOLEN = dumped(
+    {
+        "schema_version": "1.0",
+        "message_id": "stolen",
+        "plan_id": "plan_shop",
+        "producer_agent_id": "pm",
+        "type": "artifact",
+        "created_at": "2026-01-08T10:30:00Z",
+        "task_id": "design",
+        "output_name": "notes.md",
+        "payload": {"files": [{"path": "secret.md", "sha256": sha256(CANARY)}]},
+    }
+)
+"""An artifact of the plan manager that says nothing wrong, as long as the file is there."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_hangs() -> Iterator[None]:
+    """A router that waits for what never comes would hold up the tests for ever; so it is ended, with a trace."""
+    faulthandler.dump_traceback_later(60 + 60 * EFFORT, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder outside of the root that nobody may read or write. Its secret must never be seen again."""
+    """A folder outside of the root that nobody may read or write. Its secret must never be seen again.
+
+    It looks like an outbox, with a message that would be accepted and a file that would be delivered.
+    """
     folder = tmp_path_factory.mktemp("outside")
-    (folder / "secret.md").write_bytes(CANARY)
+    for name in ("secret.md", "cmd_build_001.msg.json"):
+        (folder / name).write_bytes(CANARY)
+    (folder / "artifact_stolen.msg.json").write_bytes(STOLEN)
     before = listing(folder)
     yield folder
     assert listing(folder) == before
@@ -159,7 +187,6 @@ def test_what_is_no_plain_file_is_dead_lettered(
 def test_a_folder_that_leads_elsewhere_is_told_once_and_left_alone(
     tree: Tree, route: Route, outside: Path, where: str, what: str
 ) -> None:
-    (outside / "cmd_build_001.msg.json").write_bytes(CANARY)
     path = tree.agent("dev") / where
     path.parent.mkdir(exist_ok=True)
     if what == "symlink":
@@ -173,8 +200,6 @@ def test_a_folder_that_leads_elsewhere_is_told_once_and_left_alone(
     plan_id = "_unrouted" if where == "outbox" else "plan_shop"
     assert [each.entry["reason"]["code"] for each in graves(tree, plan_id)] == ["FILE_UNSAFE"] * dead
     assert leaked(tree.root) == []
-    (outside / "cmd_build_001.msg.json").unlink()
-    os.utime(outside, ns=(0, 0))
 
 
 def test_a_symlink_is_no_agent(tree: Tree, route: Route, outside: Path) -> None:
@@ -202,7 +227,7 @@ def test_a_receivers_folder_that_leads_elsewhere_gets_nothing_and_others_go_on(
     path.symlink_to(outside)
     message_id = tree.artifact("pm", "design", "design.md", {"design.md": b"x"})
     tree.command("lead", "build")
-    goes_on(tree, route, 0) if where == "" else route()
+    route()
     assert "design.md" in tree.inbox("tester")
     assert counts(tree.root) == {"sent": 2, "in_flight": 2}
     assert {each["type"] for each in alerts(tree)} == {"FILE_UNSAFE"}
@@ -251,9 +276,9 @@ def test_a_name_that_is_not_utf8_is_dead_lettered_with_its_whole_content(tree: T
     goes_on(tree, route)
     [grave] = graves(tree)
     assert grave.entry["reason"]["code"] == "FILE_UNSAFE"
-    assert grave.entry["original"]["file_name"] == "//" + b"cmd_\xff\xfe.msg.json".hex()
+    assert grave.entry["original"]["file_name"] == f"//{b'cmd_'.hex()}fffe.msg.json"
     assert grave.original == b"what it held"
-    assert b"cmd_\xff\xfe.msg.json" in os.listdir(os.fsencode(box / ".rejected"))
+    assert os.path.lexists(os.fsencode(box / ".rejected") + b"/cmd_\xff\xfe.msg.json")
 
 
 @pytest.mark.parametrize("letter", ["x", "文", "é"])
@@ -277,7 +302,8 @@ def test_the_longest_name_that_a_file_can_have_is_no_obstacle(
         assert statuses(tree, message_id) == ["DELIVERED", "SKIPPED_DUPLICATE"]
     else:
         assert tree.codes() == ["ENVELOPE_PARSE_ERROR"] * 2
-    assert len(list((tree.box("lead", "outbox") / (".sent" if good else ".rejected")).glob("*.msg.js*"))) >= 2 - good
+    kept = tree.names(f"agents/lead/outbox/plan_shop/{'.sent' if good else '.rejected'}")
+    assert len([each for each in kept if not each.endswith(".reason.json")]) == 2
     assert sound(tree.root)
 
 
@@ -441,29 +467,12 @@ def test_a_payload_that_is_swapped_is_delivered_as_its_envelope_says_or_not_at_a
 
 @pytest.mark.shows("M04")
 def test_a_folder_that_is_replaced_by_a_link_again_and_again_never_leads_out(tree: Tree, outside: Path) -> None:
-    """The secret outside is a message that would be accepted, with a file that would be delivered."""
-    secret = outside / "design.md"
-    secret.write_bytes(CANARY)
-    envelope = {
-        "schema_version": "1.0",
-        "message_id": "stolen",
-        "plan_id": "plan_shop",
-        "producer_agent_id": "pm",
-        "type": "artifact",
-        "created_at": "2026-01-08T10:30:00Z",
-        "task_id": "design",
-        "output_name": "notes.md",
-        "payload": {"files": [{"path": "design.md", "sha256": sha256(CANARY)}]},
-    }
-    (outside / "artifact_stolen.msg.json").write_bytes(dumped(envelope))
-    before = listing(outside)
+    """The same envelope lies inside and outside, and only outside there is the file that would fit it."""
     box = tree.box("pm", "outbox")
     box.mkdir(parents=True)
     aside, link = box.with_name("aside"), box.with_name("link")
     link.symlink_to(outside)
-    # An envelope that is honest, and lies in both folders; only the file outside would fit it.
-    (box / "artifact_stolen.msg.json").write_bytes(dumped(envelope))
-    tries = 10_000 * EFFORT
+    folder = os.open(box, os.O_RDONLY | os.O_DIRECTORY)  # the honest folder, whatever its name is
 
     def replace() -> None:
         box.rename(aside)
@@ -473,57 +482,22 @@ def test_a_folder_that_is_replaced_by_a_link_again_and_again_never_leads_out(tre
 
     async def use(deps: Deps, swapped: Callable[[], int]) -> int:
         router, passes = Router(deps), 0
-        while swapped() < tries:
+        while swapped() < 10_000 * EFFORT or passes < 100:
+            (tree.root / "again.json").write_bytes(STOLEN)
+            os.rename(tree.root / "again.json", "artifact_stolen.msg.json", dst_dir_fd=folder)
             await router.pass_()
             passes += 1
-            shutil.copy(aside_or_box(), tree.root / "keep.json")
-            rest = tree.root / "keep.json"
-            if passes % 5 == 0:
-                put_again(rest)
         return passes
 
-    def aside_or_box() -> Path:
-        return tree.root / "envelope.json"
-
-    def put_again(path: Path) -> None:
-        for folder in (box, aside):
-            if folder.is_dir() and not folder.is_symlink():
-                temporary = tree.root / "again.json"
-                shutil.copy(path, temporary)
-                with open_folder(folder) as descriptor:
-                    if descriptor is not None:
-                        os.rename(temporary, "artifact_stolen.msg.json", dst_dir_fd=descriptor)
-                return
-
-    (tree.root / "envelope.json").write_bytes(dumped(envelope))
-    with meanwhile(replace) as swapped:
-        passes = inside(tree.root, lambda deps: use(deps, swapped))
-    assert passes > 10
+    try:
+        with meanwhile(replace) as swapped:
+            assert inside(tree.root, lambda deps: use(deps, swapped)) >= 100
+    finally:
+        os.close(folder)
     assert leaked(tree.root) == []
     assert tree.inbox("dev") == []
-    assert tree.inbox("tester") == []
-    assert listing(outside) == before
-    assert set(tree.codes()) <= {"MISSING_PAYLOAD", "FILE_UNSAFE"}
-    assert not (outside / ".sent").exists()
-    assert not (outside / ".rejected").exists()
+    assert set(tree.codes()) == {"MISSING_PAYLOAD", "FILE_UNSAFE"}
     assert sound(tree.root)
-    for path in (secret, outside / "artifact_stolen.msg.json"):
-        path.unlink()
-    os.utime(outside, ns=(0, 0))
-
-
-@contextmanager
-def open_folder(path: Path) -> Iterator[int | None]:
-    """A folder by its descriptor, None when it is a link by now."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        yield None
-        return
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def test_an_agent_cannot_hold_up_others_with_what_the_machine_will_not_read(tree: Tree, route: Route) -> None:
@@ -560,8 +534,7 @@ def test_texts_of_others_stay_data_in_what_we_write(tree: Tree, route: Route) ->
         json.loads(line)
 
 
-def test_two_receivers_are_reached_though_one_output_names_a_stranger(tree: Tree, route: Route) -> None:
-    tree.dag([node("design", "pm", outputs=[output("design.md", "dev", "../../etc")])], agents=True) if False else None
+def test_a_receiver_that_is_a_path_stops_the_plan_and_nothing_is_written_there(tree: Tree, route: Route) -> None:
     folder = tree.plan_folder()
     data = json.loads((folder / "task_dag.json").read_bytes())
     data["nodes"][0]["outputs"][0]["deliver_to"] = ["../../outside"]

@@ -542,7 +542,7 @@ def test_lines_that_lay_in_the_journal_before_us_stay(tree: Tree, route: Route, 
     for seq, task in enumerate(["build", "design"]):
         tree.command("lead", task)
         route()
-        assert [line["message_id"] for line in tree.journal()][0] == "theirs"
+        assert tree.journal()[0]["message_id"] == "theirs"
         assert len(tree.journal()) == seq + 2
 
     async def republish(deps: Deps) -> None:

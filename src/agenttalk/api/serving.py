@@ -52,9 +52,10 @@ async def serving(
         )
     with _tcp(host, port) as tcp, _unix(socket_path) as unix:
         real = tcp.getsockname()[1]
-        known = {*LOOPBACK_NAMES, _spelled(host), *(name.lower() for name in names)}
+        further = {name.lower() for name in names}
+        known = {*LOOPBACK_NAMES, _spelled(host), *further}
         doors = [
-            _Server(Guard(app, {f"{name}:{real}" for name in known} | (known if real == 80 else set())), tcp),
+            _Server(Guard(app, {f"{name}:{real}" for name in known} | further), tcp),
             _Server(Guard(app, {SOCKET_NAME, *LOOPBACK_NAMES}), unix),
         ]
         async with _running(doors):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agenttalk.cli import message_scenes
 from agenttalk.cli.output import Output, shortened
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import TaskDag
@@ -145,11 +146,16 @@ SCENES = (
     Scene("A wrong command is refused, with everything that is wrong at once", _refused),
     Scene("A command changed on its way, and one for an old DAG, are refused", _tampered),
     Scene("A plan that cannot work is refused before anybody starts", _broken_dag),
+    Scene("Messages travel: a command, a program that works, its output on to the next", message_scenes.delivered),
+    Scene("kill -9 in the middle: nothing is lost, nothing is done twice", message_scenes.killed),
+    Scene("A forged, a torn and a repeated message: none gets through, none is lost", message_scenes.refused),
 )
 
 
 def _lay_tree(root: Path) -> None:
-    """A root as others would make it: a DAG and the pointer to it."""
+    """A root as others would make it: agents, a DAG and the pointer to it."""
+    for agent in ("lead", "pm", "backend"):
+        (root / "agents" / agent).mkdir(parents=True)
     data = wire.write(DAG)
     folder = tree.plan_folder(root, PLAN)
     fsio.write_file(folder / "task_dag.json", data)

@@ -67,17 +67,22 @@ class Harvest:
 
 
 def spelled(name: str) -> str:
-    """A file's name as a text that can be stored: one that is not UTF-8 in hex."""
+    """A file's name as a text that can be stored: one that is not UTF-8 in hex, up to what makes it a message."""
     raw = os.fsencode(name)
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        return _RAW + raw.hex()
+        stem = raw.removesuffix(places.MESSAGE.encode())
+        return _RAW + stem.hex() + raw[len(stem) :].decode()
 
 
 def unspelled(name: str) -> str:
     """The file's name again."""
-    return os.fsdecode(bytes.fromhex(name.removeprefix(_RAW))) if name.startswith(_RAW) else name
+    if not name.startswith(_RAW):
+        return name
+    text = name.removeprefix(_RAW)
+    stem = text.removesuffix(places.MESSAGE)
+    return os.fsdecode(bytes.fromhex(stem)) + text[len(stem) :]
 
 
 def harvest(root: Folder, agents: Iterable[str]) -> Harvest:

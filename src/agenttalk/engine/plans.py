@@ -134,7 +134,7 @@ class Plans:
         rows = await board.read("plan", plan_id=plan_id)
         if rows and rows[0][1] == "engine":
             self._known[plan_id] = (files, await self._engine_plan(plan_id, board))
-        elif files.has(places.DAG):
+        elif files.has(places.DAG) or (rows and rows[0][1] == "foreign"):  # without its DAG it is halted
             self._known[plan_id] = (files, await self._foreign_plan(plan_id, board, rows[0][2] if rows else ""))
 
     async def _engine_plan(self, plan_id: str, board: Store) -> Plan:

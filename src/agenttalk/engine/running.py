@@ -44,14 +44,14 @@ class Running:
         processes: Processes,
         *,
         max_running: int = 8,
-        agents: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] | None = None,
+        profile: Callable[[str, Mapping[str, Any]], dict[str, Any]] = lambda _, said: dict(said),
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """`agents`: what the settings say of an agent, to be put over its profile."""
+        """`profile` makes of an agent's id and of what its own profile says what holds for it."""
         self._deps = deps
         self._driver = Limited(driver, max_running)
         self._processes = processes
-        self._over = dict(agents or {})
+        self._configured = profile
         self._environ = environ
         self._router = Router(deps)
         self._monitor = Monitor(deps)
@@ -159,7 +159,16 @@ class Running:
             self._wakes.drop(wake)
 
     def _worker(self, agent_id: str) -> Worker:
-        return Worker(self._deps, agent_id, self._driver, self._processes, self._api, environ=self._environ)
+        path = f"{places.agent(agent_id)}/{places.PROFILE}"
+        return Worker(
+            self._deps,
+            agent_id,
+            self._driver,
+            self._processes,
+            self._api,
+            environ=self._environ,
+            profile=lambda: self._profile(path, agent_id),
+        )
 
     async def _is_driven(self, agent_id: str) -> bool:
         """Whether an agent's profile, with the settings over it, has us start a program. Read when it changed."""
@@ -178,15 +187,18 @@ class Running:
             said: Any = wire.read(self._deps.root.read(path, wire.ENVELOPE_LIMIT))
         except MissingError:
             said = {"schema_version": "1.0", "agent_id": agent_id}
-        over = self._over.get(agent_id)
-        return AgentProfile.from_json(over(said) if over and isinstance(said, dict) else said)
+        return AgentProfile.from_json(self._configured(agent_id, said) if isinstance(said, dict) else said)
 
 
 class Worker(Heartbeat):
-    """A heartbeat whose looks can also be asked for while its loop runs: they never overlap."""
+    """A heartbeat whose looks can also be asked for while its loop runs: they never overlap.
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    `profile` reads what holds for the agent, settings included.
+    """
+
+    def __init__(self, *arguments: Any, profile: Callable[[], AgentProfile], **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._read_profile = profile
         self._alone = asyncio.Lock()
         self._followers: list[asyncio.Queue[Tick]] = []
 
@@ -214,6 +226,13 @@ class Worker(Heartbeat):
                     await self.tick()
         finally:
             self._followers.remove(looks)
+
+    async def _profile(self, tick: Tick) -> AgentProfile | None:
+        try:
+            profile = await asyncio.to_thread(self._read_profile)
+        except AgentTalkError:
+            return await super()._profile(tick)  # which says what is wrong with it
+        return profile if profile.driver == "script" else None
 
 
 class Limited:

@@ -1,0 +1,157 @@
+"""The scenes of the demo in which messages travel: real folders, real programs, a real kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk import parts
+from agenttalk.cli.output import Output, plain
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import AgentId, MessageId
+from agenttalk.engine import deadletters, fsck
+from agenttalk.engine.heartbeat import Tick
+from agenttalk.engine.router import Report
+from agenttalk.mailbox import fsio, tree
+from agenttalk.rules import envelopes, generation
+from agenttalk.wiring import SystemClock, opened
+
+PLAN: Final = "plan_shop"
+PATIENCE: Final = 20.0
+"""Seconds that a scene waits for a program to get to its point."""
+WRITER: Final = """
+import os, pathlib, sys
+prompt = sys.stdin.read()
+outputs = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"])
+(outputs / "requirements.md").write_text("# Requirements\\n\\nA price is never negative.\\n")
+print('{"result": "one requirement written"}')
+"""
+CODER: Final = """
+import os, pathlib, signal
+inputs = pathlib.Path(os.environ["AGENTTALK_INPUTS"])
+text = (inputs / "requirements.md" / "requirements.md").read_text()
+if os.environ["AGENTTALK_ATTEMPT"] == "1":
+    pathlib.Path("begun").write_text(str(os.getpid()))
+    signal.pause()  # hangs, so that the demo can kill the heartbeat while this runs
+outputs = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"])
+(outputs / "change.patch").write_text(f"+ assert price >= 0  # {text.splitlines()[2]}\\n")
+"""
+
+
+def delivered(out: Output, root: Path) -> bool:
+    """A command travels to an agent, the agent works, and its output travels on."""
+    _profile(root, "pm", WRITER)
+    _profile(root, "backend", CODER)
+    _order(root, "lead", "requirements", "Write the requirements.")
+    _order(root, "lead", "implement", "Implement the price function.", required_inputs=["requirements.md"])
+    first = _route(root)
+    _say(out, f"router: {first.delivered} commands delivered, each to the agent that the DAG names")
+    worked = _beat(root, "pm")
+    _say(out, f"heartbeat of pm: {worked.ran} program run; what it made lies in its outbox")
+    waits = _beat(root, "backend")
+    _say(out, f"heartbeat of backend: {waits.waiting} command waits for requirements.md and holds up nobody")
+    second = _route(root)
+    _say(out, f"router: {second.delivered} artifact delivered, {second.collected} receipts and states collected")
+    return (first.delivered, worked.ran, waits.waiting, second.delivered) == (2, 1, 1, 1)
+
+
+def killed(out: Output, root: Path) -> bool:
+    """The process that drives an agent is killed while its program runs; nothing is lost, nothing done twice."""
+    heartbeat = [sys.executable, "-m", "agenttalk", "heartbeat", "--root", str(root), "--agent", "backend", "--once"]
+    child = subprocess.Popen(heartbeat, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
+    begun = root / places.task("backend", PLAN, "implement") / "begun"
+    if not _waited(begun.exists):
+        child.kill()
+        return False
+    program = int(begun.read_text())
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    _say(out, f"kill -9: the heartbeat (process {child.pid}) is gone while its program {program} was at work")
+    tick = _beat(root, "backend")
+    dead = _waited(lambda: not Path(f"/proc/{program}").exists())
+    _say(out, f"heartbeat again: the old program is {'dead' if dead else 'ALIVE'}, {tick.ran} new attempt ran")
+    report = _route(root)
+    results = sorted((root / places.RUNTIME / "artifacts" / PLAN).rglob("change.patch"))
+    _say(
+        out,
+        f"router: {report.accepted} result accepted: {plain(results[0].read_text().strip()) if results else 'none'}",
+    )
+    return dead and tick.ran == 1 and len(results) == 1
+
+
+def refused(out: Output, root: Path) -> bool:
+    """A forged, a broken and a repeated message: none gets through, none is lost."""
+    outbox = root / places.box("backend", "outbox", PLAN)
+    lead = root / places.box("lead", "outbox", PLAN)
+    sent = next((lead / places.SENT).glob("*.msg.json")).read_bytes()
+    fsio.write_file(lead / "again.msg.json", sent)
+    fsio.write_file(outbox / "forged.msg.json", sent)
+    fsio.write_file(outbox / "torn.msg.json", sent[: len(sent) // 2])
+    report = _route(root)
+    _say(out, f"router: {report.duplicate} duplicate skipped, {report.dead} refused, {report.delivered} delivered")
+    letters, faults = asyncio.run(_checked(root))
+    for letter in letters:
+        _say(out, f"  [red]{letter.code}[/] {plain(letter.name)}: {plain(letter.reason[:100])}")
+    _say(out, f"fsck: {len(faults)} faults; every message is in exactly one state")
+    codes = {letter.code for letter in letters}
+    return report.duplicate == 1 and codes == {"PRODUCER_MISMATCH", "ENVELOPE_PARSE_ERROR"} and not faults
+
+
+async def _checked(root: Path) -> tuple[list[deadletters.DeadLetter], list[fsck.Fault]]:
+    async with opened(root) as deps:
+        return await deadletters.found(deps), await fsck.check(deps)
+
+
+def _profile(root: Path, agent: str, program: str) -> None:
+    folder = root / places.agent(agent)
+    fsio.write_file(folder / "work.py", program.encode())
+    profile = {
+        "schema_version": "1.0",
+        "agent_id": agent,
+        "driver": "script",
+        "argv": [sys.executable, str(folder / "work.py")],
+    }
+    fsio.write_file(folder / places.PROFILE, wire.write(profile))
+
+
+def _order(root: Path, sender: str, task: str, prompt: str, **fields: Any) -> None:
+    known = tree.known(root, PLAN, task)
+    answer = generation.generate({"plan_id": PLAN, "task_id": task, "prompt": prompt, **fields}, known)
+    if answer.command is None:
+        raise ValueError(answer.errors)
+    producer, message_id = AgentId(sender), MessageId(f"msg_{task}")
+    wrapped = envelopes.wrap(answer.command, producer=producer, message_id=message_id, now=SystemClock().now())
+    fsio.write_file(root / places.box(sender, "outbox", PLAN) / wrapped.file_name, wrapped.to_bytes())
+
+
+def _route(root: Path) -> Report:
+    seen: list[Report] = []
+    asyncio.run(parts.route(root, seen.append))
+    return seen[0]
+
+
+def _beat(root: Path, agent: str) -> Tick:
+    seen: list[Tick] = []
+    asyncio.run(parts.heartbeat(root, agent, seen.append))
+    return seen[0]
+
+
+def _waited(condition: Any) -> bool:
+    """Whether something comes true within our patience."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _say(out: Output, text: str) -> None:
+    if not out.as_json:
+        out.say(text)
