@@ -100,6 +100,8 @@ class Scenario:
     agents: tuple[str, ...] = ()
     made: bool = True
     """Whether its databases are there from the beginning."""
+    again: int = 0
+    """How many more attempts a death while a command runs may cost, besides the one that follows it."""
     witness: Callable[[Path, list[str]], list[str]] = field(default=lambda _root, _said: [])
     """What is wrong when a process died, given what it had acknowledged."""
 

@@ -105,7 +105,11 @@ def _told(tree: Tree) -> None:
     report |= {"state": "RUNNING", "updated_at": "2026-03-01T12:01:00Z", "progress": {"percent": 40}}
     tree.put("pm", "task_state_design.json", report)
     tree.put("pm", "human_intervention_request_r1.json", _question())
-    tree.put("pm", "decision_record_d1.json", {"schema_version": "1.0", "plan_id": "another"})
+    decision = {"schema_version": "1.0", "decision_id": "d1", "decision_type": "DAG_REVIEW", "decision": "APPROVE"}
+    decision |= {"plan_id": "plan_shop", "decided_by_agent_id": "pm"}
+    decision["subject"] = {"kind": "task_dag", "ref_sha256": tree.dags["plan_shop"]}
+    tree.put("pm", "decision_record_d1.json", decision)
+    tree.put("pm", "decision_record_d2.json", {**decision, "decision_id": "d2", "plan_id": "another"})
 
 
 def _question() -> dict[str, Any]:

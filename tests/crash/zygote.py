@@ -221,7 +221,7 @@ class Zygote:
             running.update(leased(root))
             faults += scenario.witness(root, said)
         if story.snapshot is not None:
-            faults += differences(self._expected[scenario.name], story.snapshot, running)
+            faults += differences(self._expected[scenario.name], story.snapshot, running, scenario.again)
         return {"faults": faults, "missed": missed, "order": story.order, "snapshot": story.snapshot}
 
     def _fresh(self, scenario: Scenario) -> Path:

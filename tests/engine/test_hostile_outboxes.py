@@ -509,6 +509,7 @@ def test_an_agent_cannot_hold_up_others_with_what_the_machine_will_not_read(tree
     tree.artifact("pm", "design", "design.md", {"design.md": b"x"})
     report = route()
     assert report.delivered == 2
+    assert not (inbox / f"artifact_{message_id}.msg.json").exists()  # who sees the envelope sees everything
     assert counts(tree.root) == {"sent": 2, "delivered": 1, "in_flight": 1}
     [alert] = alerts(tree, "FILE_UNWRITABLE")
     assert alert["details"]["hint"] == "move the folder of this name out of the way"

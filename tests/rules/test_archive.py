@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.archive import NAME_BYTES, Conflict, File, Held, decide, files_of, kept_name, original_name
+from agenttalk.rules.archive import (
+    NAME_BYTES,
+    Conflict,
+    File,
+    Held,
+    decide,
+    files_of,
+    kept_name,
+    original_name,
+    retired,
+)
 
 HELD = {"a.md": Held("h1", 2, "m1")}
 
@@ -39,6 +49,18 @@ def test_a_message_must_not_name_a_path_twice_with_different_content() -> None:
 @pytest.mark.parametrize("paths", [("a.md/inside",), ("x", "x/y/z")])
 def test_nothing_is_a_file_and_a_folder_at_once(paths: tuple[str, ...]) -> None:
     assert isinstance(decide([File(path, "h9") for path in paths], HELD, seq=5), Conflict)
+
+
+def test_a_newer_version_replaces_the_whole_one_before() -> None:
+    held = {
+        "a.md": Held("h1", 1, "m1"),
+        "b.md": Held("h1", 1, "m1"),
+        "c.md": Held("", 1, "m1"),
+        "d.md": Held("h1", 2, "m2"),
+    }
+    assert retired([File("a.md", "h2")], held, seq=2) == ["b.md"]
+    assert retired([File("a.md", "h2")], held, seq=1) == []
+    assert decide([File("c.md/inside", "h2")], held, seq=2) == {"c.md/inside": "new"}
 
 
 def test_a_folder_named_like_the_message_is_left_out() -> None:

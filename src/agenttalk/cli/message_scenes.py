@@ -66,7 +66,7 @@ def killed(out: Output, root: Path) -> bool:
     heartbeat = [sys.executable, "-m", "agenttalk", "heartbeat", "--root", str(root), "--agent", "backend", "--once"]
     child = subprocess.Popen(heartbeat, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
     begun = root / places.task("backend", PLAN, "implement") / "begun"
-    if not _waited(begun.exists):
+    if not _waited(lambda: begun.exists() and begun.read_text()):
         child.kill()
         return False
     program = int(begun.read_text())
@@ -77,7 +77,8 @@ def killed(out: Output, root: Path) -> bool:
     dead = _waited(lambda: not Path(f"/proc/{program}").exists())
     _say(out, f"heartbeat again: the old program is {'dead' if dead else 'ALIVE'}, {tick.ran} new attempt ran")
     report = _route(root)
-    results = sorted((root / places.RUNTIME / "artifacts" / PLAN).rglob("change.patch"))
+    kept = (root / places.RUNTIME / "artifacts" / PLAN).rglob("change.patch")
+    results = [path for path in kept if path.is_file()]
     _say(
         out,
         f"router: {report.accepted} result accepted: {plain(results[0].read_text().strip()) if results else 'none'}",

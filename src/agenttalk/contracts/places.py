@@ -49,7 +49,7 @@ def inputs(agent_id: str, plan_id: str) -> str:
 
 def task(agent_id: str, plan_id: str, task_id: str) -> str:
     """Where an agent works on a task."""
-    return f"{AGENTS}/{agent_id}/workspace/{plan_id}/{task_id}"
+    return f"{AGENTS}/{agent_id}/workspace/{plan_id}/{'inputs%' if task_id == 'inputs' else task_id}"
 
 
 def plan(plan_id: str) -> str:
@@ -75,12 +75,12 @@ def segment(output_name: str) -> str:
     safe = "".join(
         char if (char.isalnum() and char.isascii()) or char in "-_." else f"%{ord(char):x}%" for char in output_name
     )
-    return safe.lstrip(".")[:200] or "%"
+    return f"%2e%{safe[1:200]}" if safe.startswith(".") else safe[:200]
 
 
 def artifact(task_id: str, output_name: str, message_id: str) -> str:
     """The file of an artifact's envelope."""
-    return f"artifact_{task_id}_{segment(output_name)}_{message_id}{MESSAGE}"[-255:]
+    return f"artifact_{task_id}_{segment(output_name)}_{message_id}{MESSAGE}"[-255:].lstrip(".")
 
 
 def payload_is_safe(path: str) -> bool:

@@ -152,7 +152,18 @@ def _keep(tx: Tx, seat: Seat, parcel: Parcel, loaded: list[bytes] | Rejection) -
                 message_id=parcel.message_id,
                 at=at,
             )
-    tx.record("artifact.archived", parcel.message_id, {**where, "files": dict(fates)})
+    retired = archive.retired(files, held, seq=parcel.seq)
+    for path in retired:
+        tx.run(
+            "retire_input",
+            **where,
+            output_name=parcel.output_name,
+            path=path,
+            seq=parcel.seq,
+            message_id=parcel.message_id,
+            at=at,
+        )
+    tx.record("artifact.archived", parcel.message_id, {**where, "files": dict(fates), "retired": retired})
     handover.acknowledge(
         tx, seat, parcel.about(), "SUCCEEDED", consumed_at=parcel.consumed_at, finished_at=at, result={"ok": True}
     )
@@ -201,7 +212,17 @@ async def show_artifact(seat: Seat, message_id: str, task_id: str, output_name: 
                 await show_file(seat, f"{places.HISTORY}/{before_message_id}/{file.path}", before_sha256)
         else:  # a newer version came before or after it
             await show_file(seat, f"{places.HISTORY}/{message_id}/{file.path}", file.sha256)
+    for path, sha256, _, holder, before_message_id, before_sha256 in rows.values():
+        if holder == message_id and not sha256:
+            await show_file(seat, f"{places.HISTORY}/{before_message_id}/{path}", before_sha256)
+            await asyncio.to_thread(_remove, seat, stored_at(task_id, output_name, path))
     await put_payloads_away(seat, places.PROCESSED, message_id, envelope)
+
+
+def _remove(seat: Seat, path: str) -> None:
+    with seat.root.sub(seat.inputs, create=True) as folder:
+        if folder.remove(path):
+            _remove_empty(folder, path)
 
 
 async def show_file(seat: Seat, path: str, sha256: str) -> None:

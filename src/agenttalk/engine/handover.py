@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from agenttalk.contracts import places
 from agenttalk.contracts.base import moment, write_time
@@ -16,13 +16,25 @@ from agenttalk.ports import Row, Tx
 _AT_ONCE: Final = 200
 
 
-def hand_over(tx: Tx, seat: Seat, name: str, data: bytes) -> None:
+class Sender(Protocol):
+    """Whose outbox it is."""
+
+    @property
+    def agent_id(self) -> str:
+        """The agent."""
+
+    @property
+    def plan_id(self) -> str:
+        """The plan."""
+
+
+def hand_over(tx: Tx, seat: Sender, name: str, data: bytes) -> None:
     """Have a control file put into the outbox; one of that name that did not get there yet is replaced."""
     tx.run("drop_handover", plan_id=seat.plan_id, agent_id=seat.agent_id, name=name)
     add(tx, seat, name, records.keep(tx, data))
 
 
-def add(tx: Tx, seat: Seat, name: str, content: str, message_id: str | None = None) -> None:
+def add(tx: Tx, seat: Sender, name: str, content: str, message_id: str | None = None) -> None:
     """Have a content put into the outbox. The files of a message come before its envelope."""
     tx.run(
         "add_handover",
@@ -34,7 +46,7 @@ def add(tx: Tx, seat: Seat, name: str, content: str, message_id: str | None = No
     )
 
 
-def acknowledge(tx: Tx, seat: Seat, message: dict[str, Any], status: str, *, consumed_at: str, **more: Any) -> None:
+def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, consumed_at: str, **more: Any) -> None:
     """Hand over a receipt. `message` names the message, its task and its command."""
     ack = Ack.from_json(
         {
@@ -49,7 +61,7 @@ def acknowledge(tx: Tx, seat: Seat, message: dict[str, Any], status: str, *, con
     hand_over(tx, seat, places.ack(ack.message_id), ack.to_bytes() + b"\n")
 
 
-def report_state(tx: Tx, seat: Seat, task_id: str, state: str, *, at: str, **more: Any) -> None:
+def report_state(tx: Tx, seat: Sender, task_id: str, state: str, *, at: str, **more: Any) -> None:
     """Hand over where a task stands."""
     report = TaskStateReport.from_json(
         {

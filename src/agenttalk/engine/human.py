@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts import places, wire
-from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
-from agenttalk.engine import plans, records
+from agenttalk.engine import handover, plans, records
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.ports import Row, Store, Tx
@@ -205,6 +205,8 @@ def _settle(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, by: st
     records.show(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
     gateway = places.box(places.GATEWAY, "inbox", plan_id)
     records.show(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
+    if task_id and response.decision in {"REJECT", "ABORT"}:
+        _give_up(tx, request_id, Waiting(agent_id, plan_id), task_id, f"{response.decision} by {by}", at)
     name = f"human_intervention_response_{request_id}.json"
     sha256 = records.keep(tx, data)
     _send(tx, f"{request_id}/answer", plan_id, task_id or request_id, ANSWER_OUTPUT, (name, sha256), agent_id, at)
@@ -227,6 +229,32 @@ def _envelope(message_id: str, plan_id: str, task: str, output: str, file: tuple
         "output_name": output,
         "payload": {"files": [{"path": file[0], "sha256": file[1]}]},
     }
+
+
+class Waiting(NamedTuple):
+    """An agent that waits for an answer."""
+
+    agent_id: str
+    plan_id: str
+
+
+def _give_up(tx: Tx, request_id: str, waiting: Waiting, task_id: str, why: str, at: str) -> None:
+    """A person said no: the command that waits for the answer fails."""
+    rows = tx.run("task", plan_id=waiting.plan_id, task_id=task_id)
+    if not rows or rows[0][10] != request_id or rows[0][4] is not None or rows[0][6] is None:
+        return  # nothing waits for it any more
+    delivery = rows[0][6]
+    done = tx.run("finish_delivery", id=delivery, state="processed", ack="FAILED", at=at, details=why, acted=0)
+    if not done:
+        return
+    [(envelope, consumed_at, _)] = tx.run("order_of", id=delivery)
+    command = CommandEnvelope.from_bytes(bytes(envelope))
+    about = {"task_id": task_id, "message_id": command.message_id, "command_id": command.command_id}
+    result = {"ok": False, "details": why}
+    handover.acknowledge(tx, waiting, about, "FAILED", consumed_at=consumed_at, finished_at=at, result=result)
+    tx.run("set_task_state", plan_id=waiting.plan_id, task_id=task_id, state="FAILED", at=at)
+    tx.run("stop_waiting", plan_id=waiting.plan_id, task_id=task_id)
+    handover.report_state(tx, waiting, task_id, "FAILED", at=at, message_id=command.message_id)
 
 
 def _send(

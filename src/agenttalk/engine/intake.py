@@ -260,7 +260,8 @@ def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan
     if accept.output and accept.output.deliverable:
         folder = f"artifacts/{plan.plan_id}/{letter.task_id}/{places.segment(accept.output.name)}"
         for file in letter.files:
-            records.show(tx, f"{folder}/{file['path']}", None, content=file["sha256"])
+            path = file["path"].removeprefix(f"{letter.message_id}/")
+            records.show(tx, f"{folder}/{path}", None, content=file["sha256"])
     message = _add(tx, arrival, letter, plan, "stored", at)
     return _send(tx, arrival, letter, message, accept.targets, priority, deps, at)
 

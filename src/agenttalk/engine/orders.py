@@ -13,7 +13,7 @@ from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest
-from agenttalk.engine import handover, records
+from agenttalk.engine import handover, human, records
 from agenttalk.engine.archive import stored_at
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, Code, MissingError
@@ -217,21 +217,8 @@ def _ask(tx: Tx, seat: Seat, order: Order, missing: tuple[str, ...], request_id:
             "needed": {"files": [{"name": name, "deliver_to_agent_id": seat.agent_id} for name in missing]},
         }
     )
-    body = request.to_bytes()
-    new = tx.run(
-        "add_request",
-        request_id=request_id,
-        plan_id=seat.plan_id,
-        task_id=order.task_id,
-        agent_id=seat.agent_id,
-        body=body,
-        sha256=wire.sha256(body),
-        at=at,
-    )
-    if not new:
+    if not human.ask(tx, request, plan_id=seat.plan_id, at=at):
         return
-    records.show(tx, f"plans/{seat.plan_id}/human_requests/{request_id}.json", body + b"\n")
-    tx.record("request.made", request_id, request.as_json())
     records.alert(
         tx,
         at=at,

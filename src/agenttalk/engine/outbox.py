@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -195,7 +196,11 @@ def _move_payload(folder: Folder, path: str, new: str) -> None:
         folder.make(new.rpartition("/")[0])
         folder.move(path, folder, new, replace=True)
     except MissingError:
-        pass
+        return
+    with suppress(MachineError):  # a folder that holds something else stays
+        above = path.rpartition("/")[0]
+        while above and folder.remove(above):
+            above = above.rpartition("/")[0]
 
 
 def _move_aside(folder: Folder, name: str, new: str) -> None:

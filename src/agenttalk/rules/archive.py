@@ -29,6 +29,11 @@ class Held(NamedTuple):
     """Number of the command that it was made for; 0 without one."""
     message_id: str
 
+    @property
+    def retired(self) -> bool:
+        """Whether the newest version has no such file any more."""
+        return not self.sha256
+
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
@@ -62,8 +67,15 @@ def decide(files: Iterable[File], held: Mapping[str, Held], *, seq: int) -> dict
         if fate is None:
             return Conflict(file.path, f"it came before with other content for the same command number {seq}")
         fates[file.path] = fate
-    clash = _clash({*fates, *held})
+    there = {path for path, each in held.items() if not each.retired}
+    clash = _clash({*fates, *there})
     return Conflict(clash, "it would be a file and a folder at once") if clash else fates
+
+
+def retired(files: Iterable[File], held: Mapping[str, Held], *, seq: int) -> list[str]:
+    """Files of the version before that the new one has not got any more: a newer version replaces all of it."""
+    new = {file.path for file in files}
+    return sorted(path for path, each in held.items() if not each.retired and each.seq < seq and path not in new)
 
 
 def _fate(file: File, held: Held | None, seq: int) -> Fate | None:

@@ -48,6 +48,6 @@ SELECT 'dead letter ' || deadletter_id, original FROM deadletters WHERE board = 
 UNION ALL
 SELECT 'view ' || path, content FROM views WHERE board = :board AND content IS NOT NULL
 UNION ALL
-SELECT 'input ' || agent_id || '/' || path, sha256 FROM inputs WHERE board = :board
+SELECT 'input ' || agent_id || '/' || path, sha256 FROM inputs WHERE board = :board AND sha256 <> ''
 UNION ALL
 SELECT 'handover ' || agent_id || '/' || name, content FROM handovers WHERE board = :board

@@ -104,7 +104,7 @@ WHERE board = :board AND receiver = :receiver AND message = (
 -- Inputs.
 -- name: inputs_of
 SELECT task_id, output_name, path, sha256, seq, message_id, received_at, before_message_id, before_sha256
-FROM inputs WHERE board = :board AND plan_id = :plan_id AND agent_id = :agent_id
+FROM inputs WHERE board = :board AND plan_id = :plan_id AND agent_id = :agent_id AND sha256 <> ''
 ORDER BY task_id, output_name, path
 
 -- name: inputs_of_output
@@ -120,6 +120,14 @@ ON CONFLICT (board, plan_id, agent_id, task_id, output_name, path) DO UPDATE
 SET before_message_id = CASE WHEN inputs.sha256 <> excluded.sha256 THEN inputs.message_id ELSE inputs.before_message_id END,
     before_sha256 = CASE WHEN inputs.sha256 <> excluded.sha256 THEN inputs.sha256 ELSE inputs.before_sha256 END,
     sha256 = excluded.sha256, seq = excluded.seq, message_id = excluded.message_id, received_at = excluded.received_at
+
+-- A file that the newest version of its output has not got any more has no hash.
+-- name: retire_input
+UPDATE inputs
+SET before_message_id = message_id, before_sha256 = sha256, sha256 = '', seq = :seq, message_id = :message_id,
+    received_at = :at
+WHERE board = :board AND plan_id = :plan_id AND agent_id = :agent_id AND task_id = :task_id
+    AND output_name = :output_name AND path = :path
 
 -- Waiting.
 -- name: wait_for_inputs

@@ -1,0 +1,162 @@
+"""Agents at work: inputs kept, commands that wait, run, fail and are retried, and people who answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.engine import human, leases
+from agenttalk.engine.heartbeat import Heartbeat
+from agenttalk.ports import Ended, Owner, Turn
+from crash.life import Life, Scenario, Step, beat, by_hand, route
+from crash.snapshot import LOG
+from treekit import Tree, node, output
+
+PROGRAM = f"""
+echo "$AGENTTALK_PLAN_ID/$AGENTTALK_COMMAND_ID $AGENTTALK_ATTEMPT" >> "${{0%/*}}/../../{LOG}"
+[ "$AGENTTALK_TASK_ID" = break ] && exit 3
+cat $(find "$AGENTTALK_INPUTS" -type f) > "$AGENTTALK_OUTPUTS/app.txt"
+echo '{{"result": "fine", "score": 90}}' > "$AGENTTALK_RESULT"
+"""
+"""Notes that it began, fails if that is its task, and else hands over what it was given, with a score."""
+
+
+def _workshop(tree: Tree) -> None:
+    nodes = [
+        node("design", "pm", outputs=[output("design.md", "dev")]),
+        node("build", "dev", depends_on=["design"], outputs=[output("app.txt", "tester", deliverable=True)]),
+        node("break", "dev"),
+        node("test", "tester"),
+    ]
+    tree.dag(nodes)
+    tree.agent("lead")
+    folder = tree.agent("dev", driver="script", argv=["/bin/sh", "work.sh"])
+    (folder / "work.sh").write_text(PROGRAM, encoding="utf-8")
+
+
+def _build(tree: Tree, *, timeout: int = 1_000) -> None:
+    wanted = {"required_inputs": ["design.md"], "wait_for_inputs": True, "timeout": timeout}
+    produces = [{"output_name": "app.txt", "files": []}]
+    tree.command(
+        "lead", "build", message_id="msg_build", score_required=True, score_criteria="0-100", produces=produces, **wanted
+    )
+
+
+def _design(tree: Tree) -> None:
+    tree.artifact("pm", "design", "design.md", {"d/design.md": b"Blue."}, message_id="msg_design", seq=1)
+
+
+def _better_design(tree: Tree) -> None:
+    tree.artifact("pm", "design", "design.md", {"d/design.md": b"Green."}, message_id="msg_design_2", seq=2)
+
+
+WAITS = Scenario(
+    "waits",
+    _workshop,
+    (by_hand(_build), route(), beat("dev"), by_hand(_design, seconds=60), route(seconds=60), beat("dev", seconds=60)),
+    agents=("dev",),
+)
+FAILS = Scenario(
+    "fails",
+    _workshop,
+    (
+        by_hand(lambda tree: tree.command("lead", "break", message_id="msg_break", retry_times=1)),
+        by_hand(_design),
+        route(),
+        beat("dev"),
+        by_hand(_better_design, seconds=60),
+        route(seconds=60),
+        beat("dev", seconds=60),
+    ),
+    agents=("dev",),
+)
+
+
+async def _answer(life: Life) -> None:
+    """Somebody who died with the process asks whether his answer is there, and gives it again if it is not."""
+    for request in await human.requests(life.deps):
+        await human.answer(
+            life.deps, request.request_id, by="ann", decision="PROVIDE", files={"design.md": b"Red."}, notes="hurry"
+        )
+
+
+PEOPLE = Scenario(
+    "people",
+    _workshop,
+    (
+        by_hand(lambda tree: _build(tree, timeout=100)),
+        route(),
+        beat("dev"),
+        beat("dev", seconds=101),
+        route(seconds=101),
+        Step(_answer, seconds=120),
+        route(seconds=120),
+        beat("dev", seconds=120),
+    ),
+    agents=("dev",),
+)
+
+
+class Played:
+    """A driver that is told what to do."""
+
+    def __init__(self, play: Callable[[Turn], Awaitable[None]]) -> None:
+        self._play = play
+
+    async def run(self, turn: Turn) -> Ended:
+        await self._play(turn)
+        return Ended("exited", 0, b'{"result": 1, "score": 90}', b"", 0.0)
+
+
+class Elsewhere:
+    """Another machine, which takes everybody else for dead."""
+
+    def me(self) -> Owner:
+        return Owner("elsewhere", 1, 1)
+
+    def alive(self, owner: Owner) -> bool:
+        return owner == self.me()
+
+    async def end(self, lease: str) -> int:  # noqa: ARG002 - as the port has it
+        return 0
+
+
+async def _stall(life: Life) -> None:
+    """A turn stalls, its task is given to somebody else, and then it ends as if nothing had happened."""
+    given, late = asyncio.Event(), asyncio.Event()
+
+    def make(turn: Turn, text: str) -> None:
+        attempt = f"{turn.env['AGENTTALK_PLAN_ID']}/{turn.env['AGENTTALK_COMMAND_ID']} {turn.env['AGENTTALK_ATTEMPT']}"
+        with (life.tree.root / LOG).open("a", encoding="utf-8") as log:
+            log.write(f"{attempt}\n")
+        (Path(turn.env["AGENTTALK_OUTPUTS"]) / "app.txt").write_text(text, encoding="utf-8")
+
+    async def stall(turn: Turn) -> None:
+        make(turn, "stale")
+        leases._ours.clear()  # whoever is elsewhere does not know of them
+        await second.start()
+        await second.tick()
+        await given.wait()
+
+    async def overtake(turn: Turn) -> None:
+        make(turn, "fresh")
+        given.set()
+        await late.wait()
+
+    first = Heartbeat(life.deps, "dev", Played(stall), LocalProcesses())
+    second = Heartbeat(life.deps, "dev", Played(overtake), Elsewhere())
+    await first.run_once()
+    late.set()
+    await second.run_once()
+
+
+STALLED = Scenario(
+    "stalled",
+    _workshop,
+    (by_hand(_build), by_hand(_design), route(), Step(_stall), route()),
+    agents=("dev",),
+    again=1,
+)
+SCENARIOS = (WAITS, FAILS, PEOPLE, STALLED)
