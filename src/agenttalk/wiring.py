@@ -65,8 +65,8 @@ async def opened(
     clock = clock or SystemClock()
     heads = operator.Heads(root) if witnessed else None
     stores = RootStores(root, clock, url=url, witness=heads)
-    keeping = asyncio.create_task(_keep(heads)) if heads else None
     with Folder.open(root) as folder:
+        keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:
             yield Deps(folder, stores, clock, ids or RandomIds(), limits or Limits())
         finally:

@@ -45,7 +45,6 @@ def answer(sha256: str, **more: Any) -> dict[str, Any]:
     return {"decision": "PROVIDE", "files": files, "seen_sha256": sha256, "notes": "as of today", **more}
 
 
-@pytest.mark.shows("E10")
 def test_an_operator_answers_what_was_shown_and_nothing_else(door: Door, sha256: str) -> None:
     assert [each["request"]["title"] for each in door.get("/api/human-requests").json["requests"]] == ["Which prices?"]
     blind = door.post(f"{PATH}/answer", {"decision": "APPROVE"})
@@ -59,7 +58,6 @@ def test_an_operator_answers_what_was_shown_and_nothing_else(door: Door, sha256:
     assert door.get(PATH).json["state"] == "answered"
 
 
-@pytest.mark.shows("E10")
 def test_no_agent_answers_for_a_person(door: Door, sha256: str) -> None:
     refused = door.post(f"{PATH}/answer", answer(sha256), door.leased())
     assert (refused.status, refused.code) == (403, "NOT_ALLOWED")

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,6 @@ def shop(tree: Tree) -> Tree:
     return tree
 
 
-@pytest.mark.shows("X10")
 def test_a_message_goes_from_an_outbox_through_a_program_to_the_next_inbox(shop: Tree) -> None:
     programmed(
         shop,
@@ -126,6 +126,29 @@ def test_a_turn_that_an_engine_left_is_ended_and_taken_again_by_the_next(shop: T
         until(lambda: state(shop.root) == DONE, "the task is completed")
         assert [number for number, _ in attempts(shop.root)] == ["1", "2"]
         assert client(shop.root).get("/api/fsck") == {"faults": []}
+
+
+def test_who_waits_for_a_pass_is_told_when_the_engine_ends(shop: Tree) -> None:
+    programmed(shop, "dev", HANGS)
+    shop.command("lead", "build", timeout=300)
+    with engine(shop.root) as serving:
+        until(lambda: attempts(shop.root), "the program runs")
+        beat = subprocess.Popen(
+            [sys.executable, "-m", "agenttalk", "heartbeat", "--agent", "dev", "--once", "--root", str(shop.root)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        socket_path = serving.told["socket"].encode()
+        until(lambda: connections(socket_path) == 1, "it waits")
+        assert serving.ended(signal.SIGTERM) == 0
+        _, said = beat.communicate(timeout=40)
+        assert (beat.returncode, "ENGINE_UNREACHABLE" in said) == (1, True)
+
+
+def connections(path: bytes) -> int:
+    """How many are connected to a unix socket: 03 is the state of a connected one."""
+    lines = Path("/proc/net/unix").read_bytes().splitlines()
+    return sum(line.endswith(b" " + path) and line.split()[5] == b"03" for line in lines)
 
 
 def test_commands_beside_an_engine_go_through_it(shop: Tree) -> None:

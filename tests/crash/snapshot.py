@@ -165,7 +165,7 @@ def _row(table: str, row: dict[str, Any], names: dict[Any, tuple[str, str]]) -> 
             told[column] = value
         elif column in {"lease", "owner", "token"} or not (column in _RANDOM or (column in _IDS and isinstance(value, int))):
             told[column] = value
-    return json.dumps({key: _text(value) for key, value in told.items()}, ensure_ascii=False)
+    return ", ".join(f"{key}={_text(value)}" for key, value in told.items())
 
 
 def _text(value: Any) -> Any:

@@ -176,7 +176,7 @@ def test_waiting_too_long_asks_people_once_and_still_runs_when_the_inputs_come(d
         ("a.md", "dev"),
         ("b.md", "dev"),
     ]
-    path = f"plans/plan_shop/human_requests/{body['request_id']}.json"
+    path = f"plans/plan_shop/human_requests/human_intervention_request_{body['request_id']}.json"
     assert json.loads(bytes(desk.read("view_body", path=path)[0][0])) == body
     assert desk.alerts() == ["WAIT_FOR_INPUTS_TIMEOUT"]
     report = json.loads(desk.outbox("task_state_build.json").read_bytes())

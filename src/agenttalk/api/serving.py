@@ -90,7 +90,7 @@ class _Server(uvicorn.Server):
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                log_level="warning",
+                log_level="error",
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,

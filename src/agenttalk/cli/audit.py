@@ -10,11 +10,11 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, shortened
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain, shortened
 from agenttalk.contracts import wire
 from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.mailbox import fsio
-from agenttalk.store import audit
+from agenttalk.store import audit, operator
 from agenttalk.store.audit import ChainReport
 
 app = typer.Typer(no_args_is_help=True, help="Check, anchor and export the ledger.", add_completion=False)
@@ -33,12 +33,17 @@ def verify(
 ) -> int:
     """Check every chain; name the first entry that was changed, removed, reordered or cut off.
 
-    Entries that are not sealed cannot be checked, and then the answer is not 0 either.
+    The chains are also compared with what your configuration folder knows of them. Entries that are not sealed
+    cannot be checked, and then the answer is not 0 either.
     """
     out, folder = _setup(ctx, root, as_json)
     heads = audit.read_anchor(_read(anchor)) if anchor else None
-    reports = audit.verify(folder, heads)
+    kept = operator.kept_heads(folder)
+    reports = audit.verify(folder, heads, kept)
     _tell(out, reports, anchored=anchor is not None)
+    if kept and not _intact(reports) and not out.as_json:
+        where = operator.folder_of(folder) / operator.HEADS
+        out.say(f"[dim]compared also with {plain(where)}; remove that file if you made this root anew[/]")
     return 0 if _intact(reports) else BROKEN
 
 
@@ -54,7 +59,7 @@ def write_anchor(
     Whoever rewrites or cuts a chain later is found by `audit verify --anchor FILE`. A broken chain is not anchored.
     """
     out, folder = _setup(ctx, root, as_json)
-    reports = audit.verify(folder)
+    reports = audit.verify(folder, operator.kept_heads(folder))
     if not _intact(reports):
         _tell(out, reports, anchored=False)
         return BROKEN

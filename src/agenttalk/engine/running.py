@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
 from agenttalk.contracts import places, wire
@@ -79,7 +79,7 @@ class Running:
             self._looped("agents", agents, self._recruit, lambda _: POLL),
             self._looped("monitor", Waiter(lambda _: False), self._watch, lambda _: POLL),
         ]
-        tasks = [asyncio.create_task(self._wakes.run()), *(asyncio.create_task(each) for each in loops)]
+        tasks = [asyncio.create_task(self._listen(self._wakes)), *(asyncio.create_task(each) for each in loops)]
         self.service.ready = True
         try:
             await stop.wait()
@@ -89,6 +89,16 @@ class Running:
             tasks[0].cancel()
             crew = [task for _, task in self._crew.values()]
             await asyncio.gather(*tasks, *crew, return_exceptions=True)
+
+    @staticmethod
+    async def _listen(wakes: Wakes) -> None:
+        """Pass wake-ups on. Without them everything goes on too, only later."""
+        while True:
+            try:
+                await wakes.run()
+            except Exception:
+                LOG.exception("the watch failed; it is tried again", extra={"action": "engine.watch"})
+            await asyncio.sleep(PAUSE)
 
     async def _looped(
         self, name: str, wake: Wake, step: Callable[[], Awaitable[T]], pause: Callable[[T], float]
@@ -115,26 +125,37 @@ class Running:
             await self._monitor.pass_()
 
     async def _route_once(self, _: str | None) -> dict[str, Any]:
+        self._require_running()
         return (await self._route()).as_json()
 
     async def _monitor_once(self, _: str | None) -> dict[str, Any]:
+        self._require_running()
         async with self._turn:
             return (await self._monitor.pass_()).as_json()
 
     async def _heartbeat_once(self, agent_id: str | None) -> dict[str, Any]:
+        self._require_running()
         if agent_id is None:
             raise UsageError(Code.FIELD_MISSING, "whose heartbeat?", hint="name an agent")
-        if self._stop.is_set() or self._wakes is None:
-            raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending")
         agents = await asyncio.to_thread(agents_in, self._deps.root)
         if agent_id not in agents:
             near = nearest(agent_id, agents)
             hint = f"did you mean {near!r}?" if near else "a folder under agents/ makes one"
             raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent_id!r}", hint=hint)
         await self._recruit()
-        worker, _ = self._crew.get(agent_id, (None, None))
-        tick = await worker.pass_() if worker else await self._worker(agent_id).tick()
-        return tick.as_json()
+        if agent_id not in self._crew:
+            return (await self._worker(agent_id).tick()).as_json()
+        worker, loop = self._crew[agent_id]
+        looking = asyncio.create_task(worker.pass_())
+        await first(looking, loop, self._stop.wait(), keep={loop})
+        if looking.cancelled():
+            self._require_running()
+            raise MachineError(Code.ENGINE_UNREACHABLE, f"the heartbeat of {agent_id} failed", hint="try again")
+        return looking.result().as_json()
+
+    def _require_running(self) -> None:
+        if self._stop.is_set() or self._wakes is None:
+            raise MachineError(Code.ENGINE_UNREACHABLE, "the engine is just starting or ending", hint="try again")
 
     async def _recruit(self) -> None:
         """Begin to drive agents whose profile says that we do, and those again whose loop has ended."""
@@ -248,12 +269,13 @@ class Limited:
             return await self._driver.run(turn)
 
 
-async def first(*waits: Awaitable[Any]) -> None:
-    """Wait for the first of them; the others are cancelled."""
+async def first(*waits: Awaitable[Any], keep: Collection[asyncio.Task[Any]] = ()) -> None:
+    """Wait for the first of them; the others are cancelled, unless they are to be kept."""
     tasks = [asyncio.ensure_future(each) for each in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
+        ended = [task for task in tasks if task not in keep]
+        for task in ended:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*ended, return_exceptions=True)

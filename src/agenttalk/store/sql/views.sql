@@ -13,10 +13,12 @@ SELECT 1 FROM views WHERE board = :board AND path = :path
 SELECT body FROM views WHERE board = :board AND path = :path
 
 -- The pointer to a DAG comes after the DAG, and both after everything else.
+-- The board is compared in a way that hides it from SQLite's planner, which would go through all views of a board
+-- by their primary key rather than through the few of the partial index.
 -- name: unshown_views
 SELECT path, body, content, version
 FROM views
-WHERE board = :board AND shown <> version
+WHERE board || '' = :board AND shown <> version
 ORDER BY path LIKE '%/active_dag_ref.json', path LIKE '%/task_dag.json', path
 LIMIT :limit
 
