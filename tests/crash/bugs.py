@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 def plant(name: str) -> None:
     """Plant a bug in this process; none for an empty name."""
@@ -9,4 +11,4 @@ def plant(name: str) -> None:
         BUGS[name]()
 
 
-BUGS = {}
+BUGS: dict[str, Callable[[], None]] = {}

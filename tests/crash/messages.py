@@ -101,11 +101,11 @@ def _receipt(status: str, **more: Any) -> dict[str, Any]:
 
 def _told(tree: Tree) -> None:
     tree.put("pm", "ack_msg_design.json", _receipt("CONSUMED"))
-    report = {"schema_version": "1.0", "plan_id": "plan_shop", "task_id": "design", "agent_id": "pm"}
+    report: dict[str, Any] = {"schema_version": "1.0", "plan_id": "plan_shop", "task_id": "design", "agent_id": "pm"}
     report |= {"state": "RUNNING", "updated_at": "2026-03-01T12:01:00Z", "progress": {"percent": 40}}
     tree.put("pm", "task_state_design.json", report)
     tree.put("pm", "human_intervention_request_r1.json", _question())
-    decision = {"schema_version": "1.0", "decision_id": "d1", "decision_type": "DAG_REVIEW", "decision": "APPROVE"}
+    decision: dict[str, Any] = {"schema_version": "1.0", "decision_id": "d1", "decision_type": "DAG_REVIEW", "decision": "APPROVE"}
     decision |= {"plan_id": "plan_shop", "decided_by_agent_id": "pm"}
     decision["subject"] = {"kind": "task_dag", "ref_sha256": tree.dags["plan_shop"]}
     tree.put("pm", "decision_record_d1.json", decision)

@@ -42,7 +42,7 @@ def leased(root: Path) -> list[str]:
             rows = []  # the tables are not there yet, or it is the system's
         finally:
             connection.close()
-        found += [row[0] for row in rows]
+        found += [str(row[0]) for row in rows]
     return found
 
 
@@ -149,7 +149,7 @@ def _message_names(connection: apsw.Connection) -> dict[Any, tuple[str, str]]:
         ).fetchall()
     except apsw.SQLError:
         return {}
-    return {row[0]: (row[1], row[2]) for row in rows}
+    return {row[0]: (str(row[1]), str(row[2])) for row in rows}
 
 
 def _row(table: str, row: dict[str, Any], names: dict[Any, tuple[str, str]]) -> str:

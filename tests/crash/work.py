@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import human, leases
@@ -37,7 +38,7 @@ def _workshop(tree: Tree) -> None:
 
 
 def _build(tree: Tree, *inputs: str) -> None:
-    wanted = {"required_inputs": list(inputs), "wait_for_inputs": True, "timeout": 100}
+    wanted: dict[str, Any] = {"required_inputs": list(inputs), "wait_for_inputs": True, "timeout": 100}
     produces = [{"output_name": "app.txt", "files": []}]
     tree.command(
         "lead", "build", message_id="msg_build", score_required=True, score_criteria="0-100", produces=produces, **wanted

@@ -316,7 +316,6 @@ def test_a_question_lies_in_the_persons_inbox_until_it_is_answered(tree: Tree, r
     assert tree.codes() == ["CONTROL_CHANGED"]
 
 
-@pytest.mark.shows("E10")
 def test_no_agent_can_answer_for_the_person(tree: Tree, route: Route) -> None:
     ask(tree, route)
     data = dumped(reply(decision="APPROVE"))

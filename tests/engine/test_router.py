@@ -438,7 +438,6 @@ def test_an_edited_file_of_an_engines_plan_is_put_back_with_an_alert(tree: Tree,
         assert len(alerts(tree, "VIEW_EDITED", "own")) == count
 
 
-@pytest.mark.shows("T15")
 def test_an_artifact_on_a_virtual_board_stays_on_the_task(tree: Tree) -> None:
     async def add(deps: Deps) -> None:
         board = await deps.stores.board("_toolchain")
