@@ -11,24 +11,23 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from agenttalk import settings
 from agenttalk.contracts.places import Box
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.heartbeat import Heartbeat, Tick
+from agenttalk.engine.heartbeat import Tick
 from agenttalk.engine.monitor import Monitor, Watchlist
-from agenttalk.engine.router import Report, Router
+from agenttalk.engine.router import POLL, Report, Router
+from agenttalk.engine.running import Worker, profile_of
+from agenttalk.errors import Code, UsageError
 from agenttalk.mailbox.watch import Watch
 from agenttalk.store.rootlock import PartLock, RootLock
-from agenttalk.wiring import agent_api, opened, swept
-
-POLL: Final = 10.0
-"""Seconds after which a part looks again, whether or not anything woke it."""
-BUSY: Final = 1.0
-"""The same for a router while something waits that no event will announce."""
+from agenttalk.wiring import agent_api, opened_as_set, swept
 
 _INBOX: Final[tuple[Box, ...]] = ("inbox",)
 _OUTBOX: Final[tuple[Box, ...]] = ("outbox",)
@@ -47,8 +46,13 @@ class Wake(Protocol):
 @asynccontextmanager
 async def part(root: Path, name: str) -> AsyncIterator[Deps]:
     """A root, opened for one part: locked, swept of litter, closed in the end."""
+    configured = settings.load(root)
+    if configured.store_url:
+        message = f"the parts on their own work with SQLite only, and the store of {root} is PostgreSQL"
+        hint = "start 'agenttalk serve': beside it they send what they are asked for to it"
+        raise UsageError(Code.STORE_INCOMPATIBLE, message, hint=hint)
     with RootLock.take(root, "part"), PartLock.take(root, name):
-        async with opened(root, witnessed=True) as deps:
+        async with opened_as_set(root, configured) as deps:
             await asyncio.to_thread(swept, root)
             yield deps
 
@@ -58,10 +62,10 @@ async def route(root: Path, tell: Tell[Report], *, stop: asyncio.Event | None = 
     async with part(root, "route") as deps:
         router = Router(deps)
         if stop is None:
-            tell(await router.pass_())
+            tell(await router.run_once())
             return
         async with watching(Watch(root, boxes=_OUTBOX, plans=True)) as wake:
-            await looped(stop, wake, router.pass_, tell, pause=lambda report: BUSY if report.in_flight else POLL)
+            await looped(stop, wake, router.pass_, tell, pause=lambda report: report.pause)
 
 
 async def monitor(root: Path, tell: Tell[Watchlist], *, stop: asyncio.Event | None = None) -> None:
@@ -79,12 +83,13 @@ async def heartbeat(root: Path, agent_id: str, tell: Tell[Tick], *, stop: asynci
     """Work an agent's inbox: until nothing is left to do now, or with `stop` until it is set."""
     async with part(root, f"heartbeat-{agent_id}") as deps, agent_api(deps, root) as api:
         processes = LocalProcesses()
-        beat = Heartbeat(deps, agent_id, ScriptDriver(processes), processes, api, environ=os.environ)
+        profile = partial(profile_of, deps, agent_id, settings.load(root).profile)
+        beat = Worker(deps, agent_id, ScriptDriver(processes), processes, api, environ=os.environ, profile=profile)
         if stop is None:
             tell(await beat.run_once())
             return
         async with watching(Watch(root, boxes=_INBOX, plans=False, agents=(agent_id,))) as wake:
-            await beat.run(stop, wake)
+            await beat.run(stop, wake, tell)
 
 
 @asynccontextmanager

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agenttalk.engine.deps import Deps, Limits
+from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Clock, Ids
 from agenttalk.store import operator
 from agenttalk.store.root import RootStores
-from agenttalk.store.rootlock import RootLock
+from agenttalk.store.rootlock import RootLock, running_engine
 
 if TYPE_CHECKING:
     # The server is loaded only by those who listen: most commands do not.
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 LITTER: Final = 3600.0
 """Temporaries of dead processes are removed once they are this old, in seconds."""
+LOCKED: Final = 2.0
+"""How long an engine that starts waits for commands that just have the root, in seconds."""
 KEEP: Final = 1.0
 """How often what the ledger has come to is written down outside of the root, in seconds."""
 
@@ -63,17 +66,25 @@ async def opened(
     everything that lies under the root is seen too.
     """
     clock = clock or SystemClock()
-    heads = operator.Heads(root) if witnessed else None
+    heads = operator.Heads(root, shared=bool(url)) if witnessed else None
     stores = RootStores(root, clock, url=url, witness=heads)
     with Folder.open(root) as folder:
         keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:
-            yield Deps(folder, stores, clock, ids or RandomIds(), limits or Limits())
+            yield Deps(folder, stores, clock, ids or RandomIds(), limits or Limits(), shared=bool(url))
         finally:
             await stores.close()
             if heads and keeping:
                 keeping.cancel()
                 await asyncio.to_thread(heads.flush)
+
+
+@asynccontextmanager
+async def opened_as_set(root: Path, settings: Settings) -> AsyncIterator[Deps]:
+    """A root with the store and the limits that its settings name, its ledger witnessed."""
+    limits = Limits(payload_bytes=settings.limits.payload_mib * 1024 * 1024)
+    async with opened(root, limits=limits, url=settings.store_url, witnessed=True) as deps:
+        yield deps
 
 
 async def _keep(heads: operator.Heads) -> None:
@@ -119,9 +130,8 @@ async def serve(
     from agenttalk.engine.turns import Api
     from agenttalk.mailbox.watch import Watch
 
-    limits = Limits(payload_bytes=settings.limits.payload_mib * 1024 * 1024)
-    with RootLock.take(root, "engine") as lock:
-        async with opened(root, limits=limits, url=settings.store_url, witnessed=True) as deps:
+    with await _locked(root) as lock:
+        async with opened_as_set(root, settings) as deps:
             await access.admit(deps, operator.made_token(root), "operator", "operator")
             await asyncio.to_thread(swept, root)
             processes = LocalProcesses()
@@ -142,6 +152,19 @@ async def serve(
                     await running.run(stop, watch, Api(*where))
                 finally:
                     watch.close()
+
+
+async def _locked(root: Path) -> RootLock:
+    """The lock of an engine. Commands hold it for a moment, so it is asked for again while nobody else is one."""
+    deadline = asyncio.get_running_loop().time() + LOCKED
+    while True:
+        try:
+            return RootLock.take(root, "engine")
+        except MachineError as error:
+            late = asyncio.get_running_loop().time() > deadline
+            if late or error.code is not Code.ENGINE_RUNNING or running_engine(root) is not None:
+                raise
+        await asyncio.sleep(0.05)
 
 
 @asynccontextmanager

@@ -26,6 +26,8 @@ ROUTES = [
     ("GET", "/api/deadletters", {OPERATOR, VIEWER}),
     ("GET", "/api/deadletters/dl_1", {OPERATOR, VIEWER}),
     ("POST", "/api/deadletters/dl_1/replay", {OPERATOR}),
+    ("POST", "/api/commands/send", {OPERATOR}),
+    ("POST", "/api/commands/log", {OPERATOR}),
     ("GET", "/api/fsck", {OPERATOR, VIEWER}),
     ("POST", "/api/republish", {OPERATOR}),
     ("GET", TASK, {OPERATOR, VIEWER, "agent"}),

@@ -17,7 +17,8 @@ from queue import SimpleQueue
 from typing import Any
 
 HERE = Path(__file__).parent
-WORKERS = 2
+MOST = 8
+"""Workers, at most; one for each processor, because threads of one process on two take turns slowly."""
 HARD = 10
 """Every tenth death is by the kernel."""
 TRIES = 3
@@ -45,10 +46,10 @@ class Outcome:
 class Worker:
     """One zygote."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, processor: int) -> None:
         paths = [str(HERE.parent), str(HERE.parent.parent / "src")]
         self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "zygote.py"), str(folder)],
+            [sys.executable, str(HERE / "zygote.py"), str(folder), str(processor)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
@@ -125,7 +126,7 @@ def harness() -> Iterator[Harness]:
     """Workers with folders in memory, if there is room for that."""
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="agenttalk-crash-", dir=memory if os.access(memory, os.W_OK) else None))
-    workers = [Worker(folder / str(number)) for number in range(WORKERS)]
+    workers = [Worker(folder / str(each), each) for each in sorted(os.sched_getaffinity(0))[:MOST]]
     try:
         yield Harness(workers)
     finally:

@@ -247,6 +247,7 @@ class Zygote:
 
 def main() -> None:
     folder = Path(sys.argv[1])
+    os.sched_setaffinity(0, {int(sys.argv[2])})
     folder.mkdir(parents=True, exist_ok=True)
     gc.freeze()
     zygote = Zygote(folder)

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from agenttalk.api import bodies
 from agenttalk.api.problems import answered, refused
 from agenttalk.contracts.base import is_id
+from agenttalk.contracts.command import Command
 from agenttalk.engine.access import Caller, Role
 from agenttalk.engine.plans import VIRTUAL
 from agenttalk.engine.service import Service
@@ -50,6 +51,8 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/deadletters", _deadletters, _READERS),
             _route(service, "GET", "/api/deadletters/{id}", _deadletter, _READERS),
             _route(service, "POST", "/api/deadletters/{id}/replay", _replay, _OPERATOR),
+            _route(service, "POST", "/api/commands/send", _send, _OPERATOR),
+            _route(service, "POST", "/api/commands/log", _log, _OPERATOR),
             _route(service, "GET", "/api/fsck", _fsck, _READERS),
             _route(service, "POST", "/api/republish", _republish, _OPERATOR),
         ]
@@ -168,6 +171,17 @@ async def _deadletter(service: Service, request: Request, _: Caller) -> Response
 
 async def _replay(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.replay(request.path_params["id"]))
+
+
+async def _send(service: Service, request: Request, _: Caller) -> Response:
+    body = await bodies.read(request, bodies.SendBody, limit=2 * bodies.LIMIT)
+    return answered(await service.send(Command.from_json(body.command)))
+
+
+async def _log(service: Service, request: Request, _: Caller) -> Response:
+    body = await bodies.read(request, bodies.LogBody)
+    await service.log(body.what, body.subject, body.model_dump(include={"ok", "repairs", "errors"}))
+    return answered({"ok": True})
 
 
 async def _fsck(service: Service, _: Request, __: Caller) -> Response:

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import AgentIdText, IdText, RelativePath, Sha256, Text
 from agenttalk.contracts.problem import nearest, problems_of
+from agenttalk.engine.commands import Logged
 from agenttalk.engine.human import Decision
 from agenttalk.engine.tasks import CommentType
 from agenttalk.errors import Code, ContractError, JsonError, MachineError, Problem
@@ -62,6 +63,22 @@ class AnswerBody(Body):
         if problems:
             raise _refusal(problems)
         return found
+
+
+class SendBody(Body):
+    """A command to be sent in the operator's name."""
+
+    command: dict[str, Any]
+
+
+class LogBody(Body):
+    """How a command came out that somebody made or checked for this root."""
+
+    what: Logged
+    subject: Text
+    ok: bool
+    repairs: list[dict[str, Any]] = Field(default_factory=list)
+    errors: list[dict[str, Any]] = Field(default_factory=list)
 
 
 class CommentBody(Body):

@@ -6,16 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain, shortened
-from agenttalk.contracts import wire
 from agenttalk.errors import Code, MachineError, UsageError
-from agenttalk.mailbox import fsio
-from agenttalk.store import audit, operator
-from agenttalk.store.audit import ChainReport
+
+if TYPE_CHECKING:
+    from agenttalk.store.audit import ChainReport
 
 app = typer.Typer(no_args_is_help=True, help="Check, anchor and export the ledger.", add_completion=False)
 
@@ -36,13 +35,15 @@ def verify(
     The chains are also compared with what your configuration folder knows of them. Entries that are not sealed
     cannot be checked, and then the answer is not 0 either.
     """
-    out, folder = _setup(ctx, root, as_json)
+    from agenttalk.store import audit, operator
+
+    out, folder, url = _setup(ctx, root, as_json)
     heads = audit.read_anchor(_read(anchor)) if anchor else None
-    kept = operator.kept_heads(folder)
-    reports = audit.verify(folder, heads, kept)
+    kept = operator.kept_heads(folder, shared=bool(url))
+    reports = audit.verify(folder, heads, kept, url=url)
     _tell(out, reports, anchored=anchor is not None)
     if kept and not _intact(reports) and not out.as_json:
-        where = operator.folder_of(folder) / operator.HEADS
+        where = operator.heads_file(folder, shared=bool(url))
         out.say(f"[dim]compared also with {plain(where)}; remove that file if you made this root anew[/]")
     return 0 if _intact(reports) else BROKEN
 
@@ -58,8 +59,11 @@ def write_anchor(
 
     Whoever rewrites or cuts a chain later is found by `audit verify --anchor FILE`. A broken chain is not anchored.
     """
-    out, folder = _setup(ctx, root, as_json)
-    reports = audit.verify(folder, operator.kept_heads(folder))
+    from agenttalk.mailbox import fsio
+    from agenttalk.store import audit, operator
+
+    out, folder, url = _setup(ctx, root, as_json)
+    reports = audit.verify(folder, operator.kept_heads(folder, shared=bool(url)), url=url)
     if not _intact(reports):
         _tell(out, reports, anchored=False)
         return BROKEN
@@ -81,10 +85,12 @@ def export(
     as_json: JsonOption = False,
 ) -> int:
     """Write every entry as one line of JSON, chain by chain, in the order of the chain."""
-    out, folder = _setup(ctx, root, as_json)
+    from agenttalk.store import audit
+
+    out, folder, url = _setup(ctx, root, as_json)
     count = 0
     with _opened(to) as file:
-        for chain, entry in audit.entries(folder):
+        for chain, entry in audit.entries(folder, url=url):
             file.write(audit.exported(chain, entry) + b"\n")
             count += 1
     if to is not None and out.as_json:
@@ -94,16 +100,26 @@ def export(
     return 0
 
 
-def _setup(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output, Path]:  # noqa: FBT001 - as given
-    settings = Settings.merged(ctx, root, as_json)
-    if settings.root is None:
+def _setup(
+    ctx: typer.Context,
+    root: Path | None,
+    as_json: bool,  # noqa: FBT001 - as given
+) -> tuple[Output, Path, str]:
+    """How to answer, the root, and the URL of its store."""
+    from agenttalk import settings
+
+    given = Settings.merged(ctx, root, as_json)
+    if given.root is None:
         raise UsageError(
             Code.OPTION_INVALID, "which root?", hint="give --root FOLDER, the one that holds data/, or AGENTTALK_ROOT"
         )
-    return Output(as_json=settings.as_json), settings.root
+    return Output(as_json=given.as_json), given.root, settings.load(given.root).store_url
 
 
 def _read(path: Path) -> bytes:
+    from agenttalk.contracts import wire
+    from agenttalk.mailbox import fsio
+
     try:
         return fsio.read_file(path.resolve(), limit=wire.ENVELOPE_LIMIT)
     except MachineError as error:

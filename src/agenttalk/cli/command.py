@@ -209,9 +209,9 @@ def _log(out: Output, settings: Settings, what: str, document: object, outcome: 
         await commands.log(deps, "generated" if what == "generated" else "validated", subject, outcome)
         return {}
 
-    short = {key: outcome.get(key, []) for key in ("ok", "repairs", "errors")}
+    body = {"what": what, "subject": subject, **commands.gist(outcome)}
     try:
-        roots.asked(settings.root.absolute(), "/api/commands/log", by_hand, {"what": what, "subject": subject, **short})
+        roots.asked(settings.root.absolute(), "/api/commands/log", by_hand, body)
     except AgentTalkError as error:
         out.say(f"[yellow]![/] not logged: {plain(error.message)}", err=True)
 

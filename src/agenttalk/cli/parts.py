@@ -16,6 +16,8 @@ heartbeat_app = typer.Typer(add_completion=False)
 monitor_app = typer.Typer(add_completion=False)
 OnceOption = Annotated[bool, typer.Option("--once", help="Do what there is to do now, then end.")]
 FAILED = 1
+LASTING = ("halted", "plans", "agents", "waiting", "running", "errors")
+"""What a part reports as long as it is so; it is news only when it changes."""
 
 
 @route_app.command("route")
@@ -97,11 +99,12 @@ def _run(
 
     def told(report: Any) -> None:
         body = report if isinstance(report, dict) else report.as_json()
-        if not once and seen and not any(body.values()):
+        quiet = not any(value for key, value in body.items() if key not in LASTING)
+        if not once and seen and quiet and all(body.get(key) == seen[0].get(key) for key in LASTING):
             return  # a loop speaks when something happened
         seen[:] = [body]
         if out.as_json:
-            out.data({"ok": not body.get("problems"), **body})
+            out.data({"ok": not _failed(body), **body})
         else:
             tell(out, body)
 
@@ -113,7 +116,11 @@ def _run(
     else:
         out.say(f"[dim]{asked['part']}: watching {plain(root)}; end it with Ctrl-C[/]", err=True)
         return roots.looped(lambda stop: start(told, stop))
-    return FAILED if seen and seen[-1].get("problems") else 0
+    return FAILED if seen and _failed(seen[-1]) else 0
+
+
+def _failed(body: dict[str, Any]) -> bool:
+    return bool(body.get("problems") or body.get("errors"))
 
 
 def _tell_route(out: Output, report: dict[str, Any]) -> None:
@@ -130,6 +137,8 @@ def _tell_route(out: Output, report: dict[str, Any]) -> None:
     if report["waiting"]:
         parts.append(f"[yellow]{report['waiting']} waiting[/] for their plan")
     out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to route'}")
+    for plan_id, why in report["halted"].items():
+        out.say(f"[bold yellow]![/] [bold]{plain(plan_id)}[/] is halted until its files are repaired: {plain(why)}")
     _tell_problems(out, report)
 
 
@@ -147,7 +156,8 @@ def _tell_monitor(out: Output, seen: dict[str, Any]) -> None:
 def _tell_heartbeat(out: Output, tick: dict[str, Any]) -> None:
     parts = [f"{value} {key}" for key, value in tick.items() if isinstance(value, int) and value]
     out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to do'}")
-    _tell_problems(out, tick)
+    for error in tick["errors"]:
+        out.say(f"[bold red]✗[/] {plain(error)}", err=True)
 
 
 def _tell_problems(out: Output, report: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,58 +12,71 @@ from typing import Any, TypeVar
 
 import typer
 
+from agenttalk import settings
 from agenttalk.cli.output import Output, Settings
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, UsageError
+from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.store.rootlock import RootLock
-from agenttalk.wiring import opened
+from agenttalk.wiring import opened_as_set
 
 T = TypeVar("T")
 MARKS = ("agents", "system_runtime", "data", "agenttalk.toml")
 """What makes a folder a root: one of these."""
 EXIT_INTERRUPTED = 130
+PATIENCE = 3.0
+"""Seconds in which an engine has to be there, or gone, once it holds the root."""
 
 
 def chosen(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output, Path]:  # noqa: FBT001 - as given
     """The root that a command is about. Raises UsageError when none is named, or it is no root."""
-    settings = Settings.merged(ctx, root, as_json)
-    if settings.root is None:
+    given = Settings.merged(ctx, root, as_json)
+    if given.root is None:
         raise UsageError(
             Code.OPTION_INVALID, "which root?", hint="give --root FOLDER, the one that holds agents/, or AGENTTALK_ROOT"
         )
-    folder = settings.root.absolute()
+    folder = given.root.absolute()
     if not any((folder / mark).exists() for mark in MARKS):
         raise UsageError(
             Code.OPTION_INVALID,
             f"{folder} is not a root",
             hint="a root holds agents/ and system_runtime/; look at --root",
         )
-    return Output(as_json=settings.as_json), folder
+    return Output(as_json=given.as_json), folder
 
 
 @asynccontextmanager
 async def local(root: Path) -> AsyncIterator[Deps]:
     """A root without an engine, opened for one command."""
+    configured = settings.load(root)
     with RootLock.take(root, "part"):
-        async with opened(root, witnessed=True) as deps:
+        async with opened_as_set(root, configured) as deps:
             yield deps
 
 
 def asked(
     root: Path, path: str, by_hand: Callable[[Deps], Awaitable[T]], body: dict[str, Any] | None = None
 ) -> T | Any:
-    """The engine's answer when one runs (a POST when there is a body), else that of `by_hand` on the opened root."""
-    from agenttalk.cli import engine_client
+    """The engine's answer when one runs (a POST when there is a body), else that of `by_hand` on the opened root.
 
-    client = engine_client.running(root)
-    if client is not None:
-        return client.get(path) if body is None else client.post(path, body)
+    An engine that is just starting or ending is waited for.
+    """
+    from agenttalk.cli import engine_client
 
     async def run() -> T:
         async with local(root) as deps:
             return await by_hand(deps)
 
-    return asyncio.run(run())
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        client = engine_client.running(root)
+        if client is not None:
+            return client.get(path) if body is None else client.post(path, body)
+        try:
+            return asyncio.run(run())
+        except MachineError as error:
+            if error.code is not Code.ENGINE_RUNNING or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def looped(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:

@@ -55,11 +55,19 @@ def _tell_plan(out: Output, plan: dict[str, Any]) -> None:
     if plan["halted"]:
         out.say(f"  [bold red]✗ halted:[/] {plain(plan['halted'])}")
     out.say(f"  messages: {counts or 'none'}")
-    for task in plan["tasks"]:
+    tasks = [(plain(task["task_id"]), plain(task["agent_id"]), task) for task in plan["tasks"]]
+    wide, wider = (max((len(row[column]) for row in tasks), default=0) for column in (0, 1))
+    for task_id, agent_id, task in tasks:
         colour = COLOURS.get(task["state"], "yellow")
-        waits = f"  waits for {plain(', '.join(task['missing']))}" if task["missing"] else ""
-        who = f"[dim]{plain(task['agent_id'])}[/]"
-        out.say(f"  [{colour}]{task['state']:<22}[/] {plain(task['task_id'])}  {who}{waits}")
+        words = f"{task_id:<{wide}}  [dim]{agent_id:<{wider}}[/]"
+        out.say(f"  [{colour}]{task['state']:<22}[/] {words}  {_remark(task)}".rstrip())
+
+
+def _remark(task: dict[str, Any]) -> str:
+    """What a person should know besides the state. What an agent says of itself is not yet proven."""
+    if task["missing"]:
+        return f"waits for {plain(', '.join(task['missing']))}"
+    return "[dim]claimed by the agent, not verified[/]" if task["trust"] == "claimed" else ""
 
 
 @fsck_app.command("fsck")

@@ -38,7 +38,7 @@ class ActiveDagRef(Document):
 
     plan_id: PlanIdText
     """The plan."""
-    dag_kind: Literal["meta", "business"]
+    dag_kind: Literal["meta", "business"] = "business"
     """Whether it plans the work or is the work."""
     task_dag_sha256: Sha256
     """Hash of task_dag.json."""

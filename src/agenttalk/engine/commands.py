@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import AgentId, MessageId
@@ -18,7 +19,10 @@ from agenttalk.ports import Entry, Tx
 from agenttalk.rules import envelopes
 from agenttalk.rules.routing import Parcel, Rejection
 
-OPERATOR = "operator"
+OPERATOR: Final = "operator"
+Logged = Literal["generated", "validated"]
+_MOST: Final = 100
+_LONGEST: Final = 300
 
 
 async def send(deps: Deps, command: Command) -> dict[str, Any]:
@@ -54,13 +58,27 @@ async def _plan(deps: Deps, plan_id: str) -> Plan:
     return plan
 
 
-async def log(deps: Deps, what: Literal["generated", "validated"], subject: str, outcome: dict[str, Any]) -> None:
+async def log(deps: Deps, what: Logged, subject: str, outcome: Mapping[str, Any]) -> None:
     """Record that a command was made, repaired, checked or refused: which fields, never their values."""
-    body = {
-        "ok": bool(outcome.get("ok")),
-        "repairs": [{"field": each.get("field"), "why": each.get("why")} for each in outcome.get("repairs", ())],
-        "errors": [{"field": each.get("field"), "code": each.get("code")} for each in outcome.get("errors", ())],
-    }
+    body = gist(outcome)
     kind = f"command.{what}" if body["ok"] else "command.refused"
     system = await deps.stores.board(SYSTEM)
-    await system.transact(lambda tx: tx.record(kind, subject, body))
+    await system.transact(lambda tx: tx.record(kind, _cut(subject), body))
+
+
+def gist(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """What the ledger keeps of how a command came out: whether, which fields and why, and not too many of them."""
+    return {
+        "ok": bool(outcome.get("ok")),
+        "repairs": [_kept(each, "why") for each in outcome.get("repairs", ())[:_MOST]],
+        "errors": [_kept(each, "code") for each in outcome.get("errors", ())[:_MOST]],
+    }
+
+
+def _kept(each: Mapping[str, Any], reason: str) -> dict[str, str]:
+    return {"field": _cut(each.get("field")), reason: _cut(each.get(reason))}
+
+
+def _cut(text: object) -> str:
+    # What somebody typed may hold half characters, which JSON in UTF-8 cannot.
+    return str(text or "")[:_LONGEST].encode("utf-8", "backslashreplace").decode()

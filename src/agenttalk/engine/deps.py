@@ -34,6 +34,8 @@ class Deps:
     clock: Clock
     ids: Ids
     limits: Limits = field(default_factory=Limits)
+    shared: bool = False
+    """Whether other servers, with roots of their own, work on the same store."""
 
     def now(self) -> datetime:
         """The time."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
@@ -145,12 +145,16 @@ class Heartbeat:
             elif not tick.worked:
                 return total
 
-    async def run(self, stop: asyncio.Event, wake: Wake) -> None:
-        """Look whenever something woke it, and at the latest after the poll interval, until it is stopped."""
+    async def run(self, stop: asyncio.Event, wake: Wake, tell: Callable[[Tick], None] = lambda _: None) -> None:
+        """Look whenever something woke it, and at the latest after the poll interval, until it is stopped.
+
+        After each look it says what it did.
+        """
         await self.start()
         try:
             while not stop.is_set():
                 tick = await self.tick()
+                tell(tick)
                 if tick.claimed + tick.dead < self._deps.limits.new_messages_per_tick:
                     await self._sleep(stop, wake)
         finally:
@@ -342,6 +346,9 @@ class Heartbeat:
             tick.errors.append(f"{places.PROFILE}: {error.message}")
             await self._tell(tick, [], [])
             return None
+        return await self._driven(profile, tick)
+
+    async def _driven(self, profile: AgentProfile, tick: Tick) -> AgentProfile | None:
         if profile.driver == "script":
             return profile
         if profile.driver == "folder":

@@ -123,6 +123,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
                 "task_id": task_id,
                 "agent_id": agent_id,
                 "state": state,
+                "trust": "claimed" if state == "COMPLETED" else None,
                 "board": board.name,
                 "updated_at": updated_at,
                 "attempt": attempt,

@@ -151,6 +151,7 @@ class Plans:
         at = self._deps.stamp()
         await board.transact(lambda tx: tx.run("add_plan", plan_id=plan_id, origin="foreign"))
         try:
+            _require_own_store(self._deps, plan_id)
             documents = await asyncio.to_thread(_read_plan, self._deps.root, plan_id)
             facts = await asyncio.to_thread(_facts, *documents[:2], self.agents, foreign=True)
             _agree(plan_id, facts, documents[2])
@@ -254,7 +255,19 @@ def agents_in(root: Folder) -> list[str]:
     return sorted(name for name in found if is_id(name) and name not in RESERVED)
 
 
-_HALTS: Final = frozenset({Code.ACTIVE_DAG_REF_MISMATCH, Code.SCHEMA_VERSION_UNSUPPORTED, Code.PLAN_MISMATCH})
+_HALTS: Final = frozenset(
+    {Code.ACTIVE_DAG_REF_MISMATCH, Code.SCHEMA_VERSION_UNSUPPORTED, Code.PLAN_MISMATCH, Code.STORE_INCOMPATIBLE}
+)
+
+
+def _require_own_store(deps: Deps, plan_id: str) -> None:
+    """Files decide about a foreign plan, and the other servers of a shared store do not have them."""
+    if deps.shared:
+        raise UsageError(
+            Code.STORE_INCOMPATIBLE,
+            f"plan {plan_id!r} was found as files; that works with SQLite only, and this store is PostgreSQL",
+            hint="submit the plan to the engine, or keep this root with SQLite",
+        )
 
 
 def _plan_files(root: Folder) -> dict[str, Files]:

@@ -31,6 +31,10 @@ LOG = logging.getLogger(__name__)
 _HINT: Final = "the log says how; please report it"
 AT_ONCE: Final = 250
 """Messages that share a transaction."""
+POLL: Final = 10.0
+"""Seconds after which a router looks again, whether or not anything woke it."""
+BUSY: Final = 1.0
+"""The same while something waits that no event will announce."""
 
 
 @dataclass(slots=True)
@@ -51,6 +55,8 @@ class Report:
     left: int = 0
     """Messages that were too many for one pass: the next one should follow at once."""
     plans: list[str] = field(default_factory=list)
+    halted: dict[str, str] = field(default_factory=dict)
+    """Plans whose files contradict each other, and how: nothing of theirs moves until that is repaired."""
     problems: list[dict[str, str]] = field(default_factory=list)
 
     @property
@@ -58,9 +64,24 @@ class Report:
         """Whether there was nothing to do."""
         return not (self.accepted or self.delivered or self.superseded or self.duplicate or self.dead or self.collected)
 
+    @property
+    def pause(self) -> float:
+        """How long the next pass may wait, unless something wakes it."""
+        if self.left and not self.idle:
+            return 0.0
+        return BUSY if self.in_flight else POLL
+
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         return asdict(self)
+
+    def add(self, later: Report) -> None:
+        """Count what a later pass did; how it left things replaces how this one left them."""
+        for name in ("accepted", "delivered", "superseded", "duplicate", "dead", "collected"):
+            setattr(self, name, getattr(self, name) + getattr(later, name))
+        self.in_flight, self.waiting, self.left, self.halted = later.in_flight, later.waiting, later.left, later.halted
+        self.plans += [plan_id for plan_id in later.plans if plan_id not in self.plans]
+        self.problems += [problem for problem in later.problems if problem not in self.problems]
 
     def tell(self, error: AgentTalkError) -> None:
         """Something that a person should see; the pass goes on."""
@@ -75,10 +96,19 @@ class Router:
         self._plans = Plans(deps)
         self._shown: publish.Seen = {}
 
+    async def run_once(self) -> Report:
+        """Pass until nothing is left that a pass can do now."""
+        total = later = await self.pass_()
+        while not later.pause:
+            later = await self.pass_()
+            total.add(later)
+        return total
+
     async def pass_(self) -> Report:
         """Look at everything once."""
         report = Report()
         plans = await self._plans.refresh()
+        report.halted = {plan_id: plan.halted for plan_id, plan in sorted(plans.items()) if plan.halted is not None}
         found = await asyncio.to_thread(outbox.harvest, self._deps.root, sorted(self._plans.agents))
         for name in sorted(VIRTUAL & found.files.keys()):
             plans[name] = await self._plans.virtual(name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
@@ -18,7 +18,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.monitor import Monitor
 from agenttalk.engine.plans import agents_in
-from agenttalk.engine.router import Report, Router
+from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.service import Service
 from agenttalk.engine.turns import Api
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
@@ -27,9 +27,8 @@ from agenttalk.ports import Driver, Ended, Processes, Turn
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-POLL: Final = 10.0
-BUSY: Final = 1.0
-"""How soon the router looks again while something waits that no event will announce."""
+Configured: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
+"""Makes of an agent's id, and of what its own profile says, what holds for it."""
 PAUSE: Final = 5.0
 """Seconds after which a loop tries again when a step failed."""
 
@@ -44,10 +43,9 @@ class Running:
         processes: Processes,
         *,
         max_running: int = 8,
-        profile: Callable[[str, Mapping[str, Any]], dict[str, Any]] = lambda _, said: dict(said),
+        profile: Configured = lambda _, said: dict(said),
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """`profile` makes of an agent's id and of what its own profile says what holds for it."""
         self._deps = deps
         self._driver = Limited(driver, max_running)
         self._processes = processes
@@ -75,7 +73,7 @@ class Running:
         router, agents = self._wakes.of_router(), self._wakes.of_agents()
         self._at_router = router
         loops = [
-            self._looped("router", router, self._route, lambda report: BUSY if report.in_flight else POLL),
+            self._looped("router", router, self._route, lambda report: report.pause),
             self._looped("agents", agents, self._recruit, lambda _: POLL),
             self._looped("monitor", Waiter(lambda _: False), self._watch, lambda _: POLL),
         ]
@@ -126,7 +124,8 @@ class Running:
 
     async def _route_once(self, _: str | None) -> dict[str, Any]:
         self._require_running()
-        return (await self._route()).as_json()
+        async with self._turn:
+            return (await self._router.run_once()).as_json()
 
     async def _monitor_once(self, _: str | None) -> dict[str, Any]:
         self._require_running()
@@ -180,7 +179,6 @@ class Running:
             self._wakes.drop(wake)
 
     def _worker(self, agent_id: str) -> Worker:
-        path = f"{places.agent(agent_id)}/{places.PROFILE}"
         return Worker(
             self._deps,
             agent_id,
@@ -188,7 +186,7 @@ class Running:
             self._processes,
             self._api,
             environ=self._environ,
-            profile=lambda: self._profile(path, agent_id),
+            profile=lambda: profile_of(self._deps, agent_id, self._configured),
         )
 
     async def _is_driven(self, agent_id: str) -> bool:
@@ -199,16 +197,18 @@ class Running:
             if agent_id in self._marks and self._marks[agent_id] == mark:
                 return False
             self._marks[agent_id] = mark
-            return (await asyncio.to_thread(self._profile, path, agent_id)).driver == "script"
+            return (await asyncio.to_thread(profile_of, self._deps, agent_id, self._configured)).driver == "script"
         except AgentTalkError:
             return False
 
-    def _profile(self, path: str, agent_id: str) -> AgentProfile:
-        try:
-            said: Any = wire.read(self._deps.root.read(path, wire.ENVELOPE_LIMIT))
-        except MissingError:
-            said = {"schema_version": "1.0", "agent_id": agent_id}
-        return AgentProfile.from_json(self._configured(agent_id, said) if isinstance(said, dict) else said)
+
+def profile_of(deps: Deps, agent_id: str, configured: Configured) -> AgentProfile:
+    """What holds for an agent: its own profile, and the settings over it. Raises AgentTalkError when it is wrong."""
+    try:
+        said: Any = wire.read(deps.root.read(f"{places.agent(agent_id)}/{places.PROFILE}", wire.ENVELOPE_LIMIT))
+    except MissingError:
+        said = {"schema_version": "1.0", "agent_id": agent_id}
+    return AgentProfile.from_json(configured(agent_id, said) if isinstance(said, dict) else said)
 
 
 class Worker(Heartbeat):
@@ -253,7 +253,7 @@ class Worker(Heartbeat):
             profile = await asyncio.to_thread(self._read_profile)
         except AgentTalkError:
             return await super()._profile(tick)  # which says what is wrong with it
-        return profile if profile.driver == "script" else None
+        return await self._driven(profile, tick)
 
 
 class Limited:

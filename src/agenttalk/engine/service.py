@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.command import Command
 from agenttalk.contracts.problem import nearest
-from agenttalk.engine import access, deadletters, fsck, human, monitor, plans, publish, tasks
+from agenttalk.engine import access, commands, deadletters, fsck, human, monitor, plans, publish, tasks
 from agenttalk.engine.access import Caller
+from agenttalk.engine.commands import Logged
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.tasks import Remark, TaskName
@@ -108,6 +110,17 @@ class Service:
             outcome = await deadletters.replay(self.deps, deadletter_id)
         self._nudge()
         return outcome
+
+    async def send(self, command: Command) -> dict[str, Any]:
+        """Send a command in the operator's name."""
+        async with self._turn:
+            sent = await commands.send(self.deps, command)
+        self._nudge()
+        return sent
+
+    async def log(self, what: Logged, subject: str, outcome: Mapping[str, Any]) -> None:
+        """Record how a command came out."""
+        await commands.log(self.deps, what, subject, outcome)
 
     async def status(self) -> dict[str, Any]:
         """Where everything stands, and how much waits for people."""

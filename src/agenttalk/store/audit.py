@@ -1,22 +1,30 @@
-"""Auditing the databases of a root from outside: read-only, also on a copy, whether or not an engine runs."""
+"""Auditing the databases of a root from outside: read-only, whether or not an engine runs; files also on a copy.
+
+With `url` the chains are the schemas of a PostgreSQL database, else SQLite files under the root.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts import wire
 from agenttalk.errors import AgentTalkError, Code, JsonError, UsageError
+from agenttalk.ports import Row
 from agenttalk.store import ledger, queries
-from agenttalk.store.dialect import Connection, translating
+from agenttalk.store.dialect import Dialect, DialectName, Params, translating
 from agenttalk.store.ledger import START, Break, Entry, Head, Verdict
-from agenttalk.store.root import HEAD_SEALED, SYSTEM, databases
+from agenttalk.store.root import HEAD_SEALED, SYSTEM, databases, postgres
 from agenttalk.store.sqlite import Sqlite
 
 PAGE: Final = 2_000
+_ONE_VIEW: Final[dict[DialectName, str]] = {"sqlite": "BEGIN", "postgres": "BEGIN ISOLATION LEVEL REPEATABLE READ"}
+"""Begins one view of it all, though an engine may be writing."""
+Ask: TypeAlias = "Callable[[str, Params], list[Row]]"
+"""Asks a named query."""
 Witnesses = dict[str, dict[int, bytes]]
 """Chain → place → hash, as somebody else keeps it."""
 
@@ -29,7 +37,7 @@ class ChainReport:
     verdict: Verdict
 
 
-def verify(root: Path, *anchors: Mapping[str, Head] | None) -> list[ChainReport]:
+def verify(root: Path, *anchors: Mapping[str, Head] | None, url: str = "") -> list[ChainReport]:
     """Check every chain of a root against itself, against its copies in the system's chain, and against anchors."""
     witnesses: Witnesses = {}
     for chain, head in ((chain, head) for anchor in anchors for chain, head in (anchor or {}).items()):
@@ -37,18 +45,18 @@ def verify(root: Path, *anchors: Mapping[str, Head] | None) -> list[ChainReport]
             # Two that disagree about a place cannot both be right: then no hash is.
             known = witnesses.setdefault(chain, {}).setdefault(head.link, head.hash)
             witnesses[chain][head.link] = head.hash if known == head.hash else b""
-    found = _required(root)
+    found = _required(root, url)
     reports = [_report(SYSTEM, found.get(SYSTEM), witnesses, collect=True)]
     others = sorted((found.keys() | witnesses.keys()) - {SYSTEM})
     return reports + [_report(chain, found.get(chain), witnesses) for chain in others]
 
 
-def entries(root: Path) -> Iterator[tuple[str, Entry]]:
+def entries(root: Path, *, url: str = "") -> Iterator[tuple[str, Entry]]:
     """Every entry of every chain, sealed ones in their order, then the others."""
-    for chain, path in _required(root).items():
-        with _opened(path) as connection:
-            yield from ((chain, entry) for entry in _sealed(connection))
-            yield from ((chain, entry) for entry in _unsealed(connection))
+    for chain, dialect in _required(root, url).items():
+        with _opened(dialect) as ask:
+            yield from ((chain, entry) for entry in _sealed(ask))
+            yield from ((chain, entry) for entry in _unsealed(ask))
 
 
 def write_anchor(reports: list[ChainReport]) -> bytes:
@@ -88,35 +96,45 @@ def exported(chain: str, entry: Entry) -> bytes:
     )
 
 
-def _required(root: Path) -> dict[str, Path]:
-    found = databases(root)
+def _required(root: Path, url: str) -> Mapping[str, Dialect]:
+    found = _schemas(url) if url else _files(root)
     if not found:
         hint = "give the folder that holds data/system.db, or a copy of it"
-        raise UsageError(Code.FILE_UNREADABLE, f"{root} holds no databases", hint=hint)
+        what = "the PostgreSQL database" if url else str(root)
+        raise UsageError(Code.FILE_UNREADABLE, f"{what} holds no ledger", hint="look at store.url" if url else hint)
     return found
 
 
-def _report(chain: str, path: Path | None, witnesses: Witnesses, *, collect: bool = False) -> ChainReport:
+def _files(root: Path) -> Mapping[str, Dialect]:
+    return {chain: Sqlite(path, offline=True) for chain, path in databases(root).items()}
+
+
+def _schemas(url: str) -> Mapping[str, Dialect]:
+    schemas = {name: postgres(url, name) for name in (SYSTEM, "mail", "toolchain", "projects")}
+    return {name: schema for name, schema in schemas.items() if schema.has_ledger()}
+
+
+def _report(chain: str, dialect: Dialect | None, witnesses: Witnesses, *, collect: bool = False) -> ChainReport:
     known = witnesses.get(chain, {})
-    if path is None:
+    if dialect is None:
         why = (
             "missing: its database is gone, though it was witnessed" if known else "missing: there is no such database"
         )
         return ChainReport(chain, Verdict(START, Break(None, 1, why), ()))
     try:
-        with _opened(path) as connection:
-            rows = _sealed(connection)
+        with _opened(dialect) as ask:
+            rows = _sealed(ask)
             verdict = ledger.verify(_collected(rows, witnesses) if collect else rows, (), known)
-            unsealed = tuple(entry.seq for entry in _unsealed(connection))
-            broken = verdict.broken or _stray(connection, verdict.head.link + len(unsealed))
+            unsealed = tuple(entry.seq for entry in _unsealed(ask))
+            broken = verdict.broken or _stray(ask, verdict.head.link + len(unsealed))
     except (AgentTalkError, TypeError) as error:
         return ChainReport(chain, Verdict(START, Break(None, 1, f"not readable: {error}"), ()))
     return ChainReport(chain, Verdict(verdict.head, broken, unsealed))
 
 
-def _stray(connection: Connection, seen: int) -> Break | None:
+def _stray(ask: Ask, seen: int) -> Break | None:
     """Entries that are neither in the chain nor waiting for it were put there by somebody else."""
-    [(count,)] = connection.execute(queries.load("sqlite")["count_facts"], {})
+    [(count,)] = ask("count_facts", {})
     if count == seen:
         return None
     return Break(None, seen + 1, f"foreign: the ledger has {count} entries, but only {seen} that were written as such")
@@ -136,27 +154,27 @@ def _collected(rows: Iterator[Entry], witnesses: Witnesses) -> Iterator[Entry]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Connection]:
-    dialect = Sqlite(path, offline=True)
+def _opened(dialect: Dialect) -> Iterator[Ask]:
+    statements = queries.load(dialect.name)
     connection = dialect.connect(readonly=True)
     try:
         with translating(dialect):
-            connection.execute("BEGIN", {})  # one view of it all, though an engine may be writing
-            yield connection
+            connection.execute(_ONE_VIEW[dialect.name], {})
+            yield lambda name, params: connection.execute(statements[name], params)
     finally:
         connection.close()
 
 
-def _sealed(connection: Connection) -> Iterator[Entry]:
+def _sealed(ask: Ask) -> Iterator[Entry]:
     after = 0
-    while rows := connection.execute(queries.load("sqlite")["sealed_facts"], {"after": after, "limit": PAGE}):
+    while rows := ask("sealed_facts", {"after": after, "limit": PAGE}):
         yield from (Entry(*row) for row in rows)
         after = rows[-1][1]
 
 
-def _unsealed(connection: Connection) -> Iterator[Entry]:
+def _unsealed(ask: Ask) -> Iterator[Entry]:
     after = 0
-    while rows := connection.execute(queries.load("sqlite")["unsealed_facts"], {"after": after, "limit": PAGE}):
+    while rows := ask("unsealed_facts", {"after": after, "limit": PAGE}):
         yield from (Entry(*row) for row in rows)
         after = rows[-1][0]
 

@@ -24,6 +24,8 @@ from agenttalk.store.ledger import Head, Verdict
 LOG = logging.getLogger(__name__)
 TOKEN: Final = "operator.token"  # noqa: S105 - the name of a file
 HEADS: Final = "heads.json"
+SHARED_HEADS: Final = "heads.postgres.json"
+"""The chains of a PostgreSQL store are others than those of the files under the same root."""
 _LONGEST: Final = 4096
 
 
@@ -76,26 +78,33 @@ def made_token(root: Path) -> str:
     return token
 
 
-def kept_heads(root: Path) -> dict[str, Head] | None:
+def heads_file(root: Path, *, shared: bool = False) -> Path:
+    """Where it is written down how far the chains of a root had come."""
+    return folder_of(root) / (SHARED_HEADS if shared else HEADS)
+
+
+def kept_heads(root: Path, *, shared: bool = False) -> dict[str, Head] | None:
     """How far the chains of a root had come when its last engine or part told; None when none ever did."""
+    path = heads_file(root, shared=shared)
     try:
-        return read_anchor((folder_of(root) / HEADS).read_bytes())
+        return read_anchor(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise MachineError(Code.FILE_UNREADABLE, f"cannot read {folder_of(root) / HEADS}: {error.strerror}") from error
+        raise MachineError(Code.FILE_UNREADABLE, f"cannot read {path}: {error.strerror}") from error
 
 
 class Heads:
     """Writes down how far the chains of a root have come. A witness: what it knows, it never forgets for less."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, shared: bool = False) -> None:
         self._folder = _made_folder(root)
+        self._path = heads_file(root, shared=shared)
         self._lock = threading.Lock()
         self._disputed: set[str] = set()
         self._new: dict[str, Head] = {}
         try:
-            self._known = kept_heads(root) or {}
+            self._known = kept_heads(root, shared=shared) or {}
         except AgentTalkError as error:
             self._known = {}
             LOG.warning("%s", error.message, extra={"action": "heads.read"})
@@ -134,9 +143,8 @@ class Heads:
 
     def _write(self, new: dict[str, Head]) -> None:
         """Several parts of a root write the same file: of each chain, the longest counts."""
-        path = self._folder / HEADS
         try:
-            heads = read_anchor(path.read_bytes())
+            heads = read_anchor(self._path.read_bytes())
         except FileNotFoundError:
             heads = {}
         for chain, head in new.items():
@@ -145,7 +153,7 @@ class Heads:
         draft = self._folder / f".{secrets.token_hex(12)}.tmp"
         try:
             _write(draft, write_anchor([ChainReport(chain, Verdict(head, None, ())) for chain, head in heads.items()]))
-            draft.replace(path)
+            draft.replace(self._path)
         finally:
             draft.unlink(missing_ok=True)
 

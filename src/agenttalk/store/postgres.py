@@ -124,6 +124,11 @@ class Postgres:
             case _:
                 return None
 
+    def has_ledger(self) -> bool:
+        """Whether this schema was ever made."""
+        with translating(self), self.session(readonly=True) as session:
+            return session.execute("SELECT to_regclass(%s)", (f"{self.schema}.ledger",)).fetchone() != (None,)
+
     def session(self, *, readonly: bool) -> psycopg.Connection[Any]:
         """A plain psycopg connection with our settings."""
         options = f"-c search_path={self.schema} -c synchronous_commit=on"

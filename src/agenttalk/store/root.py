@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import is_id
@@ -18,6 +18,9 @@ from agenttalk.store.dialect import Dialect
 from agenttalk.store.ledger import Head
 from agenttalk.store.schema import Part
 from agenttalk.store.sqlite import Sqlite
+
+if TYPE_CHECKING:
+    from agenttalk.store.postgres import Postgres
 
 SYSTEM: Final = "system"
 MAIL: Final = "_mail"
@@ -48,6 +51,19 @@ def databases(root: Path) -> dict[str, Path]:
     projects = sorted(path.parent.name for path in (root / "data" / "projects").glob(f"*/{_FILE}"))
     named = [SYSTEM, MAIL, TOOLCHAIN, *(name for name in projects if is_id(name))]
     return {name: path for name in named if (path := database_path(root, name)).is_file()}
+
+
+def postgres(url: str, schema: str) -> Postgres:
+    """A schema of a PostgreSQL database. Its driver is loaded by those who need it; raises UsageError without it."""
+    try:
+        from agenttalk.store.postgres import Postgres
+    except ImportError as error:
+        raise UsageError(
+            Code.STORE_INCOMPATIBLE,
+            "the driver for PostgreSQL is not installed",
+            hint="pip install 'agenttalk[postgres]'",
+        ) from error
+    return Postgres(url, schema)
 
 
 class Witness(Protocol):
@@ -119,17 +135,7 @@ class RootStores:
         return {MAIL: "mail", TOOLCHAIN: "toolchain"}.get(board, "projects")
 
     def _dialect(self, chain: str) -> Dialect:
-        if not self._url:
-            return Sqlite(database_path(self._root, chain))
-        try:
-            from agenttalk.store.postgres import Postgres
-        except ImportError as error:
-            raise UsageError(
-                Code.STORE_INCOMPATIBLE,
-                "the driver for PostgreSQL is not installed",
-                hint="pip install 'agenttalk[postgres]'",
-            ) from error
-        return Postgres(self._url, chain)
+        return postgres(self._url, chain) if self._url else Sqlite(database_path(self._root, chain))
 
     def _copy_head(self, chain: str, head: Head) -> None:
         """Tell the system's chain how far another one has come; called by that one's writer."""

@@ -114,11 +114,18 @@ def running_engine(root: Path) -> Engine | None:
 
 def _refusal(root: Path) -> MachineError:
     engine = running_engine(root)
+    parts = _running_parts(root)
+    if engine is None and parts:
+        return MachineError(
+            Code.ENGINE_RUNNING,
+            f"{root} is in use by {', '.join(parts)}",
+            hint="an engine does their work too: end them first, then start it",
+        )
     if engine is None:
         return MachineError(
             Code.ENGINE_RUNNING,
-            f"{root} is in use: an engine is just starting or ending, or parts (route, heartbeat, monitor) run",
-            hint="try again in a moment, or end them first",
+            f"{root} is in use: an engine is just starting or ending, or another command runs",
+            hint="try again in a moment",
         )
     where = f" at {engine.http}" if engine.http else ""
     return MachineError(
@@ -126,6 +133,21 @@ def _refusal(root: Path) -> MachineError:
         f"{root} has a running engine already: process {engine.pid}{where}",
         hint=f"use that one, or end it first (kill {engine.pid})",
     )
+
+
+def _running_parts(root: Path) -> list[str]:
+    """The parts that hold their locks, with their processes."""
+    found = []
+    for path in sorted((root / "data" / "parts").glob("*.lock")):
+        try:
+            with path.open("rb") as file:
+                pid = file.read(20).decode(errors="replace").strip()
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            found.append(f"{path.stem} (process {pid})")
+        except OSError:
+            continue
+    return found
 
 
 def _json(root: Path) -> Path:
