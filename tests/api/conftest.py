@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 import shutil
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import psycopg
 import pytest
 
-from agenttalk.api.app import create_app
-from agenttalk.api.serving import serving, socket_folder
-from agenttalk.engine import access, plans
-from agenttalk.engine.service import Service
-from agenttalk.wiring import opened
-from api.doorkit import OPERATOR, VIEWER, WORKER, Door
+import postgres_cluster
+from api.doorkit import Door, listening
 from treekit import Tree, node
 
 
@@ -30,6 +24,25 @@ def operator_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     yield tmp_path / "config" / "agenttalk"
     shutil.rmtree(runtime)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    if postgres_cluster.programs() is None:
+        pytest.skip(postgres_cluster.MISSING)
+    memory = Path("/dev/shm")  # processes are killed here, not machines: no disk is needed
+    with postgres_cluster.running(memory if os.access(memory, os.W_OK) else None) as url:
+        yield url
+
+
+@pytest.fixture
+def database(cluster: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database."""
+    name = f"api_{abs(hash(request.node.nodeid))}"
+    with psycopg.connect(cluster, autocommit=True) as session:
+        session.execute(f"CREATE DATABASE {name}")
+        yield cluster.replace("/postgres?", f"/{name}?")
+        session.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
@@ -45,47 +58,5 @@ def tree(tmp_path: Path) -> Tree:
 @pytest.fixture
 def door(tree: Tree) -> Iterator[Door]:
     """A door on a tree, with a token for each role."""
-    ready = threading.Event()
-    stop: list[Callable[[], object]] = []
-    made: list[Door | BaseException] = []
-
-    async def listen() -> None:
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        stop.append(lambda: loop.call_soon_threadsafe(ended.set))
-        async with AsyncExitStack() as stack:
-            deps = await stack.enter_async_context(opened(tree.root))
-            passed: list[str | None] = []
-
-            async def route(agent: str | None) -> dict[str, Any]:
-                passed.append(agent)
-                return {"delivered": 0}
-
-            service = Service(deps, passes={"route": route})
-            for token, role in ((OPERATOR, "operator"), (VIEWER, "viewer"), (WORKER, "worker")):
-                await access.admit(deps, token, role, role)  # type: ignore[arg-type]
-            await plans.Plans(deps).refresh()
-            path = socket_folder("test") / "door.sock"
-            where = await stack.enter_async_context(
-                serving(create_app(service), host="127.0.0.1", port=0, socket_path=path)
-            )
-            made.append(Door(tree.root, where, deps, service, loop, passed))
-            ready.set()
-            await ended.wait()
-
-    def run() -> None:
-        try:
-            asyncio.run(listen())
-        except BaseException as error:
-            made.append(error)
-            raise
-        finally:
-            ready.set()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    assert ready.wait(30)
-    assert isinstance(made[0], Door), made[0]
-    yield made[0]
-    stop[0]()
-    thread.join(30)
-    assert not thread.is_alive()
+    with listening(tree.root) as found:
+        yield found

@@ -6,17 +6,22 @@ import asyncio
 import http.client
 import json
 import socket
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from agenttalk.api.serving import Listening
+from agenttalk.api.app import create_app
+from agenttalk.api.serving import Listening, serving, socket_folder
+from agenttalk.engine import access, plans
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.service import Service
 from agenttalk.ports import Tx
 from agenttalk.rules.tokens import attempt_token, token_hash
+from agenttalk.wiring import opened
 
 T = TypeVar("T")
 OPERATOR, VIEWER, WORKER = "op_one", "view_one", "work_one"
@@ -152,3 +157,54 @@ class Door:
             await store.transact(lambda tx: tx.run("end_lease", **about, state="READY", at=deps.stamp()))
 
         self.run(work)
+
+
+@contextmanager
+def listening(root: Path) -> Iterator[Door]:
+    """A door on a root, in a thread of its own, with a token for each role."""
+    ready = threading.Event()
+    stop: list[Callable[[], object]] = []
+    made: list[Door | BaseException] = []
+
+    async def listen() -> None:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        stop.append(lambda: loop.call_soon_threadsafe(ended.set))
+        async with AsyncExitStack() as stack:
+            deps = await stack.enter_async_context(opened(root))
+            passed: list[str | None] = []
+
+            async def route(agent: str | None) -> dict[str, Any]:
+                passed.append(agent)
+                return {"delivered": 0}
+
+            service = Service(deps, passes={"route": route})
+            for token, role in ((OPERATOR, "operator"), (VIEWER, "viewer"), (WORKER, "worker")):
+                await access.admit(deps, token, role, role)  # type: ignore[arg-type]
+            await plans.Plans(deps).refresh()
+            path = socket_folder("test") / "door.sock"
+            where = await stack.enter_async_context(
+                serving(create_app(service), host="127.0.0.1", port=0, socket_path=path)
+            )
+            made.append(Door(root, where, deps, service, loop, passed))
+            ready.set()
+            await ended.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(listen())
+        except BaseException as error:
+            made.append(error)
+            raise
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(30)
+    assert isinstance(made[0], Door), made[0]
+    try:
+        yield made[0]
+    finally:
+        stop[0]()
+        thread.join(30)
+    assert not thread.is_alive()

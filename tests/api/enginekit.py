@@ -100,7 +100,8 @@ def agenttalk(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def clean() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
+    """The environment, and of our own variables only the settings that a test made."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK_") or "__" in key}
 
 
 def until(seen: Callable[[], Any], what: str) -> Any:

@@ -12,7 +12,8 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import Code, UsageError
 from agenttalk.rules.tokens import attempt_token, token_hash
-from api.doorkit import OPERATOR, VIEWER, WORKER, Door
+from api.doorkit import OPERATOR, VIEWER, WORKER, Door, listening
+from treekit import Tree
 
 TASK = "/api/projects/default/tasks/plan_shop:build"
 COMMENT = {"author": "dev", "comment_type": "action_report", "body": "I pushed the fix."}
@@ -274,3 +275,56 @@ def test_no_token_is_kept_anywhere(door: Door) -> None:
         data = path.read_bytes()
         assert OPERATOR.encode() not in data
         assert token.partition(".")[0].encode() not in data
+
+
+@pytest.mark.parametrize(
+    ("board", "plan_id", "task_id", "path"),
+    [
+        ("_toolchain", "_toolchain", "tc-1", "/api/projects/_toolchain/tasks/tc-1"),
+        ("_mail", "_mail", "mail-1", "/api/projects/_mail/tasks/mail-1"),
+        ("default", "plan_shop", "build", TASK),
+    ],
+)
+def test_a_restart_forgets_no_task_no_token_and_no_key(
+    tree: Tree, board: str, plan_id: str, task_id: str, path: str
+) -> None:
+    key = {"Idempotency-Key": "report-1"}
+    with listening(tree.root) as before:
+        token = before.leased(task_id, plan_id=plan_id, board=board)
+        first = before.post(f"{path}/comments", COMMENT, token, headers=key)
+        assert first.status == 201
+        output = before.post(f"{path}/outputs", OUTPUT, token, headers=key)
+        assert (output.status, output.code) == (409, "KEY_REUSED")
+    with listening(tree.root) as after:
+        again = after.post(f"{path}/comments", COMMENT, token, headers=key)
+        assert (again.status, again.json) == (201, first.json)
+        assert after.post(f"{path}/comments", {**COMMENT, "body": "More."}, token, headers=key).status == 409
+        shown = after.get(path).json
+        assert ([each["body"] for each in shown["comments"]], shown["running"]) == (["I pushed the fix."], True)
+        after.released(task_id, plan_id=plan_id, board=board)
+        assert after.post(f"{path}/comments", COMMENT, token, headers=key).status == 401
+
+
+def test_what_was_made_of_commands_is_logged_without_its_values(door: Door) -> None:
+    body = {
+        "what": "generated",
+        "subject": "plan_shop/build",
+        "ok": False,
+        "repairs": [{"field": "prompt", "why": "trimmed", "before": "a secret", "after": "secret"}],
+        "errors": [{"field": "x" * 5000, "code": "FIELD_UNKNOWN", "message": "a secret"}] * 500,
+    }
+    assert door.post("/api/commands/log", body).json == {"ok": True}
+    assert door.post("/api/commands/log", {**body, "what": "invented"}).status == 422
+
+    async def facts(deps: Deps) -> list[Any]:
+        system = await deps.stores.board("system")
+        return await system.read("facts_of", subject="plan_shop/build", after=0, limit=10)
+
+    [(_, _, kind, kept)] = door.run(facts)
+    assert (kind, b"secret" in kept, len(kept) < 50_000) == ("command.refused", False, True)
+
+
+def test_a_command_that_is_none_is_not_sent(door: Door) -> None:
+    answer = door.post("/api/commands/send", {"command": {"plan_id": "plan_shop"}})
+    assert (answer.status, len(answer.json["problems"]) > 1) == (422, True)
+    assert door.post("/api/commands/send", {"command": []}).status == 422

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.api import bodies
+from agenttalk.api import serving as listener
 from agenttalk.api.serving import serving, socket_folder
 from agenttalk.errors import AgentTalkError, Code
 from api.doorkit import OPERATOR, Door
@@ -199,6 +201,126 @@ def test_somebody_who_hangs_up_in_the_middle_harms_nobody(door: Door) -> None:
     with socket.create_connection(("127.0.0.1", int(port(door)))) as connection:
         connection.sendall(head.encode())
     assert door.get("/healthz", None).status == 200
+
+
+def head(door: Door, line: str, *fields: str) -> bytes:
+    """The head of a request, with a name and a token."""
+    host = door.where.http.removeprefix("http://")
+    lines = [line, f"Host: {host}", f"Authorization: Bearer {OPERATOR}", *fields]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def test_requests_that_come_all_at_once_are_answered_one_by_one(door: Door) -> None:
+    body = b'{"part": "route", "agent": "a%d"}'
+    asked = [body % number for number in range(20)]
+    sent = b"".join(head(door, "POST /api/passes HTTP/1.1", f"Content-Length: {len(each)}") + each for each in asked)
+    found = door.raw(sent + head(door, "GET /nothing HTTP/1.1", "Connection: close"))
+    assert found.count(b"HTTP/1.1 200 OK") == 20
+    assert b"HTTP/1.1 404 " in found.rpartition(b"HTTP/1.1 200 OK")[2]
+    assert door.passes == [f"a{number}" for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ["Content-Length: 2", "Content-Length: 30"],
+        ["Content-Length: -1"],
+        ["Content-Length: 0x10"],
+        ["Content-Length: 99999999999999999999999999"],
+        ["Transfer-Encoding: gzip, chunked"],
+        ["X-A: one", " folded: line", "X\x00: y"],
+    ],
+)
+def test_a_body_that_two_programs_could_cut_differently_is_refused(door: Door, fields: list[str]) -> None:
+    found = door.raw(head(door, "POST /api/passes HTTP/1.1", *fields, "Connection: close") + b'{"part": "route"}')
+    assert found.split(b" ", 2)[1] in {b"400", b"413", b"501"}
+    assert found.count(b"HTTP/1.1 ") == 1
+    assert door.passes == []
+
+
+def test_of_two_lengths_the_chunks_count_and_nothing_is_smuggled(door: Door) -> None:
+    chunk = b'{"part": "route"}'
+    chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(chunk), chunk)
+    hidden = head(door, "GET /api/status HTTP/1.1", "Connection: close")
+    fields = ["Content-Length: 4", "Transfer-Encoding: chunked", "Connection: close"]
+    found = door.raw(head(door, "POST /api/passes HTTP/1.1", *fields) + chunks + hidden)
+    assert found.count(b"HTTP/1.1 ") == 1
+    assert b"plans" not in found
+
+
+@pytest.mark.parametrize(
+    "fields", [[f"X-Field-{number}: {'x' * 100}" for number in range(2000)], ["X-Field: " + "x" * 200_000]]
+)
+def test_heads_that_do_not_end_are_refused(door: Door, fields: list[str]) -> None:
+    sent = head(door, "GET /healthz HTTP/1.1", *fields)
+    address = ("127.0.0.1", int(port(door)))
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(sent[:150_000])
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+    assert door.get("/healthz", None).status == 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GET http://evil.example/api/status HTTP/1.1",
+        "CONNECT evil.example:80 HTTP/1.1",
+        "GET * HTTP/1.1",
+        "GET /api/../api/status HTTP/1.1",
+        "GET /api/%2e%2e/api/status HTTP/1.1",
+        "GET //api/status HTTP/1.1",
+        "GET /api/projects/default/tasks/plan_shop:build%00 HTTP/1.1",
+        "GET /api/projects/default/tasks/%ff%fe HTTP/1.1",
+        "BREW /api/status HTTP/1.1",
+    ],
+)
+def test_strange_addresses_lead_nowhere(door: Door, line: str) -> None:
+    found = door.raw(head(door, line, "Connection: close"))
+    assert found.split(b" ", 2)[1] in {b"400", b"404", b"405", b"422"}
+    assert b"plan_shop" not in found
+
+
+def test_a_connection_stays_what_it_is(door: Door) -> None:
+    fields = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13"]
+    address = ("127.0.0.1", int(port(door)))
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(head(door, "GET /api/status HTTP/1.1", *fields))
+        assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: 127"])
+def test_whoever_does_not_send_a_whole_head_is_hung_up_on(
+    door: Door, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(listener, "HEAD_SECONDS", 0.3)
+    assert door.raw(sent) == b""
+
+
+def test_further_bytes_do_not_buy_time(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "HEAD_SECONDS", 0.5)
+    with socket.create_connection(("127.0.0.1", int(port(door))), timeout=0.05) as connection:
+        connection.sendall(head(door, "GET /healthz HTTP/1.1"))
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        closed = False
+        for _ in range(400):
+            try:
+                connection.sendall(b"x")
+                closed = connection.recv(10) == b""
+            except TimeoutError:
+                continue
+            except OSError:
+                closed = True
+            if closed:
+                break
+        assert closed
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "PATIENCE", 0.3)
+    found = door.raw(head(door, "POST /api/passes HTTP/1.1", "Content-Length: 100", "Connection: close") + b"half")
+    assert found.startswith(b"HTTP/1.1 503 ")
+    assert door.passes == []
 
 
 async def _nothing(*_: object) -> None:

@@ -1,8 +1,9 @@
-"""Where a process can die: before and after everything that it does to the world.
+"""Where a process can die: before everything that it does to the world, and after each commit.
 
 Nothing of the product is changed. In a process that was forked for it, the calls through which every effect
-passes are wrapped: transactions, whatever changes files, and the start and end of programs. Each is a boundary
-with a name, e.g. `commit:default` or `rename agents/pm/inbox/…`; the same name comes back with another number.
+passes are wrapped: transactions, whatever changes files, the start and end of programs, and what is said to others.
+Each is a boundary with a name, e.g. `commit:default` or `rename agents/pm/inbox/…`; the same name comes back with
+another number. After one step is before the next, so only a commit, on which others wait, has one behind it too.
 """
 
 from __future__ import annotations
@@ -27,9 +28,21 @@ KILLED = 137
 class Boundaries:
     """Counts boundaries, and ends the process at one of them as hard as a power cut ends it for us."""
 
-    def __init__(self, root: Path, fatal: str, last_words: Callable[[str], None], *, hard: bool) -> None:
-        """`fatal` is the boundary to die at, or empty. `hard` has the kernel kill us instead of a plain exit."""
+    def __init__(
+        self,
+        root: Path,
+        fatal: str,
+        last_words: Callable[[str], None],
+        *,
+        hard: bool,
+        pause: Callable[[str], None] | None = None,
+    ) -> None:
+        """`fatal` is the boundary to die at, or empty. `hard` has the kernel kill us instead of a plain exit.
+
+        `pause` is called at each boundary, while everybody else waits.
+        """
         self._root = str(root)
+        self._pause = pause
         self._fatal = fatal
         self._last_words = last_words
         self._hard = hard
@@ -48,6 +61,8 @@ class Boundaries:
             self._seen[label] += 1
             name = f"{label} #{self._seen[label]}"
             self.order.append(name)
+            if self._pause:
+                self._pause(name)
             if name == self._fatal:
                 if before_dying:
                     before_dying()
@@ -71,15 +86,11 @@ def install(boundaries: Boundaries) -> None:
 
 def _wrap_transactions(boundaries: Boundaries) -> None:
     kind = sqlite.SqliteConnection
-    begin, commit, close = kind.begin, kind.commit, kind.close
+    commit, close = kind.commit, kind.close
 
     def name(connection: sqlite.SqliteConnection) -> str:
         path = Path(connection._connection.filename)
         return path.parent.name if path.stem == "blackboard" else path.stem
-
-    def new_begin(self: sqlite.SqliteConnection) -> None:
-        boundaries.reach(f"begin:{name(self)}")
-        begin(self)
 
     def new_commit(self: sqlite.SqliteConnection) -> None:
         boundaries.reach(f"commit:{name(self)}")
@@ -90,7 +101,7 @@ def _wrap_transactions(boundaries: Boundaries) -> None:
         boundaries.reach(f"close:{name(self)}")
         close(self)
 
-    _replace(kind, begin=new_begin, commit=new_commit, close=new_close)
+    _replace(kind, commit=new_commit, close=new_close)
 
 
 def _wrap_files(boundaries: Boundaries) -> None:
@@ -106,18 +117,14 @@ def _wrap_files(boundaries: Boundaries) -> None:
             if (src, src_dir_fd) == (dst, dst_dir_fd):  # only a question whether the name is there
                 real(src, dst, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
                 return
-            where = _where(dst, dst_dir_fd)
-            boundaries.reach(f"rename {where}")
+            boundaries.reach(f"rename {_where(dst, dst_dir_fd)}")
             real(src, dst, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
-            boundaries.reach(f"renamed {where}")
 
         return new
 
     def new_rename2(here: int, name: str, there: int, new: str) -> None:
-        where = _where(new, there)
-        boundaries.reach(f"rename {where}")
+        boundaries.reach(f"rename {_where(new, there)}")
         real_rename2(here, name, there, new)
-        boundaries.reach(f"renamed {where}")
 
     def removing(real: Callable[..., None], word: str) -> Callable[..., None]:
         def new(path: Any, *, dir_fd: int | None = None) -> None:
@@ -154,9 +161,7 @@ def _wrap_appending(boundaries: Boundaries) -> None:
         half = bytes(data)[: len(data) // 2]
         boundaries.reach(f"append {where}")
         boundaries.reach(f"torn {where}", lambda: real_pwrite(descriptor, half, offset))
-        written = real_pwrite(descriptor, data, offset)
-        boundaries.reach(f"appended {where}")
-        return written
+        return real_pwrite(descriptor, data, offset)
 
     def new_write(descriptor: int, data: Any) -> int:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,8 +1,19 @@
-"""Bugs that are planted to see that they are found."""
+"""Bugs that are planted to see that they are found. Each changes the product in a process that was forked for it."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable
+from typing import Any
+
+from agenttalk.engine import heartbeat, outcomes, turns
+from agenttalk.engine.leases import Lease
+from agenttalk.engine.orders import Ready
+from agenttalk.engine.seat import Seat
+from agenttalk.engine.turns import How, Setting
+from agenttalk.store import queries, writer
+from agenttalk.store.worker import Job, settle
 
 
 def plant(name: str) -> None:
@@ -11,4 +22,71 @@ def plant(name: str) -> None:
         BUGS[name]()
 
 
-BUGS: dict[str, Callable[[], None]] = {}
+def _acknowledge_before_commit() -> None:
+    """The writer answers whoever waits, and then commits."""
+    real = writer.Writer._sync
+    mine: dict[writer.Writer, list[Job[writer.Work]]] = {}
+    run = writer.Writer._run_works
+
+    def run_works(self: writer.Writer, batch: writer.Batch, jobs: list[Job[writer.Work]]) -> None:
+        mine[self] = jobs
+        run(self, batch, jobs)
+
+    def sync(self: writer.Writer, batch: writer.Batch) -> None:
+        jobs = mine.pop(self, [])
+        settle(jobs)
+        for loop in {job.future.get_loop() for job in jobs if job.future is not None}:
+            _let_it_hear(loop)
+        real(self, batch)
+
+    _replace(writer.Writer, _run_works=run_works, _sync=sync)
+
+
+def _let_it_hear(loop: asyncio.AbstractEventLoop) -> None:
+    """Wait until those whom a loop has told have gone on as far as they can."""
+    heard = threading.Event()
+
+    async def rounds() -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        heard.set()
+
+    asyncio.run_coroutine_threadsafe(rounds(), loop)
+    heard.wait(1)
+
+
+def _start_before_commit() -> None:
+    """A program runs, and then it is recorded that it is about to."""
+
+    async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
+        layout = turns.layout_of(seat, ready.order, lease)
+        laid = await turns._lay_out(seat, ready, layout)
+        turn = turns._turn(seat, setting, ready, lease, layout, laid)
+        ended = await setting.driver.run(turn)
+        await seat.store.transact(lambda tx: turns._inject(tx, seat, ready.order, lease, turn.prompt, laid))
+        outcome, outputs = await outcomes.judge(seat, ready.order, layout.outputs, layout.result, layout.cwd, ended)
+        return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
+
+    _replace(heartbeat, take_turn=take_turn)
+
+
+def _no_epoch_check() -> None:
+    """Whoever once had a lease has it still."""
+    statements = queries.load("sqlite")
+    for name in ("end_lease", "holds_lease"):
+        statement = statements[name].replace(" AND epoch = :epoch AND lease = :lease", "")
+        if statement == statements[name]:
+            raise RuntimeError(f"{name} checks nothing")
+        statements[name] = statement
+
+
+def _replace(where: Any, **new: Any) -> None:
+    for name, value in new.items():
+        setattr(where, name, value)
+
+
+BUGS: dict[str, Callable[[], None]] = {
+    "acknowledgement before commit": _acknowledge_before_commit,
+    "effect before commit": _start_before_commit,
+    "no epoch check": _no_epoch_check,
+}

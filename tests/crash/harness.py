@@ -8,21 +8,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 
 HERE = Path(__file__).parent
 MOST = 8
 """Workers, at most; one for each processor, because threads of one process on two take turns slowly."""
 HARD = 10
 """Every tenth death is by the kernel."""
+EVERY = 100
+"""After so many deaths it tells how far it has come."""
 TRIES = 3
 """How often a boundary is looked for that a run did not come by, because threads took turns otherwise."""
+
+Tell: TypeAlias = Callable[[str], None]
+"""Whom it tells how far it has come."""
 
 
 @dataclass
@@ -97,13 +102,50 @@ class Harness:
         order: list[str] = answer["order"]
         return order
 
-    def die_at(self, scenario: str, places: Sequence[Sequence[str]], *, bug: str = "") -> Outcome:
+    def distinct(self, scenario: str, after: Sequence[str] = ()) -> dict[str, str]:
+        """What deaths at the boundaries of the last life leave, each with the first boundary that leaves it."""
+        answer = self.ask(scenario=scenario, deaths=list(after), watched=True)
+        if answer["faults"]:
+            raise AssertionError(f"{scenario} after {list(after)}: {answer['faults']}")
+        found: dict[str, str] = {}
+        if not answer["missed"]:
+            for name, key in zip(answer["order"], answer["keys"], strict=True):
+                found.setdefault(key, name)
+        return found
+
+    def pairs(self, scenario: str, tell: Tell = lambda _: None) -> list[list[str]]:
+        """A death at every boundary, and a second one at every boundary of what follows; each distinct pair once.
+
+        Deaths that leave the same (`durable.key`) are followed by the same lives. So a first death counts once for
+        all that leave what it leaves, and so does a second one, whatever the first was; one that leaves what a
+        single death leaves is no news either.
+        """
+        firsts = self.distinct(scenario)
+        seen = set(firsts)
+        found: list[list[str]] = []
+
+        def follow(first: str) -> tuple[str, dict[str, str]]:
+            return first, self.distinct(scenario, [first])
+
+        with ThreadPoolExecutor(len(self._workers)) as pool:
+            for number, (first, seconds) in enumerate(pool.map(follow, firsts.values()), 1):
+                found += [[first, second] for key, second in seconds.items() if key not in seen]
+                seen |= seconds.keys()
+                if number % EVERY == 0:
+                    tell(f"{scenario}: followed {number} of {len(firsts)} first deaths, {len(found)} pairs so far")
+        return found
+
+    def die_at(
+        self, scenario: str, places: Sequence[Sequence[str]], *, bug: str = "", tell: Tell = lambda _: None
+    ) -> Outcome:
         """Die at each place, restart, and compare. A place is one boundary for each life but the last."""
         outcome = Outcome(deaths=len(places))
 
         def die(number: int) -> None:
             deaths = list(places[number])
             where = " and then at ".join(deaths)
+            if number % EVERY == EVERY - 1:
+                tell(f"{scenario}: {number + 1} of {len(places)} deaths, {len(outcome.failures)} not survived")
             for _ in range(TRIES):
                 answer = self.ask(scenario=scenario, deaths=deaths, hard=number % HARD == 0, bug=bug)
                 if answer["faults"]:
@@ -116,9 +158,19 @@ class Harness:
             list(pool.map(die, range(len(places))))
         return outcome
 
+    def some_pairs(self, scenario: str, firsts: int, seconds: int) -> list[list[str]]:
+        """A few pairs, as far from each other as they can be."""
+        chosen = spread(self.boundaries(scenario), firsts)
+        return [[first, each] for first in chosen for each in spread(self.boundaries(scenario, after=[first]), seconds)]
+
     def die_everywhere(self, scenario: str, *, bug: str = "") -> Outcome:
         """Die once at every boundary."""
         return self.die_at(scenario, [[name] for name in self.boundaries(scenario, bug=bug)], bug=bug)
+
+
+def spread(names: list[str], count: int) -> list[str]:
+    """So many of them, with the same distance between any two."""
+    return names[len(names) // (2 * count) :: max(1, len(names) // count)][:count]
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -100,15 +100,21 @@ class Scenario:
     agents: tuple[str, ...] = ()
     made: bool = True
     """Whether its databases are there from the beginning."""
+    before: tuple[Step, ...] = ()
+    """What happened earlier, by a process that ended well."""
     again: int = 0
-    """How many more attempts a death while a command runs may cost, besides the one that follows it."""
+    """How many more attempts a death may cost, besides one for the command that was running."""
     witness: Callable[[Path, list[str]], list[str]] = field(default=lambda _root, _said: [])
     """What is wrong when a process died, given what it had acknowledged."""
 
     def all_steps(self) -> tuple[Step, ...]:
         """Its steps, and the rest until nothing changes."""
-        last = max((step.seconds for step in self.steps), default=0.0)
+        last = max((step.seconds for step in (*self.before, *self.steps)), default=0.0)
         return (*self.steps, Step(self._rest, seconds=last))
+
+    def earlier(self) -> Scenario:
+        """What happened before, as a scenario of its own."""
+        return replace(self, name=f"{self.name}-before", steps=self.before, before=())
 
     async def _rest(self, life: Life) -> None:
         for _ in range(ROUNDS):

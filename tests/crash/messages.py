@@ -163,12 +163,15 @@ def _crew(tree: Tree) -> None:
         tree.agent(agent_id)
 
 
+MANIFEST = dumped({"plan_id": "plan_ours", "commanders": ["lead"]})
+
+
 async def _submit(life: Life) -> None:
-    await plans.submit(life.deps, _dag("one"))
+    await plans.submit(life.deps, _dag("one"), manifest=MANIFEST)
 
 
 async def _switch(life: Life) -> None:
-    await plans.submit(life.deps, _dag("one", "two"))
+    await plans.submit(life.deps, _dag("one", "two"), manifest=MANIFEST)
 
 
 def _ordered(tree: Tree, task_id: str, message_id: str) -> None:

@@ -32,7 +32,7 @@ def leased(root: Path) -> list[str]:
     """The commands that were running when the process died, as plan/command."""
     found = []
     for path in databases(root).values():
-        connection = _opened(path)
+        connection = opened(path)
         try:
             rows = connection.execute(
                 "SELECT m.plan_id || '/' || m.command_id FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery"
@@ -46,11 +46,49 @@ def leased(root: Path) -> list[str]:
     return found
 
 
+def premature(root: Path) -> list[str]:
+    """What was done in the world although the store does not know of it: a message in an inbox, a program's start."""
+    known: set[tuple[str, str]] = set()
+    begun: set[str] = set()
+    for path in databases(root).values():
+        connection = opened(path)
+        try:
+            rows = connection.execute(
+                "SELECT m.message_id, d.receiver FROM deliveries AS d JOIN messages AS m ON m.id = d.message"
+            ).fetchall()
+            known |= {(str(row[0]), str(row[1])) for row in rows}
+            begun |= set(_begun(connection))
+        except apsw.SQLError:
+            continue  # the tables are not there yet, or it is the system's
+        finally:
+            connection.close()
+    told = [f"attempt {line!r} began before that was recorded" for line in _log(root) if line not in begun]
+    for path in (root / "agents").glob("*/inbox/**/*.msg.json"):
+        message = str(json.loads(path.read_bytes())["message_id"])
+        if (message, path.relative_to(root).parts[1]) not in known:
+            told.append(f"{path.relative_to(root)} lies there before that was recorded")
+    return told
+
+
+def _begun(connection: apsw.Connection) -> Iterator[str]:
+    """The attempts whose prompt was recorded, as a program notes them."""
+    leases: dict[str, str] = {}
+    facts = connection.execute(
+        "SELECT kind, subject, body FROM ledger WHERE kind IN ('lease.granted', 'turn.injected') ORDER BY seq"
+    ).fetchall()
+    for kind, subject, body in facts:
+        told = json.loads(bytes(body))  # type: ignore[arg-type]
+        if kind == "lease.granted":
+            leases[told["lease"]] = f"{_command_of(connection, str(subject))} {told['attempt']}"
+        else:
+            yield leases[told["lease"]]
+
+
 def snapshot(root: Path) -> Snapshot:
     """Everything that must be the same after every crash."""
     found: Snapshot = {"attempts": [], "log": _log(root)}
     for board, path in databases(root).items():
-        connection = _opened(path)
+        connection = opened(path)
         try:
             _read_board(board, connection, str(root), found)
         finally:
@@ -62,20 +100,20 @@ def snapshot(root: Path) -> Snapshot:
 
 
 def differences(
-    expected: Mapping[str, list[str]], found: Mapping[str, list[str]], died: Mapping[str, int], again: int = 0
+    expected: Mapping[str, list[str]], found: Mapping[str, list[str]], died: Mapping[str, int], spare: int = 0
 ) -> list[str]:
     """How a root differs. `died` says how often a command was running when its process died.
 
-    Each such death is followed by one more attempt, and by at most `again` others.
+    Each such death is followed by one more attempt; at most `spare` others are forgiven.
     """
     told = []
     for part in sorted(expected.keys() | found.keys()):
         if part not in {"attempts", "log"} and not part.startswith("leases/"):
             told += _compared(part, expected.get(part, []), found.get(part, []))
     for part in sorted(key for key in expected.keys() | found.keys() if key.startswith("leases/")):
-        told += _repeated(part, expected.get(part, []), found.get(part, []), died, again)
-    told += _attempts(expected["attempts"], found["attempts"], died, again)
-    return told + _runs(expected["log"], found["log"], died, again)
+        told += _repeated(part, expected.get(part, []), found.get(part, []), died, spare)
+    told += _attempts(expected["attempts"], found["attempts"], died, spare)
+    return told + _runs(expected["log"], found["log"], died, spare)
 
 
 def _compared(part: str, expected: list[str], found: list[str]) -> list[str]:
@@ -86,40 +124,40 @@ def _compared(part: str, expected: list[str], found: list[str]) -> list[str]:
     ]
 
 
-def _attempts(expected: list[str], found: list[str], died: Mapping[str, int], again: int) -> list[str]:
+def _attempts(expected: list[str], found: list[str], died: Mapping[str, int], spare: int) -> list[str]:
     """Each attempt that died is followed by exactly one more."""
     told = []
     before, after = (dict(text.rsplit(" ", 1) for text in texts) for texts in (expected, found))
     for name in before.keys() | after.keys():
         deaths = died.get(name.split(" ")[1], 0)
-        spare = int(after.get(name, 0)) - int(before.get(name, 0))
-        if not deaths <= spare <= deaths * (1 + again):
+        more = int(after.get(name, 0)) - int(before.get(name, 0))
+        if not deaths <= more <= deaths + spare:
             told.append(f"attempts: {name} is {after.get(name)} and not {before.get(name)}, for {deaths} died")
     return told
 
 
-def _repeated(part: str, expected: list[str], found: list[str], died: Mapping[str, int], again: int) -> list[str]:
+def _repeated(part: str, expected: list[str], found: list[str], died: Mapping[str, int], spare: int) -> list[str]:
     told = []
     before, after = Counter(expected), Counter(found)
     for name in before.keys() | after.keys():
         deaths = died.get(name, 0)
         least = 0 if part.endswith("turn.injected") else deaths
-        if not least <= after[name] - before[name] <= deaths * (1 + again):
+        if not least <= after[name] - before[name] <= deaths + spare:
             told.append(f"{part}: {name}: {after[name]} and not {before[name]}, for {deaths} died")
     return told
 
 
-def _runs(expected: list[str], found: list[str], died: Mapping[str, int], again: int) -> list[str]:
+def _runs(expected: list[str], found: list[str], died: Mapping[str, int], spare: int) -> list[str]:
     """A program runs once for each attempt, and again only after one that died."""
     told = [f"log: attempt {text!r} began {count} times" for text, count in Counter(found).items() if count > 1]
     before, after = (Counter(text.rsplit(" ", 1)[0] for text in texts) for texts in (expected, found))
     for command in before.keys() | after.keys():
-        if not 0 <= after[command] - before[command] <= died.get(command, 0) * (1 + again):
+        if not 0 <= after[command] - before[command] <= died.get(command, 0) + spare:
             told.append(f"log: {command} ran {after[command]} times and not {before[command]}")
     return told
 
 
-def _opened(path: Path) -> apsw.Connection:
+def opened(path: Path) -> apsw.Connection:
     """Only to read: whoever may write puts the log into the database when he closes, and a crash would not be one."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(5_000)
@@ -159,6 +197,8 @@ def _row(table: str, row: dict[str, Any], names: dict[Any, tuple[str, str]]) -> 
             told[column] = names[value][0]
         elif table == "deliveries" and column == "id":
             told["what"] = names[value][0]
+        elif table == "effects" and column in {"attempts", "not_before"}:
+            continue  # a claim of a dead worker runs out, and is one more
         elif column == "shown" and "version" in row:
             told[column] = value == row["version"]
         elif column == "seq" and table in {"messages", "inputs"}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from treekit import Tree, node, output
 PROGRAM = f"""
 echo "$AGENTTALK_PLAN_ID/$AGENTTALK_COMMAND_ID $AGENTTALK_ATTEMPT" >> "${{0%/*}}/../../{LOG}"
 [ "$AGENTTALK_TASK_ID" = break ] && exit 3
-cat $(find "$AGENTTALK_INPUTS" -type f) > "$AGENTTALK_OUTPUTS/app.txt"
+cat /dev/null $(find "$AGENTTALK_INPUTS" -type f) > "$AGENTTALK_OUTPUTS/app.txt"
 echo '{{"result": "fine", "score": 90}}' > "$AGENTTALK_RESULT"
 """
 """Notes that it began, fails if that is its task, and else hands over what it was given, with a score."""
@@ -57,8 +58,8 @@ async def _answer(life: Life) -> None:
         )
 
 
-WORK = Scenario(
-    "work",
+WAITS = Scenario(
+    "waits",
     _workshop,
     (
         by_hand(lambda tree: _build(tree, "design.md", "brief.md")),
@@ -67,13 +68,17 @@ WORK = Scenario(
         by_hand(_design, seconds=60),
         route(seconds=60),
         beat("dev", seconds=101),
-        Step(_answer, seconds=120),
-        route(seconds=120),
-        beat("dev", seconds=120),
     ),
     agents=("dev",),
 )
-"""A command waits for two inputs. One comes, people are asked for the other, and with their answer it runs."""
+"""A command waits for two inputs. One comes and is kept, and people are asked for the other."""
+WORK = replace(
+    WAITS,
+    name="work",
+    before=WAITS.steps,
+    steps=(Step(_answer, seconds=120), route(seconds=120), beat("dev", seconds=120)),
+)
+"""They answer, the command runs, and what it made is handed over."""
 FAILS = Scenario(
     "fails",
     _workshop,
@@ -140,5 +145,36 @@ async def _stall(life: Life) -> None:
     await second.run_once()
 
 
-STALLED = Scenario("stalled", _workshop, (by_hand(_build), route(), Step(_stall), route()), agents=("dev",), again=1)
-SCENARIOS = (WORK, FAILS, STALLED)
+STALLED = Scenario(
+    "stalled",
+    _workshop,
+    (Step(_stall), route()),
+    agents=("dev",),
+    before=(by_hand(_build), route()),
+    again=1,
+)
+"""A turn goes on although its task was given to somebody else; whoever comes after a death stalls once more."""
+
+
+def _team(tree: Tree) -> None:
+    nodes = [
+        node("build", "dev", outputs=[output("app.txt", "tester")]),
+        node("test", "tester", depends_on=["build"], outputs=[output("app.txt", deliverable=True)]),
+    ]
+    tree.dag(nodes)
+    tree.agent("lead")
+    for agent_id in ("dev", "tester"):
+        folder = tree.agent(agent_id, driver="script", argv=["/bin/sh", "work.sh"])
+        (folder / "work.sh").write_text(PROGRAM, encoding="utf-8")
+
+
+def _orders(tree: Tree) -> None:
+    for task_id, inputs in (("build", []), ("test", ["app.txt"])):
+        wanted: dict[str, Any] = {"required_inputs": inputs, "wait_for_inputs": bool(inputs), "timeout": 100}
+        wanted["produces"] = [{"output_name": "app.txt", "files": []}]
+        tree.command("lead", task_id, message_id=f"msg_{task_id}", **wanted)
+
+
+TEAM = Scenario("team", _team, (by_hand(_orders),), agents=("dev", "tester"))
+"""Two agents and the router by turns: what one makes, the other waits for."""
+SCENARIOS = (WAITS, WORK, FAILS, STALLED, TEAM)

@@ -19,17 +19,17 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from agenttalk.engine import fsck
 from agenttalk.store import writer
 from agenttalk.wiring import opened
-from crash import bugs, scenarios
+from crash import bugs, durable, scenarios
 from crash.boundaries import KILLED, Boundaries, install
 from crash.life import Clock, Life, Scenario
-from crash.snapshot import Snapshot, differences, leased, snapshot
+from crash.snapshot import Snapshot, differences, leased, premature, snapshot
 from treekit import Tree
 
 LONGEST = 60.0
@@ -46,7 +46,9 @@ class Story:
     said: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
-    snapshot: Snapshot | None = None
+    keys: list[str] = field(default_factory=list)
+    """What a death at each boundary would leave, if it was asked for."""
+    finished: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,25 +61,32 @@ class Birth:
     fatal: str = ""
     hard: bool = False
     bug: str = ""
+    watched: bool = False
+    """Whether somebody looks at the root at every boundary."""
 
 
-def live(birth: Birth, tell: Callable[..., None]) -> None:
+def live(birth: Birth, tell: Callable[..., None], pause: Callable[[str], None] | None) -> None:
     """The life of a forked process: from a step on to the end, or to the boundary at which it dies."""
-    boundaries = Boundaries(birth.root, birth.fatal, lambda name: tell(died_at=name), hard=birth.hard)
+    boundaries = Boundaries(birth.root, birth.fatal, lambda name: tell(died_at=name), hard=birth.hard, pause=pause)
     gc.disable()
     writer.SEAL_SECONDS = 3600.0  # type: ignore[misc] # heads are copied when a process ends, not when a second is over
     install(boundaries)
     bugs.plant(birth.bug)
     asyncio.run(_act(birth, boundaries, tell))
     boundaries.paused = True
-    tell(snapshot=snapshot(birth.root), order=boundaries.order)
+    tell(finished=True, order=boundaries.order)
 
 
 async def _act(birth: Birth, boundaries: Boundaries, tell: Callable[..., None]) -> None:
     clock, tree = Clock(), Tree(birth.root)
     tree.dags |= _dags(birth.root)
     async with opened(birth.root, clock=clock) as deps:
-        life = Life(tree, deps, lambda text: tell(said=text))
+
+        def say(text: str) -> None:
+            boundaries.reach(f"say {text}")
+            tell(said=text)
+
+        life = Life(tree, deps, say)
         try:
             for number, step in enumerate(birth.scenario.all_steps()):
                 clock.time = step.time
@@ -108,27 +117,35 @@ def _dags(root: Path) -> dict[str, str]:
 def bear(birth: Birth) -> Story:
     """Fork a process, let it live, and hear what it told."""
     reading, writing = os.pipe()
+    waiting, going = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _be_born(birth, writing)
+        os.close(going)
+        _be_born(birth, writing, waiting)
     os.close(writing)
+    os.close(waiting)
     story = Story(birth.step)
     try:
         for line in _lines(reading, pid):
-            _hear(story, json.loads(line))
+            told = json.loads(line)
+            _hear(story, told)
+            if "at" in told:
+                story.keys.append(durable.key(birth.root, told["at"], story.step, story.said))
+                os.write(going, b".")
     finally:
         os.close(reading)
+        os.close(going)
         _, status = os.waitpid(pid, 0)
     ended = os.waitstatus_to_exitcode(status)
     if story.died_at and ended not in {KILLED, -signal.SIGKILL}:
         story.faults.append(f"it ended with {ended}")
-    if not story.died_at and story.snapshot is None and not story.faults:
+    if not story.died_at and not story.finished and not story.faults:
         story.faults.append(f"it ended with {ended} and told nothing")
     return story
 
 
-def _be_born(birth: Birth, writing: int) -> NoReturn:
+def _be_born(birth: Birth, writing: int, waiting: int) -> NoReturn:
     write = os.write  # the wrapped one is for effects
 
     def tell(**what: Any) -> None:
@@ -136,8 +153,12 @@ def _be_born(birth: Birth, writing: int) -> NoReturn:
         while left:
             left = left[write(writing, left) :]
 
+    def pause(name: str) -> None:
+        tell(at=name)
+        os.read(waiting, 1)
+
     try:
-        live(birth, tell)
+        live(birth, tell, pause if birth.watched else None)
     except BaseException:  # noqa: BLE001 - the last one to see it
         tell(fault=traceback.format_exc())
     os._exit(0)
@@ -162,7 +183,7 @@ def _hear(story: Story, told: dict[str, Any]) -> None:
     story.step = told.get("step", story.step)
     story.died_at = told.get("died_at", story.died_at)
     story.order = told.get("order", story.order)
-    story.snapshot = told.get("snapshot", story.snapshot)
+    story.finished = told.get("finished", story.finished)
     if "said" in told:
         story.said.append(told["said"])
     if "fault" in told:
@@ -176,9 +197,10 @@ class Zygote:
         self._folder = folder
         self._number = 0
         self._expected: dict[str, Snapshot] = {}
+        self._templates: dict[str, Path] = {}
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """`scenario`, `deaths` (boundaries, one for each life), `hard`, `bug`."""
+        """`scenario`, `deaths` (boundaries, one for each life), `hard`, `bug`, `watched` (of the last life)."""
         began = time.monotonic()
         scenario = scenarios.ALL[request["scenario"]]
         deaths: list[str] = request.get("deaths", [])
@@ -186,7 +208,9 @@ class Zygote:
         if scenario.name not in self._expected:
             self._rehearse(scenario)
         root = self._fresh(scenario)
-        answer = self._play(scenario, root, deaths, hard=bool(request.get("hard")), bug=bug)
+        births = [Birth(scenario, root, 0, fatal, bool(request.get("hard")), bug) for fatal in deaths]
+        births.append(Birth(scenario, root, bug=bug, watched=bool(request.get("watched"))))
+        answer = self._play(births)
         shutil.rmtree(root)
         return {**answer, "seconds": time.monotonic() - began}
 
@@ -198,51 +222,58 @@ class Zygote:
         asyncio.run(_act(Birth(scenario, root), boundaries, lambda **_: None))
         gc.collect()
         gc.freeze()
-        story = bear(Birth(scenario, self._fresh(scenario)))
-        if story.snapshot is None:
+        root = self._fresh(scenario)
+        story = bear(Birth(scenario, root))
+        if story.faults:
             raise RuntimeError(f"{scenario.name}: {story.faults}")
-        self._expected[scenario.name] = story.snapshot
+        self._expected[scenario.name] = snapshot(root)
 
-    def _play(self, scenario: Scenario, root: Path, deaths: list[str], *, hard: bool, bug: str) -> dict[str, Any]:
-        step = 0
+    def _play(self, births: list[Birth]) -> dict[str, Any]:
+        """One life after the other, each where the one before died."""
+        scenario, root = births[0].scenario, births[0].root
         missed: list[str] = []
         running: Counter[str] = Counter()
         faults: list[str] = []
-        story = Story(0)
         said: list[str] = []
-        for fatal in [*deaths, ""]:
-            story = bear(Birth(scenario, root, step, fatal, hard, bug))
-            step = story.step
+        died = 0
+        story = Story(0)
+        for birth in births:
+            story = bear(replace(birth, step=story.step))
             faults += story.faults
             said += story.said
             if not story.died_at:
-                missed += [fatal] if fatal else []
+                missed += [birth.fatal] if birth.fatal else []
                 break
+            died += 1
             running.update(leased(root))
+            faults += premature(root) + scenario.witness(root, said)
+        if story.finished:
             faults += scenario.witness(root, said)
-        if story.snapshot is not None:
-            faults += differences(self._expected[scenario.name], story.snapshot, running, scenario.again)
-        return {"faults": faults, "missed": missed, "order": story.order, "snapshot": story.snapshot}
+            faults += differences(self._expected[scenario.name], snapshot(root), running, scenario.again * died)
+        return {"faults": faults, "missed": missed, "order": story.order, "keys": story.keys}
 
     def _fresh(self, scenario: Scenario) -> Path:
         self._number += 1
         root = self._folder / f"{scenario.name}-{self._number}"
+        if scenario.before:
+            shutil.copytree(self._template(scenario.earlier()), root)
+            return root
         if scenario.made:
-            shutil.copytree(self._template(), root)
+            shutil.copytree(self._template(scenarios.EMPTY), root)
         else:
             root.mkdir()
         scenario.prepare(Tree(root))
         return root
 
-    def _template(self) -> Path:
-        """A root whose databases are there, and nothing else."""
-        template = self._folder / "template"
-        if not template.exists():
-            template.mkdir()
-            story = bear(Birth(scenarios.EMPTY, template))
+    def _template(self, scenario: Scenario) -> Path:
+        """A root as a scenario leaves it."""
+        if scenario.name not in self._templates:
+            root = self._fresh(scenario)
+            story = bear(Birth(scenario, root))
             if story.faults:
                 raise RuntimeError("\n".join(story.faults))
-        return template
+            self._templates[scenario.name] = root
+        return self._templates[scenario.name]
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.base import AgentIdText, IdText, RelativePath, Sha256, Text
+from agenttalk.contracts.base import AgentIdText, IdText, RelativePath, Text
 from agenttalk.contracts.problem import nearest, problems_of
 from agenttalk.engine.commands import Logged
 from agenttalk.engine.human import Decision
@@ -47,7 +47,8 @@ class AnswerBody(Body):
     files: dict[RelativePath, str] = Field(default_factory=dict, max_length=1000)
     answers: list[Any] = Field(default_factory=list)
     notes: str | None = None
-    seen_sha256: Sha256
+    seen_sha256: Text
+    """The hash of the question that was shown to whoever answers."""
     by: Text | None = None
     """Who answers, in the operator's words; the label of the token when it is not said."""
 

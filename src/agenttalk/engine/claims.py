@@ -61,6 +61,8 @@ class Found:
 class Claimed:
     """What came of a look into an inbox."""
 
+    found: int = 0
+    """Files that lay there and could be read."""
     claimed: int = 0
     dead: int = 0
     errors: tuple[str, ...] = ()
@@ -164,7 +166,7 @@ async def _take(seat: Seat, looked: tuple[list[Found], list[str]]) -> Claimed:
     if taken or dead:
         await seat.store.transact(lambda tx: _note(tx, seat, taken, dead))
     await asyncio.to_thread(_put_away, seat, [each for each, _ in dead], copies, errors)
-    return Claimed(len(taken), len(dead), tuple(errors))
+    return Claimed(len(found), len(taken), len(dead), tuple(errors))
 
 
 async def _fate(seat: Seat, found: Found, seen: dict[str, tuple[str, str]]) -> tuple[Fate, str] | Rejection:

@@ -13,7 +13,7 @@ from agenttalk.engine import delivery, intake, publish
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Arrival, Fate
 from agenttalk.engine.outbox import Found
-from agenttalk.engine.plans import SYSTEM, VIRTUAL, Plan, Plans
+from agenttalk.engine.plans import SYSTEM, Plan, Plans
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Entry, Tx
 from agenttalk.rules import envelopes
@@ -48,9 +48,7 @@ def _take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps) -> Fate:
 
 
 async def _plan(deps: Deps, plan_id: str) -> Plan:
-    plans = Plans(deps)
-    known = await plans.refresh()
-    plan = await plans.virtual(plan_id) if plan_id in VIRTUAL else known.get(plan_id)
+    plan = await Plans(deps).one(plan_id)
     if plan is None:
         raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan_id!r}", hint="'agenttalk status' lists all")
     if plan.halted is not None:

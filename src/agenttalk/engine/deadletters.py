@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from agenttalk.contracts import places
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine import delivery, intake, outbox, publish, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Arrival
 from agenttalk.engine.outbox import Found
-from agenttalk.engine.plans import VIRTUAL, Plan, Plans, boards
+from agenttalk.engine.plans import Plan, Plans, boards
 from agenttalk.errors import Code, InputError, MissingError, UsageError
 from agenttalk.ports import Blobs, Entry, Row, Store, Tx
 from agenttalk.rules import routing
@@ -63,7 +64,7 @@ async def show(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, bytes | None
 async def replay(deps: Deps, deadletter_id: str) -> dict[str, Any]:
     """Judge a dead letter again and deliver it if it may be. Raises UsageError when it cannot be replayed."""
     board, letter = await _find(deps, deadletter_id)
-    if letter.box != "outbox" or letter.original is None:
+    if letter.box != "outbox" or letter.original is None or not letter.name.endswith(places.MESSAGE):
         raise _refused(letter, "its original is not a message that was sent", "have its sender send it anew")
     blobs = await deps.stores.blobs(board.name)
     plan = await _plan(deps, letter)
@@ -90,9 +91,7 @@ def _letter(board: str, row: Row) -> DeadLetter:
 
 
 async def _plan(deps: Deps, letter: DeadLetter) -> Plan:
-    plans = Plans(deps)
-    known = await plans.refresh()
-    plan = await plans.virtual(letter.plan_id) if letter.plan_id in VIRTUAL else known.get(letter.plan_id)
+    plan = await Plans(deps).one(letter.plan_id)
     if plan is None or plan.halted is not None:
         why = plan.halted if plan else f"there is no plan {letter.plan_id!r}"
         raise _refused(letter, str(why), "repair the plan first")

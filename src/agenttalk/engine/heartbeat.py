@@ -20,11 +20,12 @@ from agenttalk.engine import archive, claims, leases, records, settling
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import Looked, Orders, Ready
 from agenttalk.engine.plans import VIRTUAL, boards
+from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.turns import Api, How, Setting, take_turn
 from agenttalk.engine.vitals import Vitals
 from agenttalk.errors import AgentTalkError, Code, MissingError
-from agenttalk.ports import Driver, Processes, Store
+from agenttalk.ports import Driver, Entry, Processes, Store
 
 __all__ = ["Api", "Heartbeat", "Tick", "Wake"]
 
@@ -115,6 +116,7 @@ class Heartbeat:
         self._environ = dict(environ or {})
         self._orders = Orders()
         self._resumed: set[str] = set()
+        self._quiet_boxes = Quiet()
         self._run: _Run | None = None
         self._no_run_before = 0.0
         self._quiet = 0
@@ -178,9 +180,14 @@ class Heartbeat:
         idle = self._run is None and await self._recover(tick)
         plans: list[str] = []
         looks: list[tuple[Seat, Looked]] = []
-        for plan_id in await self._plans(tick):
+        now = self._quiet_boxes.now()
+        boxes = await asyncio.to_thread(self._inboxes)
+        for plan_id in await self._plans(boxes, now, tick):
             try:
                 seat = await take_seat(self._deps, self._agent_id, plan_id)
+                news = await self._take_new(seat, tick)
+                if plan_id in boxes:
+                    self._quiet_boxes.note(plan_id, boxes[plan_id], now, news=news)
                 looked = await self._look(seat, tick)
             except AgentTalkError as error:
                 self._resumed.discard(plan_id)
@@ -205,13 +212,18 @@ class Heartbeat:
     def _running_in(self, seat: Seat) -> int | None:
         return self._run.ready.order.delivery if self._run is not None and self._runs_in(seat) else None
 
-    async def _look(self, seat: Seat, tick: Tick) -> Looked:
-        """One plan: settle what is due, take what is new, keep artifacts, look at commands."""
+    async def _take_new(self, seat: Seat, tick: Tick) -> bool:
+        """One plan: settle what is due, take what is new. Whether there was anything in its inbox."""
         if seat.plan_id not in self._resumed:
             self._count(tick, await claims.resume(seat))
             self._resumed.add(seat.plan_id)
         await settling.settle(seat, self._running_in(seat))
-        self._count(tick, await claims.claim(seat))
+        claimed = await claims.claim(seat)
+        self._count(tick, claimed)
+        return bool(claimed.found or claimed.errors)
+
+    async def _look(self, seat: Seat, tick: Tick) -> Looked:
+        """What is taken: keep artifacts, look at commands."""
         kept = await archive.archive_claimed(seat)
         tick.archived += kept.archived
         tick.dead += kept.dead
@@ -310,14 +322,14 @@ class Heartbeat:
 
     async def _boards(self) -> list[Store]:
         """The boards on which this agent can have work. Virtual ones only when it has a folder for them."""
-        names = await asyncio.to_thread(self._inbox_names)
-        virtual = [await self._deps.stores.board(name) for name in sorted(VIRTUAL & set(names))]
+        names = await asyncio.to_thread(self._inboxes)
+        virtual = [await self._deps.stores.board(name) for name in sorted(VIRTUAL & names.keys())]
         return [*await boards(self._deps), *virtual]
 
-    async def _plans(self, tick: Tick) -> list[str]:
-        """The plans of this agent: those that have a folder in its inbox, and those with work left."""
+    async def _plans(self, boxes: dict[str, Entry], now: float, tick: Tick) -> list[str]:
+        """The plans of this agent: those in whose inbox something may have come, and those with work left."""
+        found = {name for name, entry in boxes.items() if not self._is_quiet(name, entry, now)}
         try:
-            found = set(await asyncio.to_thread(self._inbox_names))
             for store in await self._boards():
                 found |= {row[0] for row in await store.read("plans_of_agent", agent_id=self._agent_id)}
         except AgentTalkError as error:
@@ -325,13 +337,17 @@ class Heartbeat:
             return []
         return sorted(found)
 
-    def _inbox_names(self) -> list[str]:
+    def _is_quiet(self, plan_id: str, entry: Entry, now: float) -> bool:
+        return plan_id in self._resumed and self._quiet_boxes.holds(plan_id, entry, now)
+
+    def _inboxes(self) -> dict[str, Entry]:
+        """The folders in the agent's inbox, by plan."""
         try:
             with self._deps.root.sub(f"{places.agent(self._agent_id)}/inbox") as folder:
-                names = [entry.name for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
+                found = {entry.name: entry for entry in folder.scan() if entry.kind == "folder" and entry.is_text}
         except AgentTalkError:
-            return []
-        return [name for name in names if is_id(name) and (not name.startswith("_") or name in VIRTUAL)]
+            return {}
+        return {name: found[name] for name in found if is_id(name) and (not name.startswith("_") or name in VIRTUAL)}
 
     async def _profile(self, tick: Tick) -> AgentProfile | None:
         """The agent's profile, if it is one that we drive. A folder agent's boxes are left alone."""
@@ -361,7 +377,7 @@ class Heartbeat:
     def _lying(self) -> int:
         """How many messages lie in the inbox of an agent that is worked by hand."""
         lying = 0
-        for plan_id in self._inbox_names():
+        for plan_id in self._inboxes():
             with suppress(AgentTalkError), self._deps.root.sub(places.box(self._agent_id, "inbox", plan_id)) as box:
                 lying += sum(name.endswith(places.MESSAGE) and not name.startswith(".") for name in box.names())
         return lying

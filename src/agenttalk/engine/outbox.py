@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import is_id
+from agenttalk.engine.quiet import Quiet
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.ports import Entry, Folder
 from agenttalk.rules.control import kind_of
@@ -86,11 +87,16 @@ def unspelled(name: str) -> str:
     return os.fsdecode(bytes.fromhex(stem)) + text[len(stem) :]
 
 
-def harvest(root: Folder, agents: Iterable[str]) -> Harvest:
-    """Look through all outboxes. A folder that misleads is reported and left alone; the others go on."""
+def harvest(root: Folder, agents: Iterable[str], quiet: Quiet | None = None) -> Harvest:
+    """Look through all outboxes. A folder that misleads is reported and left alone; the others go on.
+
+    Who looks often hands in `quiet`, where it is noted which folders need no look.
+    """
     gathered = Harvest({}, [])
+    quiet = quiet or Quiet()
     for agent_id in agents:
         outbox = f"{places.agent(agent_id)}/outbox"
+        now = quiet.now()
         try:
             with root.sub(outbox) as folder:
                 entries = [entry for entry in folder.scan() if not entry.name.startswith(".")]
@@ -100,23 +106,27 @@ def harvest(root: Folder, agents: Iterable[str]) -> Harvest:
             gathered.troubles.append(Trouble(agent_id, "", "outbox", error))
             continue
         for entry in sorted(entries, key=lambda each: each.name):
-            if entry.is_text and is_id(entry.name) and entry.kind != "regular":
-                _look(root, agent_id, entry.name, gathered)
+            key = f"{agent_id}/{entry.name}"
+            if quiet.holds(key, entry, now) or entry.kind == "regular" or not entry.is_text or not is_id(entry.name):
+                continue
+            quiet.note(key, entry, now, news=_look(root, agent_id, entry.name, gathered))
     return gathered
 
 
-def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest) -> None:
+def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest) -> bool:
+    """Look into one outbox of a plan; whether something lies there, or it could not be seen."""
     try:
         with root.sub(places.box(agent_id, "outbox", plan_id)) as folder:
             entries = [entry for entry in folder.scan() if _interesting(entry.name)]
     except MissingError:
-        return
+        return True
     except AgentTalkError as error:
         gathered.troubles.append(Trouble(agent_id, plan_id, f"outbox/{plan_id}", error))
-        return
+        return True
     if entries:
         found = [Found(agent_id, plan_id, entry, kind_of(entry.name)) for entry in entries]
         gathered.files.setdefault(plan_id, []).extend(sorted(found, key=lambda each: each.entry.name))
+    return bool(entries)
 
 
 def _interesting(name: str) -> bool:

@@ -18,6 +18,7 @@ from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.plan import ActiveDagRef, PlanManifest
 from agenttalk.engine import records
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.quiet import Quiet
 from agenttalk.errors import AgentTalkError, Code, InputError, MissingError, UsageError
 from agenttalk.ports import Folder, Store, Tx
 from agenttalk.rules.routing import RESERVED, PlanFacts
@@ -28,6 +29,8 @@ VIRTUAL: Final = frozenset({"_mail", "_toolchain"})
 UNROUTED: Final = "_unrouted"
 """Under which name troubles are filed that belong to no plan."""
 _AT_ONCE: Final = 5_000
+_LOOKS: Final = 16
+"""Plans whose files are looked at in each pass, in turn, though their folder has not changed: they may be edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ async def board_of(deps: Deps, plan_id: str) -> Store:
 async def boards(deps: Deps) -> list[Store]:
     """Every board that is in use; the default one always, and first."""
     system = await deps.stores.board(SYSTEM)
-    names = {row[1] for row in await system.read("plan_boards")} - {DEFAULT}
+    names = {row[0] for row in await system.read("boards_in_use")} - {DEFAULT}
     virtual = [name for name in sorted(VIRTUAL) if deps.stores.has(name)]
     return [await deps.stores.board(name) for name in [DEFAULT, *sorted(names), *virtual]]
 
@@ -91,12 +94,37 @@ class Plans:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._known: dict[str, tuple[Files, Plan]] = {}
+        self._files: dict[str, Files] = {}
+        self._quiet = Quiet()
+        self._turn = 0
         self.agents: frozenset[str] = frozenset()
 
-    async def refresh(self) -> dict[str, Plan]:
-        """Look at agents and plans; import what is new, halt what contradicts itself."""
+    async def meet(self) -> frozenset[str]:
+        """Look who the agents are."""
         self.agents = frozenset(await asyncio.to_thread(agents_in, self._deps.root))
-        found = await asyncio.to_thread(_plan_files, self._deps.root)
+        return self.agents
+
+    async def one(self, plan_id: str) -> Plan | None:
+        """A single plan as it is now; the others are not read."""
+        if plan_id in VIRTUAL:
+            return await self.virtual(plan_id)
+        if not is_id(plan_id) or plan_id.startswith("_"):
+            return None
+        await self.meet()
+        files = await asyncio.to_thread(_files_of, self._deps.root, plan_id)
+        rows = await (await board_of(self._deps, plan_id)).read("plan", plan_id=plan_id)
+        if files is not None or (rows and rows[0][1] == "engine"):
+            await self._load(plan_id, files or Files(()))
+        return self._known[plan_id][1] if plan_id in self._known else None
+
+    async def refresh(self, busy: Collection[str] = ()) -> dict[str, Plan]:
+        """Look at agents and plans; import what is new, halt what contradicts itself.
+
+        `busy`: plans that have messages. Their files are looked at in any case.
+        """
+        await self.meet()
+        self._files = await asyncio.to_thread(self._plan_files, busy)
+        found = dict(self._files)
         switched = await self._add_own(found)
         for plan_id in [each for each in self._known if each not in found and each not in VIRTUAL]:
             if self._known[plan_id][1].origin == "foreign":
@@ -108,6 +136,35 @@ class Plans:
             elif known[1].facts is not None and known[1].facts.agents != self.agents:
                 self._known[plan_id] = (files, replace(known[1], facts=replace(known[1].facts, agents=self.agents)))
         return {plan_id: plan for plan_id, (_, plan) in sorted(self._known.items())}
+
+    def _plan_files(self, busy: Collection[str]) -> dict[str, Files]:
+        """The files of every plan. Where the folder has not changed, what was seen before."""
+        now = self._quiet.now()
+        try:
+            with self._deps.root.sub(places.PLANS) as folder:
+                entries = [entry for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
+        except (MissingError, InputError):
+            return {}
+        entries = sorted(each for each in entries if is_id(each.name) and not each.name.startswith("_"))
+        due = {*busy, *self._next([each.name for each in entries])}
+        found = {}
+        for entry in entries:
+            name = entry.name
+            seen = self._files.get(name)
+            if seen is not None and name not in due and self._quiet.holds(name, entry, now):
+                found[name] = seen
+                continue
+            files = _files_of(self._deps.root, name)
+            self._quiet.note(name, entry, now, news=files != seen)
+            if files is not None:
+                found[name] = files
+        return found
+
+    def _next(self, names: list[str]) -> list[str]:
+        """Those that are looked at in turn."""
+        start = self._turn % len(names) if names else 0
+        self._turn = start + _LOOKS
+        return (names + names)[start : start + _LOOKS]
 
     async def _add_own(self, found: dict[str, Files]) -> set[str]:
         """The engine's plans are there whatever lies in the folders; those that have another DAG than we know."""
@@ -270,23 +327,18 @@ def _require_own_store(deps: Deps, plan_id: str) -> None:
         )
 
 
-def _plan_files(root: Folder) -> dict[str, Files]:
+def _files_of(root: Folder, plan_id: str) -> Files | None:
+    """The files of a plan; None when it has no folder."""
     try:
-        with root.sub(places.PLANS) as folder:
-            names = [entry.name for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
+        with root.sub(places.plan(plan_id)) as folder:
+            marks = [
+                (entry.name, entry.inode, entry.mtime_ns, entry.size)
+                for entry in folder.scan()
+                if entry.name in {places.DAG, places.POINTER, places.MANIFEST}
+            ]
     except (MissingError, InputError):
-        return {}
-    found = {}
-    for name in sorted(names):
-        if is_id(name) and not name.startswith("_"):
-            with root.sub(places.plan(name)) as folder:
-                marks = [
-                    (entry.name, entry.inode, entry.mtime_ns, entry.size)
-                    for entry in folder.scan()
-                    if entry.name in {places.DAG, places.POINTER, places.MANIFEST}
-                ]
-            found[name] = Files(tuple(sorted(marks)))
-    return found
+        return None
+    return Files(tuple(sorted(marks)))
 
 
 def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
@@ -351,12 +403,10 @@ def _put_plan(
         plan_id=facts.dag.plan_id,
         origin=origin,
         dag_sha256=facts.dag_sha256,
-        dag=dag,
         revision=revision,
-        pointer=pointer,
-        manifest=manifest,
         halted=None,
     )
+    tx.run("put_documents", plan_id=facts.dag.plan_id, dag=dag, pointer=pointer, manifest=manifest)
 
 
 def _edited(root: Folder, plan_id: str, wanted: dict[str, bytes]) -> list[str]:

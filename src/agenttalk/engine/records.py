@@ -130,7 +130,8 @@ def journal(
             **more,
         }
     )
-    tx.record("delivery", journal_subject(letter.plan_id), entry.as_json())
+    seq = tx.record("delivery", journal_subject(letter.plan_id), entry.as_json())
+    tx.run("journal_grown", plan_id=letter.plan_id, seq=seq)
 
 
 def journal_subject(plan_id: str) -> str:

@@ -19,6 +19,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Arrival, Fate
 from agenttalk.engine.outbox import Found, Leaving, Trouble
 from agenttalk.engine.plans import UNROUTED, VIRTUAL, Plan, Plans, boards
+from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.records import Refused, Source
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.ports import Blobs, Folder, Store, Tx
@@ -95,6 +96,7 @@ class Router:
         self._deps = deps
         self._plans = Plans(deps)
         self._shown: publish.Seen = {}
+        self._quiet = Quiet()
 
     async def run_once(self) -> Report:
         """Pass until nothing is left that a pass can do now."""
@@ -107,9 +109,10 @@ class Router:
     async def pass_(self) -> Report:
         """Look at everything once."""
         report = Report()
-        plans = await self._plans.refresh()
+        agents = sorted(await self._plans.meet())
+        found = await asyncio.to_thread(outbox.harvest, self._deps.root, agents, self._quiet)
+        plans = await self._plans.refresh(found.files)
         report.halted = {plan_id: plan.halted for plan_id, plan in sorted(plans.items()) if plan.halted is not None}
-        found = await asyncio.to_thread(outbox.harvest, self._deps.root, sorted(self._plans.agents))
         for name in sorted(VIRTUAL & found.files.keys()):
             plans[name] = await self._plans.virtual(name)
         leaving = await self._clear(await boards(self._deps), report)

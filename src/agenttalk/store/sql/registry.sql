@@ -5,8 +5,14 @@ SELECT board FROM plan_boards WHERE plan_id = :plan_id
 INSERT INTO plan_boards (plan_id, board) VALUES (:plan_id, :where)
 ON CONFLICT (plan_id) DO NOTHING
 
--- name: plan_boards
-SELECT plan_id, board FROM plan_boards ORDER BY plan_id
+-- From one board to the next by the index, however many plans they have.
+-- name: boards_in_use
+WITH RECURSIVE used (board) AS (
+    SELECT min(board) FROM plan_boards
+    UNION ALL
+    SELECT (SELECT min(p.board) FROM plan_boards AS p WHERE p.board > used.board) FROM used WHERE used.board IS NOT NULL
+)
+SELECT board FROM used WHERE board IS NOT NULL
 
 -- name: token
 SELECT role, label FROM tokens WHERE hash = :hash AND revoked_at IS NULL

@@ -36,7 +36,13 @@ WHERE board = :board AND path >= :first AND path < :last
 ORDER BY path
 
 -- name: journal_state
-SELECT seq, base, size FROM journals WHERE board = :board AND plan_id = :plan_id
+SELECT seq, base, size FROM journals WHERE board = :board AND plan_id = :plan_id AND base IS NOT NULL
+
+-- name: journal_grown
+INSERT INTO journals (board, plan_id, latest)
+VALUES (:board, :plan_id, :seq)
+ON CONFLICT (board, plan_id) DO UPDATE SET latest = excluded.latest
+WHERE journals.latest < excluded.latest
 
 -- name: journal_written
 INSERT INTO journals (board, plan_id, seq, base, size)
@@ -45,18 +51,13 @@ ON CONFLICT (board, plan_id) DO UPDATE SET seq = excluded.seq, base = excluded.b
 
 -- Plans whose newest delivery is not in their journal yet.
 -- name: unwritten_journals
-SELECT p.plan_id
-FROM plans AS p
-LEFT JOIN journals AS j ON j.board = p.board AND j.plan_id = p.plan_id
-WHERE p.board = :board AND coalesce(j.seq, 0) < coalesce(
-    (SELECT max(l.seq) FROM ledger AS l WHERE l.board = p.board AND l.subject = 'deliveries/' || p.plan_id), 0)
-ORDER BY p.plan_id
+SELECT plan_id
+FROM journals
+WHERE board || '' = :board AND seq < latest
+ORDER BY plan_id
 
 -- A view that is already waiting to be written is not edited but new.
 -- name: unshow_view
 UPDATE views SET shown = 0
 WHERE board = :board AND path = :path AND shown = version
 RETURNING path
-
--- name: forget_journal
-DELETE FROM journals WHERE board = :board AND plan_id = :plan_id

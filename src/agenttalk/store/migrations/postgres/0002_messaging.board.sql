@@ -4,16 +4,24 @@ CREATE TABLE plans (
     plan_id text NOT NULL,
     origin text NOT NULL CHECK (origin IN ('foreign', 'engine', 'virtual')),
     dag_sha256 text NOT NULL DEFAULT '',
-    dag bytea,
     revision bigint,
-    pointer bytea,
-    manifest bytea,
     halted text,
     sent bigint NOT NULL DEFAULT 0,
     delivered bigint NOT NULL DEFAULT 0,
     superseded bigint NOT NULL DEFAULT 0,
     duplicate bigint NOT NULL DEFAULT 0,
     dead bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (board, plan_id)
+);
+CREATE INDEX plans_uneven ON plans (board, plan_id) WHERE sent <> delivered + superseded + duplicate + dead;
+
+-- What a plan was given, apart from its counts: those change with every message, and these may be large.
+CREATE TABLE documents (
+    board text NOT NULL,
+    plan_id text NOT NULL,
+    dag bytea NOT NULL,
+    pointer bytea,
+    manifest bytea,
     PRIMARY KEY (board, plan_id)
 );
 
@@ -214,15 +222,18 @@ CREATE TABLE views (
 );
 CREATE INDEX views_unshown ON views (board, path) WHERE shown <> version;
 
--- How far the lines of a plan's deliveries.jsonl are written. `base` is what lay there before us.
+-- How far the lines of a plan's deliveries.jsonl are written. `latest` is its newest line, `base` what lay there before
+-- us, once somebody looked.
 CREATE TABLE journals (
     board text NOT NULL,
     plan_id text NOT NULL,
+    latest bigint NOT NULL DEFAULT 0,
     seq bigint NOT NULL DEFAULT 0,
-    base bigint NOT NULL DEFAULT 0,
+    base bigint,
     size bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (board, plan_id)
 );
+CREATE INDEX journals_unwritten ON journals (board, plan_id) WHERE seq < latest;
 
 -- What agents and people say about a task, and what agents hand in by the API.
 CREATE TABLE comments (

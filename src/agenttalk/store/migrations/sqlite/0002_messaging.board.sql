@@ -4,16 +4,24 @@ CREATE TABLE plans (
     plan_id TEXT NOT NULL,
     origin TEXT NOT NULL CHECK (origin IN ('foreign', 'engine', 'virtual')),
     dag_sha256 TEXT NOT NULL DEFAULT '',
-    dag BLOB,
     revision INTEGER,
-    pointer BLOB,
-    manifest BLOB,
     halted TEXT,
     sent INTEGER NOT NULL DEFAULT 0,
     delivered INTEGER NOT NULL DEFAULT 0,
     superseded INTEGER NOT NULL DEFAULT 0,
     duplicate INTEGER NOT NULL DEFAULT 0,
     dead INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (board, plan_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX plans_uneven ON plans (board, plan_id) WHERE sent <> delivered + superseded + duplicate + dead;
+
+-- What a plan was given, apart from its counts: those change with every message, and these may be large.
+CREATE TABLE documents (
+    board TEXT NOT NULL,
+    plan_id TEXT NOT NULL,
+    dag BLOB NOT NULL,
+    pointer BLOB,
+    manifest BLOB,
     PRIMARY KEY (board, plan_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -214,15 +222,18 @@ CREATE TABLE views (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX views_unshown ON views (board, path) WHERE shown <> version;
 
--- How far the lines of a plan's deliveries.jsonl are written. `base` is what lay there before us.
+-- How far the lines of a plan's deliveries.jsonl are written. `latest` is its newest line, `base` what lay there before
+-- us, once somebody looked.
 CREATE TABLE journals (
     board TEXT NOT NULL,
     plan_id TEXT NOT NULL,
+    latest INTEGER NOT NULL DEFAULT 0,
     seq INTEGER NOT NULL DEFAULT 0,
-    base INTEGER NOT NULL DEFAULT 0,
+    base INTEGER,
     size INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (board, plan_id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX journals_unwritten ON journals (board, plan_id) WHERE seq < latest;
 
 -- What agents and people say about a task, and what agents hand in by the API.
 CREATE TABLE comments (

@@ -3,6 +3,7 @@ CREATE TABLE plan_boards (
     plan_id TEXT PRIMARY KEY,
     board TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX plan_boards_used ON plan_boards (board);
 
 -- Who may come in, by the hash of the token. Tokens of attempts are columns of their tasks.
 CREATE TABLE tokens (

@@ -1,0 +1,57 @@
+"""Folders that need no look: a look found nothing new, and their time says that nothing came since.
+
+What is finished stays in the tree for ever. Without this, every pass would open every folder that ever was used.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from agenttalk.ports import Entry
+
+SETTLED: Final = 3.0
+"""Seconds after which a change cannot have the same time as one before: file systems count in ticks of up to two."""
+TRUSTED: Final = 60.0
+"""Seconds for which a folder's time is believed; then it is looked into again, whatever its time says."""
+
+_Mark: TypeAlias = tuple[int, int]
+"""Inode and time of a folder."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    mark: _Mark
+    since: float
+    """When it was first seen like that."""
+    until: float = 0.0
+    """Until when it is believed that nothing came."""
+
+
+class Quiet:
+    """What is known of folders without news. Take `now` before the folder's entry, and that before the look."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+
+    @staticmethod
+    def now() -> float:
+        """Seconds, for `holds` and `note`."""
+        return time.monotonic()
+
+    def holds(self, key: str, entry: Entry, now: float) -> bool:
+        """Whether nothing can have come since the last look."""
+        seen = self._seen.get(key)
+        return seen is not None and now < seen.until and seen.mark == (entry.inode, entry.mtime_ns)
+
+    def note(self, key: str, entry: Entry, now: float, *, news: bool) -> None:
+        """A look ended. Only a folder that had no news under the same time for a while is believed."""
+        mark = (entry.inode, entry.mtime_ns)
+        seen = self._seen.get(key)
+        if news or entry.kind != "folder":
+            self._seen.pop(key, None)
+        elif seen is None or seen.mark != mark:
+            self._seen[key] = _Seen(mark, now)
+        elif now >= seen.since + SETTLED:
+            seen.until = now + TRUSTED

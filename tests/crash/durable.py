@@ -1,0 +1,66 @@
+"""What a death leaves behind, as one key: the same key, the same life afterwards.
+
+Two deaths are told apart by everything that lasts: every row with its numbers, every file, what was said, and the
+step that comes next. Left out is only what is random: ids, tokens, prompts, who the owner was, where the root lies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from agenttalk.store.root import databases
+from crash.normal import calm
+from crash.snapshot import opened
+
+_RANDOM = frozenset({"token", "prompt_sha256", "owner", "prev", "hash", "delivery_id", "deadletter_id"})
+_UNSURE = ("torn ", "start", "a program", "a turn")
+"""Boundaries at which a death leaves something else than what lies there: half of a line, a program that runs."""
+
+
+def key(root: Path, boundary: str, step: int, said: Sequence[str]) -> str:
+    """What a death at this boundary leaves now."""
+    digest = hashlib.sha256(repr((step, sorted(said))).encode())
+    if boundary.startswith(_UNSURE):
+        digest.update(boundary.encode())
+    for text in (*_rows(root), *sorted(_files(root))):
+        digest.update(text.encode())
+    return digest.hexdigest()
+
+
+def _rows(root: Path) -> Iterator[str]:
+    for board, path in databases(root).items():
+        connection = opened(path)
+        try:
+            for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                yield from sorted(_table(connection, board, str(table), str(root)))
+        except apsw.BusyError:
+            yield f"{board} is being made"
+        finally:
+            connection.close()
+
+
+def _table(connection: apsw.Connection, board: str, table: str, root: str) -> Iterator[str]:
+    columns = [str(row[1]) for row in connection.execute(f'PRAGMA table_info("{table}")')]
+    kept = [number for number, column in enumerate(columns) if column not in _RANDOM or table == "blobs"]
+    for row in connection.execute(f'SELECT * FROM "{table}"'):
+        yield calm(f"{board} {table} {[_text(row[number]) for number in kept]}\n", root)
+
+
+def _text(value: Any) -> Any:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+
+
+def _files(root: Path) -> Iterator[str]:
+    for folder, _, names in os.walk(root):
+        short = Path(folder).relative_to(root)
+        yield f"{short}/\n"
+        for name in names:
+            if not name.endswith((".db", ".db-wal", ".db-shm")):
+                data = (Path(folder) / name).read_bytes()
+                yield calm(f"{short}/{name}: ", str(root)) + calm(data.decode("utf-8", "backslashreplace"), str(root))
