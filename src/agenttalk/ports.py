@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.command import Command
 from agenttalk.contracts.wire import JsonValue
 
 T = TypeVar("T")
@@ -32,6 +34,9 @@ class Tx(Protocol):
         when a constraint forbids it: the work is undone, whether or not it catches the error. Raises
         MachineError when the database cannot go on: then the whole batch is undone.
         """
+
+    def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
+        """Run one named statement for each of many parameters. Raises as `run` does; rows are not returned."""
 
     def record(self, kind: str, subject: str, body: JsonValue) -> int:
         """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction."""
@@ -250,6 +255,78 @@ class Driver(Protocol):
         """Start it, feed it, wait; returns only when every process of its tree is dead.
 
         Cancelling kills the tree first. Never raises for what the program does.
+        """
+
+
+class Handed(NamedTuple):
+    """A file that an agent is given."""
+
+    input_name: str
+    path: str
+    """Inside the input."""
+    sha256: str
+    size: int
+    data: bytes | None
+    """Its content when it is small; larger ones are read from the blobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One attempt at a task, for whoever carries it out."""
+
+    plan_id: str
+    task_id: str
+    agent_id: str
+    board: str
+    lease: str
+    epoch: int
+    attempt: int
+    """Counts from 1 for each command."""
+    token: str = field(repr=False)
+    """Good for this attempt alone."""
+    profile: AgentProfile
+    command: Command
+    prompt: str
+    timeout: float
+    """Seconds that it may take."""
+    inputs: tuple[Handed, ...] = ()
+
+
+class Made(NamedTuple):
+    """A file that an agent made."""
+
+    output_name: str
+    path: str
+    """Inside the output."""
+    sha256: str
+    size: int
+    data: bytes | None
+    """Its content when it is small; larger ones were put into the blobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """What came of a job, as whoever carried it out says. A claim; the engine decides what it is worth."""
+
+    how: Literal["finished", "crashed", "timeout", "not_started", "stopped"]
+    """`stopped` means that we ended it ourselves: it does not count against the agent."""
+    result: Any = None
+    score: float | None = None
+    explanation: str | None = None
+    outputs: tuple[Made, ...] = ()
+    code: str | None = None
+    """What was wrong with an answer that came: a code, e.g. SCORE_MISSING."""
+    error: str = ""
+    seconds: float = 0.0
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Performer(Protocol):
+    """Carries out jobs for agents of one driver."""
+
+    async def perform(self, job: Job) -> Performance:
+        """Do it. Returns only when nothing of it runs any more; cancelling ends it first. Never raises for what
+        the agent does.
         """
 
 

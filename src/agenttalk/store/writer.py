@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts import wire
@@ -47,6 +47,15 @@ class Batch:
         statement = self._queries[query_name]
         try:
             return self._connection.execute(statement, params)
+        except Exception as error:
+            self.failed = self._dialect.translated(error) or error
+            raise self.failed from error
+
+    def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
+        """One named statement, many times."""
+        statement = self._queries[query_name]
+        try:
+            self._connection.execute_many(statement, [{**row, "board": self.board} for row in rows])
         except Exception as error:
             self.failed = self._dialect.translated(error) or error
             raise self.failed from error

@@ -1,0 +1,143 @@
+"""The python driver: an agent that is a function of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from agenttalk.contracts.command import Command
+from agenttalk.errors import AgentTalkError, Code
+from agenttalk.ports import Blobs, Handed, Job, Made, Performance
+
+SMALL: Final = 64 * 1024
+"""Up to this size a content travels with the message; larger ones are put into the blobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an agent says came out."""
+
+    result: Any = None
+    score: float | None = None
+    score_explanation: str | None = None
+    outputs: Mapping[str, bytes | str] = field(default_factory=dict)
+    """Outputs by their name."""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Turn:
+    """What an agent is asked for, and where it puts what it makes."""
+
+    plan_id: str
+    task_id: str
+    attempt: int
+    prompt: str
+    command: Command
+    inputs: Mapping[str, Mapping[str, bytes]]
+    """Input name → path → content."""
+    outputs: dict[str, bytes | str | Mapping[str, bytes | str]] = field(default_factory=dict)
+    """Output name → content, or path → content. Filled by the agent."""
+
+    def read(self, name: str) -> bytes:
+        """The content of an input that is one file."""
+        files = self.inputs.get(name, {})
+        if len(files) != 1:
+            raise LookupError(f"the input {name!r} has {len(files)} files, not one")
+        return next(iter(files.values()))
+
+    def text(self, name: str) -> str:
+        """The same as text."""
+        return self.read(name).decode()
+
+
+Agent: TypeAlias = "Callable[[Turn], Awaitable[Any] | Any]"
+"""A function that does a turn: async, or plain, which is then run in a thread."""
+
+
+class Calls:
+    """Carries out jobs by calling functions."""
+
+    def __init__(self, agents: Mapping[str, Agent], blobs: Callable[[str], Awaitable[Blobs]]) -> None:
+        """`agents` by their ids; `blobs` gives the contents of a board."""
+        self._agents = agents
+        self._blobs = blobs
+
+    async def perform(self, job: Job) -> Performance:
+        """Call the agent's function. It is cancelled at the time limit; a thread cannot be, and is left behind."""
+        function = self._agents.get(job.agent_id)
+        if function is None:
+            return Performance("not_started", error=f"no function is registered for the agent {job.agent_id!r}")
+        began = time.monotonic()
+        turn = Turn(job.plan_id, job.task_id, job.attempt, job.prompt, job.command, await self._inputs(job))
+        try:
+            if inspect.iscoroutinefunction(function):
+                said = await asyncio.wait_for(function(turn), job.timeout)
+            else:
+                said = await asyncio.wait_for(asyncio.to_thread(function, turn), job.timeout)
+        except TimeoutError:
+            seconds = time.monotonic() - began
+            return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
+        except Exception as error:  # noqa: BLE001 - whatever an agent raises is its failure
+            seconds = time.monotonic() - began
+            return Performance("crashed", error=f"{type(error).__name__}: {error}", seconds=seconds)
+        return await self._told(job, turn, said, time.monotonic() - began)
+
+    async def _inputs(self, job: Job) -> Mapping[str, Mapping[str, bytes]]:
+        found: dict[str, dict[str, bytes]] = {}
+        for each in job.inputs:
+            found.setdefault(each.input_name, {})[each.path] = await self._content(job, each)
+        return MappingProxyType(found)
+
+    async def _content(self, job: Job, file: Handed) -> bytes:
+        return file.data if file.data is not None else await (await self._blobs(job.board)).get(file.sha256)
+
+    async def _told(self, job: Job, turn: Turn, said: Any, seconds: float) -> Performance:
+        result = said if isinstance(said, Result) else Result(result=said)
+        try:
+            outputs = await self._outputs(job, {**turn.outputs, **result.outputs})
+        except (TypeError, AgentTalkError) as error:
+            return Performance("crashed", error=str(error), seconds=seconds)
+        value = result.result if result.result is not None or not outputs else {"outputs": sorted(turn.outputs)}
+        problem = _bad_score(job.command, result.score)
+        return Performance(
+            "finished",
+            result=value,
+            score=None if problem else result.score,
+            explanation=result.score_explanation,
+            outputs=outputs,
+            code=problem[0] if problem else None,
+            error=problem[1] if problem else "",
+            seconds=seconds,
+            usage=result.usage,
+        )
+
+    async def _outputs(self, job: Job, outputs: Mapping[str, Any]) -> tuple[Made, ...]:
+        made = []
+        for name, content in outputs.items():
+            files = content if isinstance(content, Mapping) else {name: content}
+            for path, data in files.items():
+                made.append(await self._made(job, name, path, data.encode() if isinstance(data, str) else bytes(data)))
+        return tuple(made)
+
+    async def _made(self, job: Job, name: str, path: str, data: bytes) -> Made:
+        if len(data) <= SMALL:
+            return Made(name, path, f"sha256:{sha256(data).hexdigest()}", len(data), data)
+        digest = await (await self._blobs(job.board)).put(data)
+        return Made(name, path, digest, len(data), None)
+
+
+def _bad_score(command: Command, score: float | None) -> tuple[str, str] | None:
+    if not command.score_required:
+        return None
+    if score is None:
+        return Code.SCORE_MISSING, "the answer has no score, and one is required"
+    if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 100:
+        return Code.SCORE_INVALID, f"the score {score!r} is not a number from 0 to 100"
+    return None

@@ -1,0 +1,238 @@
+"""The dispatcher: takes tasks out of the queues, has them carried out, and writes down what came of it.
+
+The end of a turn, what it makes ready and the beginning of the next turn are one transaction. What a crash leaves is
+found by the next start: leases of dead processes, tasks that are due, queues that wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from agenttalk.contracts import wire
+from agenttalk.engine import ending, granting
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.granting import Desk, Granted
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.plans import boards
+from agenttalk.engine.sheets import Sheets
+from agenttalk.engine.slots import Slots
+from agenttalk.errors import AgentTalkError, Code, MachineError
+from agenttalk.ports import Owner, Performance, Performer, Processes, Store, Tx
+
+LOG = logging.getLogger(__name__)
+POLL: Final = 10.0
+"""Seconds after which it looks at everything, whether or not anything woke it."""
+PAUSE: Final = 1.0
+"""Seconds after which a step that the machine refused is tried again."""
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Board:
+    """A board and what is known of its plans."""
+
+    store: Store
+    sheets: Sheets = field(default_factory=Sheets)
+
+
+class Dispatcher:
+    """Runs the engine's plans of a root."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        performers: Mapping[str, Performer],
+        processes: Processes,
+        *,
+        max_running: int = 8,
+        nudge_router: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._deps = deps
+        self._performers = performers
+        self._processes = processes
+        self._nudge_router = nudge_router
+        self._slots = Slots(max_running)
+        owner = wire.write(processes.me()._asdict()).decode()
+        self._desk = Desk(owner, str(deps.root.path.absolute()), self._slots)
+        self._boards: dict[str, _Board] = {}
+        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._ours: set[str] = set()
+        self._wake = asyncio.Event()
+        self._followers: set[asyncio.Event] = set()
+
+    def nudge(self) -> None:
+        """Look at everything soon."""
+        self._wake.set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set. Turns under way are ended then; their tasks are given out again by the next start."""
+        try:
+            await self.recover()
+            while not stop.is_set():
+                self._wake.clear()
+                try:
+                    more = await self.look()
+                except AgentTalkError as error:
+                    LOG.warning("%s", error.message, extra={"action": "dispatcher.look"})
+                    more, wait = False, PAUSE
+                else:
+                    wait = POLL
+                if not more:
+                    await self._sleep(stop, wait)
+        finally:
+            await self.close()
+
+    async def _sleep(self, stop: asyncio.Event, seconds: float) -> None:
+        waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(self._wake.wait())}
+        _, pending = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for each in pending:
+            each.cancel()
+
+    async def look(self) -> bool:
+        """Make due tasks ready and begin what can begin, on all boards; whether there is more to do at once."""
+        more = False
+        for store in await boards(self._deps):
+            board = self._boards.setdefault(store.name, _Board(store))
+            for plan_id, state in await store.read("open_runs"):
+                if state == "RUNNING":
+                    more = await self._step(board, lambda moves, plan_id=plan_id: self._look(moves, plan_id)) or more
+            agents = [row[0] for row in await store.read("queueing_agents")]
+            if agents:
+                await self._step(board, lambda moves, agents=agents: moves.agents.update(dict.fromkeys(agents)))
+        return more
+
+    def _look(self, moves: Moves, plan_id: str) -> bool:
+        sheet = moves.sheets.of(moves.tx, plan_id)
+        return moves.look(sheet) > 0
+
+    async def _step(self, board: _Board, do: Callable[[Moves], T], *, after: Granted | None = None) -> T:
+        """Do something in a transaction, and begin in it what it made possible."""
+        taken: list[Granted] = []
+        seen: list[Moves] = []
+
+        def work(tx: Tx) -> T:
+            moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
+            seen[:] = [moves]
+            outcome = do(moves)
+            agents = dict.fromkeys([after.job.agent_id, *moves.agents] if after else moves.agents)
+            if after:
+                self._free(after)
+            taken[:] = granting.grant(moves, self._desk, agents)
+            self._ours.update(each.job.lease for each in taken)
+            moves.finish()
+            return outcome
+
+        try:
+            outcome = await board.store.transact(work)
+        except BaseException:
+            for each in taken:
+                self._free(each)
+                self._ours.discard(each.job.lease)
+            raise
+        moves = seen[0]
+        for each in taken:
+            self._begin(board, each)
+        if moves.in_folders:
+            self._nudge_router()
+        if moves.left or moves.closed:
+            self._wake.set()
+        self._tell()
+        return outcome
+
+    def _begin(self, board: _Board, granted: Granted) -> None:
+        task = asyncio.create_task(self._turn(board, granted))
+        self._turns[granted.job.lease] = task
+
+    async def _turn(self, board: _Board, granted: Granted) -> None:
+        """Carry out a job and write down its end. An end that the store refuses is told again until it takes it."""
+        job = granted.job
+        try:
+            performance = await self._perform(granted)
+            while True:
+                try:
+                    await self._step(board, lambda moves: ending.conclude(moves, granted, performance), after=granted)
+                except MachineError as error:
+                    LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.conclude"})
+                    await asyncio.sleep(PAUSE)
+                else:
+                    return
+        except AgentTalkError as error:
+            if error.code is not Code.LEASE_LOST:
+                LOG.exception("%s: a turn failed", job.task_id, extra={"action": "dispatcher.turn"})
+            self._free(granted)
+            self._wake.set()
+        except asyncio.CancelledError:
+            self._free(granted)
+            raise
+        except Exception:
+            LOG.exception("%s: our own code failed on it", job.task_id, extra={"action": "dispatcher.turn"})
+            self._free(granted)
+        finally:
+            self._turns.pop(job.lease, None)
+            self._ours.discard(job.lease)
+
+    async def _perform(self, granted: Granted) -> Performance:
+        job = granted.job
+        performer = self._performers.get(job.profile.driver)
+        if performer is None:
+            return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
+        try:
+            return await performer.perform(job)
+        except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent
+            LOG.exception("%s: its driver failed", job.task_id, extra={"action": "dispatcher.perform"})
+            return Performance("crashed", error=f"{type(error).__name__}: {error}")
+
+    async def recover(self) -> int:
+        """End leases that nobody takes care of, once their processes are confirmed dead; how many there were."""
+        count = 0
+        for store in await boards(self._deps):
+            board = self._boards.setdefault(store.name, _Board(store))
+            for plan_id, task_id, agent_id, epoch, lease, owner, delivery in await store.read("working_tasks"):
+                if lease in self._ours or self._lives(owner):
+                    continue
+                await self._processes.end(lease)
+                about = (plan_id, task_id, agent_id, epoch, lease, delivery, owner != self._desk.owner)
+                await board.store.transact(lambda tx, about=about, board=board: self._release(tx, board, about))  # type: ignore[misc]
+                count += 1
+        return count
+
+    def _lives(self, owner: str) -> bool:
+        said: Any = wire.read(owner.encode())
+        found = Owner(**said)
+        return found != self._processes.me() and self._processes.alive(found)
+
+    def _release(self, tx: Tx, board: _Board, about: tuple[str, str, str, int, str, int, bool]) -> None:
+        moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
+        ending.give_up(moves, *about[:6], died=about[6])
+        moves.finish()
+
+    async def close(self) -> None:
+        """End every turn under way and give its task back."""
+        turns = list(self._turns.values())
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+        with suppress(AgentTalkError):
+            await self.recover()
+
+    def _free(self, granted: Granted) -> None:
+        self._slots.free(granted.job.agent_id, granted.ticket)
+
+    def _tell(self) -> None:
+        for follower in self._followers:
+            follower.set()
+
+    @contextmanager
+    def followed(self) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something changed; whoever follows clears it."""
+        news = asyncio.Event()
+        self._followers.add(news)
+        try:
+            yield news
+        finally:
+            self._followers.discard(news)

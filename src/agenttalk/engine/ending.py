@@ -1,0 +1,366 @@
+"""The end of a turn: what it is worth, and everything that follows, in one transaction.
+
+There is one way to done. What the agent left becomes evidence, the promise says what is needed, and one rule compares
+them (`rules.done.decide`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.engine import records
+from agenttalk.engine.granting import Granted
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import Sheet
+from agenttalk.errors import Code, ConflictError
+from agenttalk.ports import Made, Performance
+from agenttalk.rules import done, failure, gates, lifecycle, results
+from agenttalk.rules.done import Evidence, Verdict
+from agenttalk.rules.gates import Gate
+from agenttalk.rules.leases import SCORE_CODES, SCORE_TRIES
+from agenttalk.rules.lifecycle import Cause
+from agenttalk.rules.readiness import Picked
+
+_ENDINGS: Final[dict[str, failure.Ending]] = {
+    "crashed": "crash",
+    "timeout": "timeout",
+    "not_started": "driver_error",
+    "stopped": "engine_stopped",
+}
+_SHOWN: Final = 16 * 1024
+"""Up to this size a result stands in the ledger itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a turn is worth."""
+
+    cause: Cause
+    reason: str | None = None
+    verdict: Verdict | None = None
+    gate: Gate | None = None
+    again: bool = False
+    """Whether the same command is run once more."""
+
+
+def conclude(moves: Moves, granted: Granted, performance: Performance) -> Outcome:
+    """Write the end of a turn down. Raises LEASE_LOST when the task was given to somebody else meanwhile."""
+    job = granted.job
+    sheet = moves.sheets.of(moves.tx, job.plan_id)
+    node = sheet.node(moves.tx, job.task_id)
+    outcome = judge(moves, sheet, node, granted, performance)
+    _end_turn(moves, granted, performance, outcome)
+    if outcome.again:
+        moves.agents[job.agent_id] = None
+        return outcome
+    fine = outcome.verdict is not None and outcome.verdict.fulfilled
+    _end_delivery(moves, granted, outcome, fine=fine)
+    if outcome.cause == "FULFILLED":
+        publish(moves, sheet, node, granted, performance.outputs, performance.score)
+        moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
+    elif outcome.cause == "GATE_UNMET":
+        publish(moves, sheet, node, granted, performance.outputs, performance.score)
+    elif outcome.cause == "NOT_FULFILLED":
+        _order_again(moves, sheet, node, granted, outcome)
+    else:
+        _alert(moves, granted, outcome)
+        moves.ended(sheet, job.task_id, outcome.cause)
+    return outcome
+
+
+def give_up(
+    moves: Moves, plan_id: str, task_id: str, agent_id: str, epoch: int, lease: str, delivery: int, *, died: bool
+) -> None:
+    """End the lease of a process that died, or of ours that is to stop. Its task is given out again."""
+    tx = moves.tx
+    sheet = moves.sheets.of(tx, plan_id)
+    row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
+    how: failure.Ending = "engine_died" if died else "engine_stopped"
+    cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
+    state = lifecycle.move("RUNNING", cause)
+    if not tx.run(
+        "end_turn",
+        plan_id=plan_id,
+        task_id=task_id,
+        epoch=epoch,
+        lease=lease,
+        state=state,
+        cause=cause,
+        reason=None,
+        queued=delivery if state == "READY" else None,
+        at=moves.at,
+        score=None,
+        verdict=None,
+        retries=0,
+        sent_back=row[12],
+        deaths=int(died),
+    ):
+        return
+    [(message_id, _)] = tx.run("command_of_delivery", id=delivery)
+    tx.record("lease.ended", f"turns/{plan_id}/{message_id}", {"lease": lease, "epoch": epoch, "cause": cause})
+    if state == "READY":
+        moves.agents[agent_id] = None
+    else:
+        moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times", state)
+
+
+def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> Outcome:
+    """What follows from what an agent did."""
+    if performance.code in SCORE_CODES:
+        if granted.sent_back < SCORE_TRIES:
+            return Outcome("RETRY", performance.error, again=True)
+        return Outcome("FAILED_FOR_GOOD", performance.error)
+    if performance.how != "finished":
+        row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
+        cause = failure.attempt_ended(
+            _ENDINGS[performance.how],
+            retries_used=granted.retries,
+            retry_times=granted.job.command.retry_times,
+            engine_deaths=row[13],
+        )
+        return Outcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
+    promise = promise_of(node)
+    gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
+    verdict = done.decide(promise, evidence(node, performance, gate, moves.at), ())
+    if verdict.fulfilled:
+        return Outcome("FULFILLED" if gate.met else "GATE_UNMET", "; ".join(gate.unmet) or None, verdict, gate)
+    rounds = _rounds(sheet, node)
+    reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
+    reason = "; ".join([*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)])
+    if performance.code is not None:
+        reason = f"{performance.error}; {reason}"
+    return Outcome("NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED", reason, verdict)
+
+
+def promise_of(node: Node) -> CompletionPromise:
+    """What done means for a task: its own promise, or the one that follows from its node."""
+    return node.promise if node.promise is not None else done.derive(node, promise_id="cp-0-0000")
+
+
+def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[Evidence]:
+    """What the engine saw itself: outputs that are there with their hash, a result, a score."""
+    names = {each.output_name for each in performance.outputs}
+    found = [
+        Evidence(f"output:{output.name}", output.name in names, True, "observed", "engine", at, "stored with its hash")
+        for output in gates.due_outputs(node, performance.score)
+    ]
+    found.append(Evidence("result", performance.result not in (None, ""), True, "observed", "engine", at, "not empty"))
+    if performance.score is not None:
+        found.append(Evidence("score", True, True, "observed", "engine", at, f"{performance.score:g}"))
+    answered = gate.met or gate.branch is not None
+    found.append(Evidence("gates", answered, True, "observed", "engine", at, "; ".join(gate.unmet)))
+    return found
+
+
+def _scores(moves: Moves, sheet: Sheet, node: Node, own: float | None) -> dict[str, float | None]:
+    scores: dict[str, float | None] = {node.task_id: own}
+    for name in node.gates.thresholds if node.gates else ():
+        task_id = name.removesuffix("_min_score")
+        if task_id not in scores:
+            rows = moves.tx.run("score_of", plan_id=sheet.plan_id, task_id=task_id)
+            if rows:
+                scores[task_id] = rows[0][0]
+    return scores
+
+
+def _rounds(sheet: Sheet, node: Node) -> int:
+    own = node.failure_policy.max_reexecute_times if node.failure_policy else None
+    return own if own is not None else sheet.policies.max_reexecute_times
+
+
+def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome: Outcome) -> None:
+    job = granted.job
+    state = lifecycle.move("RUNNING", outcome.cause)
+    bad_score = performance.code in SCORE_CODES
+    if not moves.tx.run(
+        "end_turn",
+        plan_id=job.plan_id,
+        task_id=job.task_id,
+        epoch=job.epoch,
+        lease=job.lease,
+        state=state,
+        cause=outcome.cause,
+        reason=outcome.reason,
+        queued=granted.delivery if outcome.again else None,
+        at=moves.at,
+        score=performance.score,
+        verdict=wire.write(_verdict(outcome.verdict)) if outcome.verdict else None,
+        retries=int(outcome.cause == "RETRY" and not bad_score),
+        sent_back=granted.sent_back + int(bad_score),
+        deaths=int(outcome.cause == "ENGINE_ENDED"),
+    ):
+        raise ConflictError(
+            Code.LEASE_LOST,
+            f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
+            hint="nothing of it is kept; the task was given out again",
+        )
+    body = {**_told(granted, performance, outcome), "state": state}
+    moves.tx.record("turn.ended", f"turns/{job.plan_id}/{granted.message_id}", body)
+
+
+def _told(granted: Granted, performance: Performance, outcome: Outcome) -> dict[str, Any]:
+    job = granted.job
+    body: dict[str, Any] = {
+        "lease": job.lease,
+        "epoch": job.epoch,
+        "attempt": job.attempt,
+        "command_id": job.command.command_id,
+        "how": performance.how,
+        "cause": outcome.cause,
+        "usage": {"duration_s": round(performance.seconds, 3), **performance.usage},
+    }
+    if outcome.reason:
+        body["reason"] = outcome.reason
+    if performance.how == "finished":
+        said = wire.write(performance.result)
+        body |= {"result": performance.result} if len(said) <= _SHOWN else {"result_sha256": wire.sha256(said)}
+        body |= {"score": performance.score, "score_explanation": performance.explanation}
+    if outcome.verdict is not None:
+        body["verdict"] = _verdict(outcome.verdict)
+    return body
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "fulfilled": verdict.fulfilled,
+        "missing": list(verdict.missing),
+        "blockers": list(verdict.blockers),
+        "unverified": list(verdict.unverified),
+        "trust": verdict.trust,
+    }
+
+
+def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome, *, fine: bool) -> None:
+    ack = "SUCCEEDED" if fine else "FAILED"
+    details = None if fine else (outcome.reason or outcome.cause).replace("\0", "\ufffd")
+    rows = moves.tx.run("end_delivery", id=granted.delivery, ack=ack, at=moves.at, details=details, acted=int(fine))
+    if not rows:
+        raise ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
+
+
+def publish(
+    moves: Moves, sheet: Sheet, node: Node, granted: Granted, files: Sequence[Made], score: float | None
+) -> None:
+    """Send the outputs of a turn to whom the DAG names."""
+    due = {output.name: output for output in node.outputs}
+    for name in dict.fromkeys(each.output_name for each in files if each.output_name in due):
+        _send(moves, sheet, granted, [each for each in files if each.output_name == name], due[name], score)
+
+
+def _send(
+    moves: Moves, sheet: Sheet, granted: Granted, files: Sequence[Made], output: Any, score: float | None
+) -> None:
+    tx, job = moves.tx, granted.job
+    message_id = records.named("msg", f"{job.plan_id}/{granted.message_id}/{output.name}")
+    listed = [
+        {"path": f"{message_id}/{each.path}", "sha256": each.sha256, "size_bytes": each.size} for each in files
+    ]
+    document: dict[str, Any] = {
+        "schema_version": "1.0",
+        "message_id": message_id,
+        "plan_id": job.plan_id,
+        "producer_agent_id": job.agent_id,
+        "type": "artifact",
+        "created_at": write_time(moment(moves.at)),
+        "task_id": job.task_id,
+        "command_id": job.command.command_id,
+        "output_name": output.name,
+        "idempotency_key": f"{job.command.command_id}/{output.name}",
+        "payload": {"files": listed},
+    }
+    if score is not None:
+        document["score"] = {"value": score}
+    if job.command.reexecute is not None:
+        document["reexecution"] = {"count": job.command.reexecute.attempt, "command_id": job.command.command_id}
+    envelope = wire.write(document)
+    sha256 = wire.sha256(envelope)
+    for each in files:
+        if each.data is not None:
+            tx.run("put_blob", hash=each.sha256, content=each.data)
+    receivers = sheet.receivers(output)
+    by_hand = {each for each in receivers if sheet.profile(each).driver == "folder"}
+    [(number,)] = tx.run(
+        "add_message",
+        plan_id=job.plan_id,
+        message_id=message_id,
+        sha256=sha256,
+        type="artifact",
+        task_id=job.task_id,
+        command_id=job.command.command_id,
+        seq=job.command.command_seq,
+        output_name=output.name,
+        producer=job.agent_id,
+        name=places.artifact(job.task_id, output.name, message_id),
+        envelope=envelope,
+        dag_sha256=sheet.dag_sha256,
+        at=moves.at,
+        state="stored" if by_hand else "delivered",
+    )
+    letter = records.Letter(
+        job.plan_id, message_id, sha256, job.agent_id, job.task_id, job.command.command_id, output.name, tuple(listed)
+    )
+    for receiver in receivers:
+        delivery_id = records.named("dlv", f"{message_id}/{receiver}")
+        about = {"plan_id": job.plan_id, "message": number, "receiver": receiver, "delivery_id": delivery_id}
+        if receiver in by_hand:
+            tx.run("add_delivery", **about, priority=1)
+            moves.in_folders = True
+        else:
+            tx.run(
+                "add_direct_delivery",
+                **about,
+                priority=1,
+                state="processed",
+                at=moves.at,
+                ack="SUCCEEDED",
+                consumed_at=moves.at,
+                finished_at=moves.at,
+            )
+            records.journal(tx, letter, "DELIVERED", at=moves.at, delivery_id=delivery_id, to=receiver)
+    if not receivers:
+        records.journal(tx, letter, "DELIVERED", at=moves.at, delivery_id=records.named("dlv", message_id))
+    records.tally(tx, job.plan_id, sent=1, delivered=0 if by_hand else 1)
+    if output.deliverable:
+        folder = f"artifacts/{job.plan_id}/{job.task_id}/{places.segment(output.name)}"
+        for each in files:
+            records.show(tx, f"{folder}/{each.path}", None, content=each.sha256)
+
+
+def _order_again(moves: Moves, sheet: Sheet, node: Node, granted: Granted, outcome: Outcome) -> None:
+    """Send the task back to its agent with what is missing."""
+    tx, job = moves.tx, granted.job
+    [(rounds,)] = tx.run("add_round", plan_id=job.plan_id, task_id=job.task_id)
+    verdict = outcome.verdict
+    faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)] if verdict else []
+    rework = {
+        "original_task_id": job.task_id,
+        "original_agent": job.agent_id,
+        "attempt": rounds,
+        "validation_result": {
+            "validator": "engine",
+            "score": 0,
+            "reason": outcome.reason or "not done",
+            "issues": [{"severity": "HIGH", "category": "completeness", "description": each} for each in faults],
+        },
+    }
+    inputs = tuple(job.command.resolved_inputs or ())
+    moves.queue(sheet, node, Picked(inputs=inputs, sources={}, absent=()), "RUNNING", "NOT_FULFILLED", rework=rework)
+
+
+def _alert(moves: Moves, granted: Granted, outcome: Outcome) -> None:
+    job = granted.job
+    records.alert(
+        moves.tx,
+        at=moves.at,
+        plan_id=job.plan_id,
+        code=Code.COMMAND_FAILED,
+        message=f"task {job.task_id!r} failed: {results.error_of(outcome.reason or outcome.cause, b'')}",
+        key=granted.message_id,
+        source=records.Source(job.agent_id, job.task_id, job.command.command_id),
+    )

@@ -1,0 +1,284 @@
+"""What a change of a task entails: dependants become ready, are skipped or blocked, and the plan ends.
+
+Everything here happens in one transaction. Rules decide; this writes down what they decided. A fan-out that is too
+wide for one transaction is left to the next look, which finds it by its index.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.human import HumanInterventionRequest
+from agenttalk.engine import commanding, human, records
+from agenttalk.engine.commanding import Ordered
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.sheets import Sheet, Sheets
+from agenttalk.ports import Tx
+from agenttalk.rules import failure, lifecycle, readiness
+from agenttalk.rules.failure import Standing
+from agenttalk.rules.lifecycle import Cause, State
+from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked
+
+AT_ONCE: Final = 64
+"""Tasks that one transaction makes ready."""
+Ends: TypeAlias = "deque[tuple[str, Standing, tuple[str, ...]]]"
+"""Tasks that ended, what that means to those who waited for them, and which tasks they activate."""
+
+
+@dataclass(slots=True)
+class Moves:
+    """Changes of the tasks of a board, in one transaction."""
+
+    tx: Tx
+    deps: Deps
+    sheets: Sheets
+    at: str
+    agents: dict[str, None] = field(default_factory=dict)
+    """Agents that have something new in their queue."""
+    in_folders: bool = False
+    """Whether a message has to be brought to an inbox."""
+    left: bool = False
+    """Whether tasks are due that did not fit into this transaction."""
+    closed: list[str] = field(default_factory=list)
+    """Plans in which nothing is open any more."""
+    _made: int = 0
+
+    def ended(self, sheet: Sheet, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
+        """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
+        state = lifecycle.move("RUNNING", cause)
+        self._count(sheet, "completed" if state == "COMPLETED" else "failed")
+        self._settle(sheet, task_id, state, cause, activated)
+
+    def _settle(
+        self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()
+    ) -> None:
+        """Go through everything that follows from the end of a task, and from what follows from that."""
+        ends = deque([(task_id, failure.standing(state, cause), tuple(activated))])
+        while ends:
+            ended, standing, chosen = ends.popleft()
+            if standing == "failed":
+                chosen = self._fail_dependants(sheet, ended, ends)
+            else:
+                self._meet(sheet, ended)
+            for ward in sheet.spec(self.tx, ended).wards:
+                self._decide_ward(sheet, ward, chosen, ends)
+
+    def _fail_dependants(self, sheet: Sheet, failed: str, ends: Ends) -> tuple[str, ...]:
+        """Dependants of a failed task follow their policies; the fallbacks that stand in for it."""
+        rows = self.tx.run("dependants", plan_id=sheet.plan_id, task_id=failed)
+        nodes = [sheet.node(self.tx, dependant) for dependant, state, _ in rows if state == "PENDING"]
+        fallbacks: dict[str, None] = {}
+        why = f"{failed} failed"
+        for task_id, consequence in failure.cascade(nodes, failed).items():
+            match consequence:
+                case failure.Skip():
+                    self._skip(sheet, task_id, "DEPENDENCY_SKIP", why, ends)
+                case failure.Block():
+                    self.put(sheet, task_id, "PENDING", "DEPENDENCY_BLOCK", reason=f"{why}; somebody has to decide")
+                case failure.Replan():
+                    self._ask_for_plan(sheet, sheet.node(self.tx, task_id), failed)
+                case failure.Fallback(task_id=fallback):
+                    fallbacks[fallback] = None
+                    self.tx.run("put_edge", plan_id=sheet.plan_id, task_id=fallback, dependant=task_id)
+        return tuple(fallbacks)
+
+    def _decide_ward(self, sheet: Sheet, task_id: str, chosen: Sequence[str], ends: Ends) -> None:
+        """A task that runs only if somebody says so: activated, or skipped once nobody is left to say so."""
+        if task_id in chosen:
+            rows = self.tx.run("activate", plan_id=sheet.plan_id, task_id=task_id)
+            if rows and rows[0] == (0, "PENDING"):
+                self._due(sheet, task_id)
+            return
+        row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
+        if row[1] == "PENDING" and row[-1] and not self._any_open(sheet, sheet.spec(self.tx, task_id).guards):
+            self._skip(sheet, task_id, "BRANCH_NOT_TAKEN", "nothing called for it", ends)
+
+    def _any_open(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
+        rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
+        return any(row[1] not in lifecycle.FINAL for row in rows)
+
+    def _skip(self, sheet: Sheet, task_id: str, cause: Cause, why: str, ends: Ends) -> None:
+        state = self.put(sheet, task_id, "PENDING", cause, reason=why)
+        self._count(sheet, "skipped")
+        ends.append((task_id, failure.standing(state, cause), ()))
+
+    def look(self, sheet: Sheet, limit: int = AT_ONCE) -> int:
+        """Look at tasks that nothing holds up; how many there were."""
+        rows = self.tx.run("due_tasks", plan_id=sheet.plan_id, limit=limit)
+        for (task_id,) in rows:
+            self.consider(sheet, task_id)
+        return len(rows)
+
+    def consider(self, sheet: Sheet, task_id: str) -> None:
+        """Everything before a task has ended: pick its inputs, and make its command if they are there."""
+        node = sheet.node(self.tx, task_id)
+        picked = readiness.pick(node, self._candidates(sheet, node), final=frozenset(node.depends_on))
+        match picked:
+            case Picked():
+                self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED")
+            case Missing():
+                reason = f"waits for {', '.join(picked.names)}"
+                self.put(sheet, task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=picked.names)
+            case Ambiguous():
+                self._ask_which(sheet, node, picked)
+
+    def queue(
+        self,
+        sheet: Sheet,
+        node: Node,
+        picked: Picked,
+        state: State,
+        cause: Cause,
+        *,
+        rework: dict[str, Any] | None = None,
+    ) -> Ordered:
+        """Make the task's next command and put it into its agent's queue."""
+        lifecycle.move(state, cause)
+        ordered = commanding.order(self.tx, sheet, node, picked.inputs, at=self.at, rework=rework)
+        self.tx.run(
+            "queue_task",
+            plan_id=sheet.plan_id,
+            task_id=node.task_id,
+            cause=cause,
+            delivery=ordered.delivery,
+            queued=None if ordered.in_folder else ordered.delivery,
+            attempt=0,
+            at=self.at,
+        )
+        if ordered.in_folder:
+            self.in_folders = True
+        else:
+            self.agents[node.assigned_agent_id] = None
+        self._made += 1
+        return ordered
+
+    def put(
+        self,
+        sheet: Sheet,
+        task_id: str,
+        state: State,
+        cause: Cause,
+        *,
+        reason: str | None = None,
+        missing: Sequence[str] = (),
+        request_id: str | None = None,
+    ) -> State:
+        """Move a task that nobody runs."""
+        new = lifecycle.move(state, cause)
+        self.tx.run(
+            "set_engine_task",
+            plan_id=sheet.plan_id,
+            task_id=task_id,
+            state=new,
+            cause=cause,
+            reason=reason,
+            missing=wire.write(list(missing)) if missing else None,
+            request_id=request_id,
+            at=self.at,
+        )
+        body = {"state": new, "cause": cause, "reason": reason}
+        self.tx.record("task.moved", f"{sheet.plan_id}/{task_id}", body)
+        return new
+
+    def _meet(self, sheet: Sheet, task_id: str) -> None:
+        for dependant, unmet, state in self.tx.run("meet", plan_id=sheet.plan_id, task_id=task_id):
+            if unmet == 0 and state == "PENDING":
+                self._due(sheet, dependant)
+
+    def _due(self, sheet: Sheet, task_id: str) -> None:
+        if self._made < AT_ONCE:
+            self.consider(sheet, task_id)
+        else:
+            self.left = True
+
+    def _count(self, sheet: Sheet, what: str) -> None:
+        changes = {"completed": 0, "failed": 0, "skipped": 0} | {what: 1}
+        [(still_open, *_)] = self.tx.run("count_run", plan_id=sheet.plan_id, open=-1, **changes)
+        if still_open == 0:
+            self.closed.append(sheet.plan_id)
+
+    def finish(self) -> None:
+        """Say of plans in which nothing is open that they ended."""
+        for plan_id in self.closed:
+            [(_, _, still_open, completed, failed, skipped, *_)] = self.tx.run("run", plan_id=plan_id)
+            if still_open == 0 and self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
+                counts = {"completed": completed, "failed": failed, "skipped": skipped}
+                self.tx.record("plan.ended", plan_id, counts)
+
+    def _candidates(self, sheet: Sheet, node: Node) -> list[Candidate]:
+        """What the tasks before this one have made."""
+        found: list[Candidate] = []
+        if not node.needs:
+            return found
+        for task_id in dict.fromkeys(node.depends_on):
+            for output_name, message_id, seq, command_id, at, envelope in self.tx.run(
+                "versions_from", plan_id=sheet.plan_id, task_id=task_id
+            ):
+                artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
+                found.append(
+                    Candidate(
+                        message_id=message_id,
+                        task_id=task_id,
+                        output_name=output_name,
+                        subtype=artifact.subtype,
+                        paths=tuple((_inside(file.path), file.sha256) for file in artifact.payload.files),
+                        delivered_at=at,
+                        score=artifact.score.value if artifact.score else None,
+                        seq=seq,
+                        command_id=command_id,
+                    )
+                )
+        return found
+
+    def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous) -> None:
+        names = [f"{each.task_id}/{each.output_name} ({each.message_id})" for each in unclear.candidates]
+        title = f"Which one is the input {unclear.name!r} of {node.task_id}?"
+        request_id = self._request(sheet, node, "DECISION", title, f"{unclear.why}: {', '.join(names)}", names)
+        self.put(sheet, node.task_id, "PENDING", "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
+
+    def ask_person(self, sheet: Sheet, node: Node, title: str, state: State) -> None:
+        """Ask a person what to do with a task that waits for that."""
+        request_id = self._request(sheet, node, "DECISION", title, "", ("retry", "give up"))
+        self.tx.run("note_request", plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
+
+    def _ask_for_plan(self, sheet: Sheet, node: Node, failed: str) -> None:
+        title = f"{failed} failed, and {node.task_id} needs another plan"
+        request_id = self._request(sheet, node, "DECISION", title, "", ("replan", "skip"))
+        why = f"{failed} failed; a new plan is asked for"
+        self.put(sheet, node.task_id, "PENDING", "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
+
+    def _request(
+        self, sheet: Sheet, node: Node, kind: str, title: str, description: str, options: Sequence[str]
+    ) -> str:
+        request_id = records.named("req", f"{sheet.plan_id}/{node.task_id}/{title}")
+        body: dict[str, Any] = {
+            "schema_version": "1.0",
+            "request_id": request_id,
+            "plan_id": sheet.plan_id,
+            "created_at": write_time(moment(self.at)),
+            "created_by": {"agent_id": node.assigned_agent_id, "task_id": node.task_id},
+            "severity": "HIGH",
+            "type": kind,
+            "title": title,
+            "blocking": True,
+            "needed": {
+                "decision": {
+                    "question": description or title,
+                    "options": [{"key": each, "label": each} for each in options],
+                }
+            },
+        }
+        human.ask(self.tx, HumanInterventionRequest.from_json(body), plan_id=sheet.plan_id, at=self.at)
+        return request_id
+
+
+def _inside(path: str) -> str:
+    """A payload's path inside its output: the sender's folder for it is left out."""
+    return path.partition("/")[2] or path

@@ -1,0 +1,115 @@
+"""What does not change while a plan runs: its nodes, its agents and its policies, as they were submitted.
+
+Read once and kept, because every step of a plan needs them. A new revision of the DAG makes a new sheet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.base import AgentId
+from agenttalk.contracts.dag import EVERYONE, Node, Output
+from agenttalk.contracts.plan import Policies
+from agenttalk.errors import Code, MissingError
+from agenttalk.ports import Tx
+
+_KEPT: Final = 20_000
+"""Tasks that are kept in memory for each plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What is asked for in a task."""
+
+    node: Node
+    wards: tuple[str, ...] = ()
+    """Tasks that run only if this one says so: by a branch, or by failing."""
+    guards: tuple[str, ...] = ()
+    """Tasks that can say so of this one."""
+
+
+@dataclass(slots=True)
+class Sheet:
+    """A plan that the engine runs."""
+
+    plan_id: str
+    dag_sha256: str
+    revision: int
+    policies: Policies
+    profiles: dict[str, AgentProfile]
+    specs: dict[str, Spec] = field(default_factory=dict)
+
+    def spec(self, tx: Tx, task_id: str) -> Spec:
+        """What is asked for in a task, and whose fate hangs on it."""
+        found = self.specs.get(task_id)
+        if found is None:
+            rows = tx.run("node", plan_id=self.plan_id, task_id=task_id)
+            if not rows:
+                raise MissingError(Code.TASK_NOT_FOUND, f"plan {self.plan_id!r} has no task {task_id!r}")
+            node, wards, guards = rows[0]
+            found = Spec(Node.model_validate_json(bytes(node)), _names(wards), _names(guards))
+            if len(self.specs) >= _KEPT:
+                self.specs.clear()
+            self.specs[task_id] = found
+        return found
+
+    def node(self, tx: Tx, task_id: str) -> Node:
+        """What is asked for in a task."""
+        return self.spec(tx, task_id).node
+
+    def profile(self, agent_id: str) -> AgentProfile:
+        """How an agent is driven; one that nobody described is worked by hand."""
+        known = self.profiles.get(agent_id)
+        return known if known is not None else AgentProfile(agent_id=AgentId(agent_id))
+
+    def receivers(self, output: Output) -> tuple[str, ...]:
+        """Who gets an output."""
+        if EVERYONE in output.deliver_to:
+            return tuple(sorted(self.profiles))
+        return tuple(dict.fromkeys(output.deliver_to))
+
+
+def _names(data: Any) -> tuple[str, ...]:
+    return tuple(wire.read(bytes(data))) if data is not None else ()
+
+
+class Sheets:
+    """The sheets of a board. Used by one thread at a time: the one that writes to the board."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Sheet] = {}
+
+    def of(self, tx: Tx, plan_id: str) -> Sheet:
+        """The sheet of a plan."""
+        known = self._known.get(plan_id)
+        if known is None:
+            [(_, settings, *_, dag_sha256, revision)] = tx.run("run", plan_id=plan_id)
+            known = self._known[plan_id] = _sheet(plan_id, wire.read(bytes(settings)), dag_sha256, revision)
+        return known
+
+    def forget(self, plan_id: str) -> None:
+        """It was changed; read it again."""
+        self._known.pop(plan_id, None)
+
+
+def _sheet(plan_id: str, settings: Any, dag_sha256: str, revision: int | None) -> Sheet:
+    return Sheet(
+        plan_id,
+        dag_sha256,
+        revision or 1,
+        Policies.model_validate(settings["policies"]),
+        {name: AgentProfile.from_json(each) for name, each in settings["profiles"].items()},
+    )
+
+
+def settings_of(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
+    """What is kept of a plan's policies and agents."""
+    return wire.write(
+        {
+            "policies": policies.model_dump(mode="json", exclude_none=True),
+            "profiles": {name: profile.as_json() for name, profile in sorted(profiles.items())},
+        }
+    )

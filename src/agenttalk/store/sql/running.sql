@@ -1,0 +1,191 @@
+-- Plans that the engine runs.
+-- name: add_run
+INSERT INTO runs (board, plan_id, state, settings, open, began_at)
+VALUES (:board, :plan_id, :state, :settings, :open, :at)
+ON CONFLICT (board, plan_id) DO UPDATE SET settings = excluded.settings, open = excluded.open
+WHERE runs.state = 'SUBMITTED'
+RETURNING plan_id
+
+-- name: run
+SELECT r.state, r.settings, r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at, p.dag_sha256, p.revision
+FROM runs AS r JOIN plans AS p ON p.board = r.board AND p.plan_id = r.plan_id
+WHERE r.board = :board AND r.plan_id = :plan_id
+
+-- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
+-- name: open_runs
+SELECT plan_id, state FROM runs WHERE board || '' = :board AND state <> 'ENDED' ORDER BY plan_id
+
+-- name: set_run_state
+UPDATE runs SET state = :state, ended_at = CASE WHEN :state = 'ENDED' THEN :at ELSE NULL END
+WHERE board = :board AND plan_id = :plan_id AND state <> :state
+RETURNING plan_id
+
+-- name: count_run
+UPDATE runs
+SET open = open + :open, completed = completed + :completed, failed = failed + :failed, skipped = skipped + :skipped
+WHERE board = :board AND plan_id = :plan_id
+RETURNING open, completed, failed, skipped
+
+-- What is asked for.
+-- name: put_node
+INSERT INTO nodes (board, plan_id, task_id, node, wards, guards)
+VALUES (:board, :plan_id, :task_id, :node, :wards, :guards)
+ON CONFLICT (board, plan_id, task_id) DO UPDATE
+SET node = excluded.node, wards = excluded.wards, guards = excluded.guards
+
+-- name: node
+SELECT node, wards, guards FROM nodes WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- name: put_edge
+INSERT INTO edges (board, plan_id, task_id, dependant) VALUES (:board, :plan_id, :task_id, :dependant)
+ON CONFLICT (board, plan_id, task_id, dependant) DO NOTHING
+
+-- name: dependants
+SELECT e.dependant, t.state, t.unmet
+FROM edges AS e CROSS JOIN tasks AS t
+WHERE e.board = :board AND e.plan_id = :plan_id AND e.task_id = :task_id
+    AND t.board = e.board AND t.plan_id = e.plan_id AND t.task_id = e.dependant
+ORDER BY e.dependant
+
+-- Tasks that the engine runs.
+-- name: put_engine_task
+INSERT INTO tasks (board, plan_id, task_id, agent_id, updated_at, unmet, held, priority)
+VALUES (:board, :plan_id, :task_id, :agent_id, :at, :unmet, :held, :priority)
+ON CONFLICT (board, plan_id, task_id) DO UPDATE
+SET agent_id = excluded.agent_id, unmet = excluded.unmet, held = excluded.held, priority = excluded.priority,
+    updated_at = excluded.updated_at
+
+-- name: engine_task
+SELECT agent_id, state, epoch, lease, delivery, attempt, unmet, phase, cause, reason, score, retries, sent_back, deaths,
+    reexecutions, missing, request_id, waiting_since, held
+FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- One dependency less for everybody who waits for a task. Those for whom it was the last one are told apart by `unmet`.
+-- name: meet
+UPDATE tasks SET unmet = unmet - 1
+WHERE board = :board AND plan_id = :plan_id AND unmet > 0 AND task_id IN (
+    SELECT dependant FROM edges WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id)
+RETURNING task_id, unmet, state
+
+-- name: activate
+UPDATE tasks SET unmet = unmet - 1, held = 0
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND held = 1
+RETURNING unmet, state
+
+-- Tasks that nothing holds up any more and that nobody has looked at.
+-- name: due_tasks
+SELECT task_id FROM tasks
+WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0
+ORDER BY task_id
+LIMIT :limit
+
+-- name: queue_task
+UPDATE tasks
+SET state = 'READY', cause = :cause, delivery = :delivery, queued = :queued, updated_at = :at, phase = NULL,
+    attempt = :attempt, missing = NULL, request_id = NULL, waiting_since = NULL, reason = NULL
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- name: set_engine_task
+UPDATE tasks
+SET state = :state, cause = :cause, reason = :reason, queued = NULL, phase = NULL, updated_at = :at, missing = :missing,
+    request_id = :request_id,
+    waiting_since = CASE WHEN :state LIKE 'BLOCKED%' THEN coalesce(waiting_since, :at) ELSE NULL END
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- The first task in an agent's queue.
+-- name: next_task
+SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.attempt, t.retries, t.sent_back, t.deaths, t.reason
+FROM tasks AS t
+WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL
+ORDER BY t.priority, t.queued
+LIMIT 1
+
+-- name: lease_task
+UPDATE tasks
+SET state = 'RUNNING', cause = 'LEASED', phase = 'executing', queued = NULL, epoch = epoch + 1, lease = :lease,
+    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = attempt + 1
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND state = 'READY'
+RETURNING epoch, attempt
+
+-- The end of a turn. Nothing is written with an old epoch.
+-- name: end_turn
+UPDATE tasks
+SET lease = NULL, owner = NULL, token = NULL, leased_at = NULL, phase = NULL, state = :state, cause = :cause,
+    reason = :reason, queued = :queued, updated_at = :at, score = :score, verdict = :verdict,
+    retries = retries + :retries, sent_back = :sent_back, deaths = deaths + :deaths
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
+RETURNING task_id
+
+-- name: queueing_agents
+SELECT DISTINCT agent_id FROM tasks WHERE board = :board AND queued IS NOT NULL
+
+-- name: working_tasks
+SELECT plan_id, task_id, agent_id, epoch, lease, owner, delivery FROM tasks
+WHERE board || '' = :board AND lease IS NOT NULL AND unmet IS NOT NULL
+ORDER BY plan_id, task_id
+
+-- name: unqueue_plan
+UPDATE tasks SET queued = NULL
+WHERE board = :board AND plan_id = :plan_id AND queued IS NOT NULL AND state = 'READY'
+
+-- name: requeue_plan
+UPDATE tasks SET queued = delivery
+WHERE board = :board AND plan_id = :plan_id AND queued IS NULL AND state = 'READY' AND unmet IS NOT NULL
+RETURNING agent_id
+
+-- name: score_of
+SELECT score FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- Messages that need no folder.
+-- name: add_direct_delivery
+INSERT INTO deliveries (board, plan_id, message, receiver, delivery_id, state, shown, priority, stored_at, ack,
+    consumed_at, finished_at)
+VALUES (:board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :consumed_at,
+    :finished_at)
+RETURNING id
+
+-- name: take_delivery
+UPDATE deliveries
+SET state = 'claimed', shown = 'claimed', ack = 'CONSUMED', consumed_at = coalesce(consumed_at, :at), injected_at = :at,
+    prompt_sha256 = :prompt_sha256
+WHERE board = :board AND id = :id AND state IN ('delivered', 'claimed')
+RETURNING consumed_at
+
+-- name: end_delivery
+UPDATE deliveries
+SET state = 'processed', shown = 'processed', ack = :ack, finished_at = :at, details = :details,
+    acted_at = CASE WHEN :acted = 1 THEN :at ELSE acted_at END
+WHERE board = :board AND id = :id AND state = 'claimed'
+RETURNING consumed_at
+
+-- name: last_seq
+SELECT coalesce(max(seq), 0) FROM messages
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'command'
+
+-- The newest version of each output of a task.
+-- name: versions_from
+SELECT m.output_name, m.message_id, m.seq, m.command_id, m.accepted_at, m.envelope
+FROM messages AS m
+WHERE m.board = :board AND m.plan_id = :plan_id AND m.task_id = :task_id AND m.type = 'artifact'
+    AND m.output_name IS NOT NULL AND m.state = 'delivered'
+ORDER BY m.output_name, m.seq DESC, m.id DESC
+
+-- name: command_of_delivery
+SELECT m.message_id, m.envelope FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.id = :id
+
+-- name: add_round
+UPDATE tasks SET reexecutions = reexecutions + 1
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+RETURNING reexecutions
+
+-- name: note_request
+UPDATE tasks SET request_id = :request_id, reason = :reason
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- Whether anything of a plan goes on by itself: tasks that run, wait in a queue, or are due.
+-- name: activity
+SELECT
+    (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'RUNNING'),
+    (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'READY'),
+    (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0)
