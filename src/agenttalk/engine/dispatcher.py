@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from agenttalk.contracts import wire
@@ -100,15 +101,11 @@ class Dispatcher:
             board = self._boards.setdefault(store.name, _Board(store))
             for plan_id, state in await store.read("open_runs"):
                 if state == "RUNNING":
-                    more = await self._step(board, lambda moves, plan_id=plan_id: self._look(moves, plan_id)) or more
+                    more = await self._step(board, partial(_look, plan_id=plan_id)) or more
             agents = [row[0] for row in await store.read("queueing_agents")]
             if agents:
-                await self._step(board, lambda moves, agents=agents: moves.agents.update(dict.fromkeys(agents)))
+                await self._step(board, partial(_offer, agents=agents))
         return more
-
-    def _look(self, moves: Moves, plan_id: str) -> bool:
-        sheet = moves.sheets.of(moves.tx, plan_id)
-        return moves.look(sheet) > 0
 
     async def _step(self, board: _Board, do: Callable[[Moves], T], *, after: Granted | None = None) -> T:
         """Do something in a transaction, and begin in it what it made possible."""
@@ -236,3 +233,11 @@ class Dispatcher:
             yield news
         finally:
             self._followers.discard(news)
+
+
+def _look(moves: Moves, plan_id: str) -> bool:
+    return moves.look(moves.sheets.of(moves.tx, plan_id)) > 0
+
+
+def _offer(moves: Moves, agents: list[str]) -> None:
+    moves.agents.update(dict.fromkeys(agents))

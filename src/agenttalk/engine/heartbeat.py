@@ -332,6 +332,7 @@ class Heartbeat:
         try:
             for store in await self._boards():
                 found |= {row[0] for row in await store.read("plans_of_agent", agent_id=self._agent_id)}
+                found -= {plan_id for plan_id in found if await store.read("run", plan_id=plan_id)}
         except AgentTalkError as error:
             tick.errors.append(error.message)
             return []

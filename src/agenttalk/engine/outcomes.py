@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine import handover, leases, records
 from agenttalk.engine.leases import Lease
@@ -47,7 +48,7 @@ class OutputFile:
 
 
 async def judge(
-    seat: Seat, order: Order, outputs: str, result: str, cwd: str, ended: Ended
+    seat: Seat, command: Command, outputs: str, result: str, cwd: str, ended: Ended
 ) -> tuple[Result | Fault, list[OutputFile]]:
     """What a program that ended left, or why its turn does not count."""
     if ended.how != "exited" or ended.exit_code != 0:
@@ -55,14 +56,14 @@ async def judge(
         return Fault(Code.COMMAND_FAILED, results.error_of(error, ended.stderr)), []
     try:
         file = await asyncio.to_thread(_result_file, seat, result)
-        said = results.read_result(file, ended.stdout, score_required=order.command.score_required)
+        said = results.read_result(file, ended.stdout, score_required=command.score_required)
         if isinstance(said, Fault):
             return said, []
-        found = await asyncio.to_thread(_find, seat, order, outputs, cwd)
+        found = await asyncio.to_thread(_find, seat, command, outputs, cwd)
         files = [await _take(seat, each) for each in found]
     except InputError as error:
         return Fault(error.code, error.message), []
-    missing = results.missing_outputs(order.command, {each.output_name for each in files})
+    missing = results.missing_outputs(command, {each.output_name for each in files})
     return missing or said, files
 
 
@@ -73,9 +74,9 @@ def _result_file(seat: Seat, path: str) -> bytes | None:
         return None
 
 
-def _find(seat: Seat, order: Order, outputs: str, cwd: str) -> list[OutputFile]:
+def _find(seat: Seat, command: Command, outputs: str, cwd: str) -> list[OutputFile]:
     """Everything in the folder of outputs, and declared files of the working directory for what is not there."""
-    names = results.declared(order.command)
+    names = results.declared(command)
     found: list[OutputFile] = []
     seat.root.make(outputs)  # a program may have removed it: then there are none
     with seat.root.sub(outputs) as folder:
@@ -92,7 +93,7 @@ def _find(seat: Seat, order: Order, outputs: str, cwd: str) -> list[OutputFile]:
             if len(found) > _FILES:
                 raise InputError(Code.FILE_TOO_LARGE, f"the outputs have more than {_FILES:,} files")
     there = {each.output_name for each in found}
-    for declared in order.command.produces or ():
+    for declared in command.produces or ():
         paths = [(file.path, f"{cwd}/{file.path}") for file in declared.files]
         if declared.output_name not in there and paths and all(seat.root.exists(where) for _, where in paths):
             found += [OutputFile(declared.output_name, path, where, "", 0) for path, where in paths]

@@ -73,7 +73,8 @@ class Sheet:
 
 
 def _names(data: Any) -> tuple[str, ...]:
-    return tuple(wire.read(bytes(data))) if data is not None else ()
+    names: Any = wire.read(bytes(data)) if data is not None else ()
+    return tuple(names)
 
 
 class Sheets:

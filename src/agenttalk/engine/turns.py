@@ -104,7 +104,7 @@ async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) ->
     if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
         return "dropped"
     ended = await setting.driver.run(turn)
-    outcome, outputs = await outcomes.judge(seat, ready.order, layout.outputs, layout.result, layout.cwd, ended)
+    outcome, outputs = await outcomes.judge(seat, ready.order.command, layout.outputs, layout.result, layout.cwd, ended)
     return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
 
 
@@ -193,7 +193,7 @@ def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layo
         prompt = f"{prompt}\n# {lease.sent_back}\n"
     return Turn(
         lease=lease.id,
-        argv=_argv(seat, profile),
+        argv=argv_of(seat, profile),
         cwd=root / layout.cwd,
         prompt=prompt,
         timeout=time_limit(command, lease.history),
@@ -201,7 +201,7 @@ def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layo
     )
 
 
-def _argv(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
+def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
     """The program. What names a file in the agent's folder means that file, wherever the program is started."""
     folder = places.agent(seat.agent_id)
 

@@ -161,7 +161,8 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 -- name: leases_of
 SELECT t.plan_id, t.task_id, t.epoch, t.lease, t.owner, t.delivery, d.state
 FROM tasks AS t CROSS JOIN deliveries AS d
-WHERE t.board || '' = :board AND t.lease IS NOT NULL AND d.id = t.delivery AND d.receiver = :agent_id
+WHERE t.board || '' = :board AND t.lease IS NOT NULL AND t.unmet IS NULL AND d.id = t.delivery
+    AND d.receiver = :agent_id
 ORDER BY t.plan_id, t.task_id
 
 -- Handing over.

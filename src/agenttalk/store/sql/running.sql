@@ -189,3 +189,13 @@ SELECT
     (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'RUNNING'),
     (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'READY'),
     (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0)
+
+-- Every task of a plan, for people.
+-- name: standings
+SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
+    updated_at, leased_at, waiting_since
+FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL ORDER BY task_id
+
+-- name: skipped_by_failure
+SELECT count(*) FROM tasks
+WHERE board = :board AND plan_id = :plan_id AND state = 'SKIPPED' AND cause = 'DEPENDENCY_SKIP'

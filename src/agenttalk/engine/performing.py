@@ -1,0 +1,140 @@
+"""Jobs of agents that are programs: their files are laid out, the program runs, what it left is taken in."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from agenttalk.contracts import places
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.engine import outcomes
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.seat import Seat, take_seat
+from agenttalk.engine.orders import TURNS
+from agenttalk.engine.turns import FEEDBACK, Api, Layout, argv_of
+from agenttalk.errors import AgentTalkError, InputError
+from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
+from agenttalk.rules.results import Fault
+
+_HOW: Final = {"timeout": "timeout", "not_started": "not_started", "cancelled": "stopped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Carries out jobs by starting programs."""
+
+    deps: Deps
+    driver: Driver
+    api: Callable[[], Api | None] = lambda: None
+    """Where programs report to, once somebody listens."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """Variables of which a profile may hand some over."""
+
+    async def perform(self, job: Job) -> Performance:
+        """Lay out, run, take in. Every process of the program is dead when it returns."""
+        seat = await take_seat(self.deps, job.agent_id, job.plan_id)
+        layout = layout_of(job)
+        try:
+            feedback = await self._lay_out(seat, job, layout)
+        except InputError as error:
+            return Performance("not_started", error=error.message)
+        ended = await self.driver.run(self._turn(seat, job, layout, feedback))
+        return await self._taken_in(seat, job, layout, ended)
+
+    async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> str | None:
+        """Make the folders of an attempt and put its inputs there; where the feedback lies, if there is any."""
+        await asyncio.to_thread(_make_folders, seat, job, layout)
+        feedback = None
+        for file in job.inputs:
+            target = f"{layout.inputs}/{places.segment(file.input_name)}/{file.path}"
+            await asyncio.to_thread(seat.root.write, target, await _content(seat, file), parents=True)
+            if target.endswith(f"/{FEEDBACK}"):
+                feedback = target
+        return feedback
+
+    def _turn(self, seat: Seat, job: Job, layout: Layout, feedback: str | None) -> Turn:
+        root = seat.root.path.absolute()
+        own = {
+            "AGENTTALK_MODE": "execute",
+            "AGENTTALK_PLAN_ID": job.plan_id,
+            "AGENTTALK_TASK_ID": job.task_id,
+            "AGENTTALK_COMMAND_ID": job.command.command_id,
+            "AGENTTALK_ATTEMPT": str(job.attempt),
+            "AGENTTALK_COMMAND": str(root / layout.command),
+            "AGENTTALK_INPUTS": str(root / layout.inputs),
+            "AGENTTALK_OUTPUTS": str(root / layout.outputs),
+            "AGENTTALK_RESULT": str(root / layout.result),
+            "AGENTTALK_TOKEN": job.token,
+        }
+        api = self.api()
+        if api is not None:
+            own |= {"AGENTTALK_API": api.http, "AGENTTALK_SOCKET": api.socket}
+        if job.command.reexecute is not None and feedback is not None:
+            own["AGENTTALK_FEEDBACK"] = str(root / feedback)
+        return Turn(
+            lease=job.lease,
+            argv=argv_of(seat, job.profile),
+            cwd=root / layout.cwd,
+            prompt=job.prompt,
+            timeout=job.timeout,
+            env={**self._handed(job.profile), **own},
+        )
+
+    def _handed(self, profile: AgentProfile) -> dict[str, str]:
+        return {
+            name: self.environ[name]
+            for name in profile.env
+            if name in self.environ and not name.upper().startswith("AGENTTALK")
+        }
+
+    async def _taken_in(self, seat: Seat, job: Job, layout: Layout, ended: Ended) -> Performance:
+        said, files = await outcomes.judge(seat, job.command, layout.outputs, layout.result, layout.cwd, ended)
+        usage = {"exit_code": ended.exit_code}
+        if ended.how != "exited" or ended.exit_code != 0:
+            error = said.message if isinstance(said, Fault) else ended.error
+            how = _HOW.get(ended.how, "crashed")
+            return Performance(how, error=error, seconds=ended.seconds, usage=usage)  # type: ignore[arg-type]
+        made = tuple(Made(each.output_name, each.path, each.sha256, each.size, each.data) for each in files)
+        if isinstance(said, Fault):
+            return Performance(
+                "finished", outputs=made, code=said.code, error=said.message, seconds=ended.seconds, usage=usage
+            )
+        return Performance(
+            "finished",
+            result=said.value,
+            score=said.score,
+            explanation=said.explanation,
+            outputs=made,
+            seconds=ended.seconds,
+            usage=usage,
+        )
+
+
+def layout_of(job: Job) -> Layout:
+    """Where the files of an attempt lie."""
+    cwd = places.task(job.agent_id, job.plan_id, job.task_id)
+    return Layout(cwd, f"{cwd}/{TURNS}/{job.command.command_id}-{job.attempt}")
+
+
+def _make_folders(seat: Seat, job: Job, layout: Layout) -> None:
+    root = seat.root
+    root.make(layout.cwd)
+    if root.exists(layout.base):  # an attempt that died with us, or somebody who wanted to be first
+        above, _, name = layout.base.rpartition("/")
+        with root.sub(above) as folder:
+            folder.move(name, folder, f"{name}.{secrets.token_hex(8)}")
+    root.make(layout.inputs)
+    root.make(layout.outputs)
+    root.write(layout.command, job.command.to_bytes() + b"\n")
+
+
+async def _content(seat: Seat, file: Handed) -> bytes:
+    if file.data is not None:
+        return file.data
+    try:
+        return await seat.blobs.get(file.sha256)
+    except AgentTalkError as error:
+        raise InputError(error.code, f"the input {file.input_name!r} cannot be read: {error.message}") from error

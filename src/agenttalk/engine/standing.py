@@ -1,0 +1,88 @@
+"""Where a plan stands: what a person or a program that follows it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agenttalk.contracts import wire
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.plans import board_of
+from agenttalk.errors import Code, UsageError
+from agenttalk.rules.lifecycle import board_status
+
+Result = Literal["running", "done", "failed", "waiting", "paused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A plan that the engine runs."""
+
+    plan_id: str
+    state: str
+    result: Result
+    """`running` while anything goes on by itself; `waiting` when somebody outside has to do something."""
+    counts: dict[str, int]
+    began_at: str
+    ended_at: str | None
+    tasks: tuple[dict[str, Any], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "plan_id": self.plan_id,
+            "state": self.state,
+            "result": self.result,
+            "counts": self.counts,
+            "began_at": self.began_at,
+            "ended_at": self.ended_at,
+            "tasks": list(self.tasks),
+        }
+
+
+async def of(deps: Deps, plan_id: str) -> Standing:
+    """Where a plan stands. Raises UsageError when the engine runs no such plan."""
+    store = await board_of(deps, plan_id)
+    rows = await store.read("run", plan_id=plan_id)
+    if not rows:
+        raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint="'agenttalk status' lists all")
+    state, _, still_open, completed, failed, skipped, began_at, ended_at, *_ = rows[0]
+    tasks = tuple(_task(row) for row in await store.read("standings", plan_id=plan_id))
+    [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
+    [(running, queued, due)] = await store.read("activity", plan_id=plan_id)
+    goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due))
+    counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
+    result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
+    return Standing(plan_id, state, result, counts, began_at, ended_at, tasks)
+
+
+def _result(state: str, *, goes_on: bool, failed: bool) -> Result:
+    if goes_on:
+        return "running"
+    if failed:
+        return "failed"
+    if state == "ENDED":
+        return "done"
+    return "paused" if state == "PAUSED" else "waiting"
+
+
+def _task(row: tuple[Any, ...]) -> dict[str, Any]:
+    task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds, missing, request_id, *at = row
+    return {
+        "task_id": task_id,
+        "agent_id": agent_id,
+        "state": state,
+        "phase": phase,
+        "board": board_status(state, phase),
+        "freshness": ("fresh" if fresh else "stale") if state == "COMPLETED" else None,
+        "cause": cause,
+        "reason": reason,
+        "score": score,
+        "attempt": attempt,
+        "retries": retries,
+        "reexecutions": rounds,
+        "missing": wire.read(bytes(missing)) if missing else [],
+        "request_id": request_id,
+        "updated_at": at[0],
+        "since": at[1] or at[2],
+    }
