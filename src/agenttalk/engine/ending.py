@@ -55,12 +55,13 @@ def conclude(moves: Moves, granted: Granted, performance: Performance) -> Outcom
     sheet = moves.sheets.of(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = judge(moves, sheet, node, granted, performance)
-    _end_turn(moves, granted, performance, outcome)
+    state = _end_turn(moves, granted, performance, outcome)
+    ack = None if outcome.again else _end_delivery(moves, granted, outcome)
+    body = {**_told(granted, performance, outcome), "state": state, "ack": ack}
+    moves.tx.record("turn.ended", f"turns/{job.plan_id}/{granted.message_id}", body)
     if outcome.again:
         moves.agents[job.agent_id] = None
         return outcome
-    fine = outcome.verdict is not None and outcome.verdict.fulfilled
-    _end_delivery(moves, granted, outcome, fine=fine)
     if outcome.cause == "FULFILLED":
         publish(moves, sheet, node, granted, performance.outputs, performance.score)
         moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
@@ -174,7 +175,7 @@ def _rounds(sheet: Sheet, node: Node) -> int:
     return own if own is not None else sheet.policies.max_reexecute_times
 
 
-def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome: Outcome) -> None:
+def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome: Outcome) -> str:
     job = granted.job
     state = lifecycle.move("RUNNING", outcome.cause)
     bad_score = performance.code in SCORE_CODES
@@ -200,8 +201,7 @@ def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome:
             f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
             hint="nothing of it is kept; the task was given out again",
         )
-    body = {**_told(granted, performance, outcome), "state": state}
-    moves.tx.record("turn.ended", f"turns/{job.plan_id}/{granted.message_id}", body)
+    return state
 
 
 def _told(granted: Granted, performance: Performance, outcome: Outcome) -> dict[str, Any]:
@@ -236,12 +236,28 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome, *, fine: bool) -> None:
-    ack = "SUCCEEDED" if fine else "FAILED"
+def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> dict[str, Any]:
+    """The end of a command: its receipt."""
+    fine = outcome.verdict is not None and outcome.verdict.fulfilled
+    status = "SUCCEEDED" if fine else "FAILED"
     details = None if fine else (outcome.reason or outcome.cause).replace("\0", "\ufffd")
-    rows = moves.tx.run("end_delivery", id=granted.delivery, ack=ack, at=moves.at, details=details, acted=int(fine))
+    rows = moves.tx.run("end_delivery", id=granted.delivery, ack=status, at=moves.at, details=details, acted=int(fine))
     if not rows:
         raise ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
+    command = granted.job.command
+    return {
+        "schema_version": "1.0",
+        "plan_id": command.plan_id,
+        "message_id": granted.message_id,
+        "task_id": command.task_id,
+        "command_id": command.command_id,
+        "command_seq": command.command_seq,
+        "consumer_agent_id": granted.job.agent_id,
+        "status": status,
+        "consumed_at": rows[0][0],
+        "finished_at": moves.at,
+        "result": {"ok": fine} if fine else {"ok": fine, "details": details},
+    }
 
 
 def publish(

@@ -6,7 +6,7 @@ Nothing here decides. Deleting the files loses nothing; they are written again f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +18,8 @@ from agenttalk.errors import AgentTalkError, InputError, MissingError
 from agenttalk.ports import Folder, Store, Tx
 
 _AT_ONCE: Final = 500
+_COMMANDS: Final = "commands"
+_ACKS: Final = "acks"
 _LINES: Final = 2_000
 _PIECE: Final = 1024 * 1024
 Seen: TypeAlias = "dict[str, tuple[str, int]]"
@@ -31,16 +33,22 @@ _BLOCKED: Final = {
 
 async def publish(deps: Deps, board: Store) -> int:
     """Write every view of a board that is not shown as it is; how many were. Raises when the disk will not."""
-    return await _views(deps, board) + await _journals(deps, board)
+    return await _views(deps, board) + await _journals(deps, board) + await _turns(deps, board)
 
 
 async def republish(deps: Deps, board: Store) -> int:
     """Write every view anew, whatever lies there."""
-    await board.transact(lambda tx: tx.run("unshow_views"))
+    await board.transact(_forget_all)
     for plan_id, *_ in await board.read("plans"):
         await board.transact(partial(_forget, plan_id=plan_id))
         await status(deps, board, plan_id)
     return await publish(deps, board)
+
+
+def _forget_all(tx: Tx) -> None:
+    tx.run("unshow_views")
+    for name in (_COMMANDS, _ACKS):
+        tx.run("set_cursor", name=name, value=0)
 
 
 def _forget(tx: Tx, plan_id: str) -> None:
@@ -100,6 +108,54 @@ def _write(
         else:
             written.append((path, version))
     return written
+
+
+async def _turns(deps: Deps, board: Store) -> int:
+    """Commands that the engine made, and the receipts for them: their rows are in order, so a cursor is enough."""
+    commands = await _follow(deps, board, _COMMANDS, ("newest_message", "engine_commands"), _command_file)
+    return commands + await _follow(deps, board, _ACKS, ("newest_fact", "ended_acks"), _ack_file)
+
+
+async def _follow(
+    deps: Deps,
+    board: Store,
+    name: str,
+    queries: tuple[str, str],
+    made: Callable[[tuple[Any, ...]], tuple[str, bytes] | None],
+) -> int:
+    newest, rows_after = queries
+    known = await board.read("cursor", name=name)
+    after = known[0][0] if known else 0
+    [(last,)] = await board.read(newest)
+    if last <= after:
+        return 0
+    count = 0
+    while rows := await board.read(rows_after, after=after, limit=_AT_ONCE):
+        files = [found for row in rows if (found := made(row)) is not None]
+        await asyncio.to_thread(_write_files, deps.root, files)
+        after = rows[-1][0]
+        count += len(files)
+    value = max(after, last)
+    await board.transact(lambda tx: tx.run("set_cursor", name=name, value=value))
+    return count
+
+
+def _write_files(root: Folder, files: Sequence[tuple[str, bytes]]) -> None:
+    for path, data in files:
+        root.write(path, data, parents=True)
+
+
+def _command_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
+    _, plan_id, name, envelope = row
+    return f"{places.plan(plan_id)}/commands/{name}", bytes(envelope)
+
+
+def _ack_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
+    body: Any = wire.read(bytes(row[1]), limit=wire.DOCUMENT_LIMIT)
+    ack = body.get("ack")
+    if ack is None:
+        return None
+    return f"{places.plan(ack['plan_id'])}/acks/{places.ack(ack['message_id'])}", wire.write(ack) + b"\n"
 
 
 async def _journals(deps: Deps, board: Store) -> int:

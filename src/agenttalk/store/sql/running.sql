@@ -199,3 +199,25 @@ FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL ORD
 -- name: skipped_by_failure
 SELECT count(*) FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND state = 'SKIPPED' AND cause = 'DEPENDENCY_SKIP'
+
+-- What is shown of commands and receipts.
+-- name: cursor
+SELECT value FROM cursors WHERE board = :board AND name = :name
+
+-- name: set_cursor
+INSERT INTO cursors (board, name, value) VALUES (:board, :name, :value)
+ON CONFLICT (board, name) DO UPDATE SET value = excluded.value
+
+-- name: engine_commands
+SELECT id, plan_id, name, envelope FROM messages
+WHERE id > :after AND board = :board AND type = 'command' AND producer = 'engine'
+ORDER BY id LIMIT :limit
+
+-- name: newest_message
+SELECT coalesce(max(id), 0) FROM messages
+
+-- name: ended_acks
+SELECT seq, body FROM ledger WHERE seq > :after AND board = :board AND kind = 'turn.ended' ORDER BY seq LIMIT :limit
+
+-- name: newest_fact
+SELECT coalesce(max(seq), 0) FROM ledger
