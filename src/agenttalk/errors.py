@@ -31,6 +31,8 @@ class Code(StrEnum):
     JSON_NUMBER = "JSON_NUMBER"
     JSON_TEXT = "JSON_TEXT"
     JSON_VALUE = "JSON_VALUE"
+    YAML_SYNTAX = "YAML_SYNTAX"
+    YAML_FEATURE = "YAML_FEATURE"
 
     FIELD_MISSING = "FIELD_MISSING"
     FIELD_TYPE = "FIELD_TYPE"
@@ -83,6 +85,15 @@ class Code(StrEnum):
     DAG_BRANCH_INVALID = "DAG_BRANCH_INVALID"
     DAG_TOO_COMPLEX = "DAG_TOO_COMPLEX"
 
+    PLAN_DERIVED = "PLAN_DERIVED"
+    PLAN_DOUBTFUL = "PLAN_DOUBTFUL"
+    NAME_TAKEN = "NAME_TAKEN"
+    SCORE_NOT_REQUIRED = "SCORE_NOT_REQUIRED"
+    PROMISE_INVALID = "PROMISE_INVALID"
+    CRITERION_UNPROVEN = "CRITERION_UNPROVEN"
+    CHECK_CIRCULAR = "CHECK_CIRCULAR"
+    SCOPE_PROTECTED_OVERLAP = "SCOPE_PROTECTED_OVERLAP"
+
     NAME_UNKNOWN = "NAME_UNKNOWN"
     FILE_UNREADABLE = "FILE_UNREADABLE"
     FILE_UNWRITABLE = "FILE_UNWRITABLE"
@@ -104,6 +115,7 @@ class Code(StrEnum):
     SCORE_MISSING = "SCORE_MISSING"
     SCORE_INVALID = "SCORE_INVALID"
     PROCESS_STUCK = "PROCESS_STUCK"
+    ILLEGAL_TRANSITION = "ILLEGAL_TRANSITION"
 
     STORE_CONFLICT = "STORE_CONFLICT"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
@@ -136,6 +148,8 @@ MEANINGS: dict[Code, Meaning] = {
     Code.JSON_NUMBER: Meaning("A number is NaN, infinite or too long to be read."),
     Code.JSON_TEXT: Meaning("A text holds half a character (a lone surrogate) and cannot be written."),
     Code.JSON_VALUE: Meaning("A Python value that JSON cannot hold was handed in."),
+    Code.YAML_SYNTAX: Meaning("The bytes are not YAML in UTF-8."),
+    Code.YAML_FEATURE: Meaning("A plan file uses tags, merges, several documents, or aliases without end."),
     Code.FIELD_MISSING: Meaning("A required field is missing or null."),
     Code.FIELD_TYPE: Meaning("A field has the wrong type."),
     Code.FIELD_VALUE: Meaning("A field has the right type but a value that is not allowed."),
@@ -185,6 +199,14 @@ MEANINGS: dict[Code, Meaning] = {
     ),
     Code.DAG_BRANCH_INVALID: Meaning("A task is activated only by one that waits for it."),
     Code.DAG_TOO_COMPLEX: Meaning("The DAG's patterns would take too long to match."),
+    Code.PLAN_DERIVED: Meaning("Something that a plan file leaves out follows from the rest and was added."),
+    Code.PLAN_DOUBTFUL: Meaning("A plan file says something that is allowed but hardly meant."),
+    Code.NAME_TAKEN: Meaning("Two things of one kind have the same name."),
+    Code.SCORE_NOT_REQUIRED: Meaning("A condition is about the score of a task that gives none."),
+    Code.PROMISE_INVALID: Meaning("A promise is not worth being made, or speaks of what it does not have."),
+    Code.CRITERION_UNPROVEN: Meaning("Nothing but the agent's own word would show a criterion of a promise."),
+    Code.CHECK_CIRCULAR: Meaning("A task's promise waits for somebody to accept the task's own output."),
+    Code.SCOPE_PROTECTED_OVERLAP: Meaning("Everything that a glob allows to change is protected by a check."),
     Code.NAME_UNKNOWN: Meaning("Nothing has this name."),
     Code.FILE_UNREADABLE: Meaning("A file is missing or cannot be read.", retriable=True),
     Code.FILE_UNWRITABLE: Meaning("A file cannot be written.", retriable=True),
@@ -210,6 +232,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.PROCESS_STUCK: Meaning(
         "Processes of an ended attempt cannot be killed; the task is not given out again.", retriable=True
     ),
+    Code.ILLEGAL_TRANSITION: Meaning("A task in this state cannot change for that reason; nothing was changed."),
     Code.STORE_CONFLICT: Meaning("The store already holds something that excludes this."),
     Code.STORE_UNAVAILABLE: Meaning("The database cannot be reached or written; nothing was stored.", retriable=True),
     Code.STORE_FULL: Meaning("The disk has no room for the database; nothing was stored.", retriable=True),

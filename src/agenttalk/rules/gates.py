@@ -1,0 +1,102 @@
+"""Gates of a task: scores, branches, and which outputs a score makes due."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agenttalk.contracts.dag import CONDITION_PATTERN, Gates, Node, Output, TaskDag
+
+MIN_SCORE: Final = "_min_score"
+"""A threshold is named `<task_id>_min_score`."""
+_CONDITION = re.compile(CONDITION_PATTERN.replace("$", r"\Z"))
+_COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether a task may count as completed, and where its score leads."""
+
+    met: bool
+    branch: int | None = None
+    """Place of the branch that was taken."""
+    activate: tuple[str, ...] = ()
+    """Tasks that the branch lets run."""
+    unmet: tuple[str, ...] = ()
+    """What is not met, in words; also said of a gate that need not be met."""
+
+
+def holds(condition: str, score: float | None) -> bool:
+    """Whether a condition such as `score < 70` holds. Without a score, or without sense, nothing holds."""
+    said = _CONDITION.match(condition)
+    if said is None or score is None or not _is_finite(score):
+        return False
+    return _COMPARE[said[1]](score, float(said[2]))
+
+
+def judge(node: Node, *, scores: Mapping[str, float | None], evidence: Collection[str]) -> Gate:
+    """Whether a task's gates are met, from the scores of tasks and the documents that are there.
+
+    The first branch whose condition holds answers the gate, whatever else is unmet.
+    """
+    gates = node.gates
+    if gates is None:
+        return Gate(met=True)
+    own = scores.get(node.task_id)
+    for at, branch in enumerate(gates.branches):
+        if holds(branch.when, own):
+            return Gate(met=True, branch=at, activate=tuple(branch.activate))
+    unmet = (*_thresholds(gates, scores), *_evidence(gates, evidence))
+    return Gate(met=not unmet or not gates.required, unmet=unmet)
+
+
+def due_outputs(node: Node, score: float | None) -> tuple[Output, ...]:
+    """The outputs that must be there: not the optional ones, and conditional ones only where the score says so."""
+    return tuple(
+        output for output in node.outputs if not output.optional and (output.when is None or holds(output.when, score))
+    )
+
+
+def conditional_tasks(dag: TaskDag) -> frozenset[str]:
+    """Tasks that do not run by themselves: those that a branch activates, and fallbacks."""
+    named: set[str] = set()
+    for node in dag.nodes:
+        if node.failure_policy and node.failure_policy.fallback_task_id:
+            named.add(node.failure_policy.fallback_task_id)
+        for branch in node.gates.branches if node.gates else ():
+            named.update(branch.activate)
+    return frozenset(named)
+
+
+def _is_finite(score: float) -> bool:
+    return -math.inf < score < math.inf
+
+
+def _thresholds(gates: Gates, scores: Mapping[str, float | None]) -> Iterator[str]:
+    for name, least in gates.thresholds.items():
+        task_id = name.removesuffix(MIN_SCORE)
+        if not task_id or task_id == name:
+            yield f"nobody knows the threshold {name!r}; one is named <task_id>{MIN_SCORE}"
+            continue
+        score = scores.get(task_id)
+        if score is None or not _is_finite(score):
+            yield f"{task_id!r} has no score, and at least {least} is needed"
+        elif score < least:
+            yield f"{task_id!r} has the score {score}, and at least {least} is needed"
+
+
+def _evidence(gates: Gates, evidence: Collection[str]) -> Iterator[str]:
+    for name in gates.evidence_required:
+        if name not in evidence:
+            yield f"the document {name!r} is not there"

@@ -1,0 +1,178 @@
+"""The states of a task and the one table that decides every change between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+from agenttalk.contracts.plan import TaskState
+from agenttalk.errors import Code, ConflictError
+
+State = TaskState
+Phase = Literal["validating", "executing", "verifying"]
+"""What a RUNNING task is doing."""
+Board = Literal["pending", "working", "review", "blocked", "done", "failed", "skipped"]
+"""What people see of a state."""
+
+Cause = Literal[
+    "INPUTS_PICKED",  # dependencies allow and every required input is there: the command is made
+    "INPUTS_MISSING",  # nobody who could still deliver is left, or the command in force has to wait
+    "INPUTS_AMBIGUOUS",  # several would fit and nothing says which
+    "INPUTS_LOST",  # what was picked is not there any more
+    "DEPENDENCY_SKIP",  # a dependency failed: skip
+    "DEPENDENCY_BLOCK",  # a dependency failed: a reviewer decides
+    "DEPENDENCY_REPLAN",  # a dependency failed: a new plan is asked for
+    "DEPENDENCY_RETRIED",  # the dependency that failed is tried again
+    "BRANCH_NOT_TAKEN",  # no branch activated the task, or no failure called for the fallback
+    "LEASED",  # an agent took it and `pre-act` allows
+    "SUPERSEDED",  # a newer command took the place of the current one
+    "SOFT_DENIED",  # a checkpoint wants an operator's override
+    "FULFILLED",  # the promise is fulfilled, and what was made is merged
+    "GATE_UNMET",  # a gate is not met and no branch holds
+    "NOT_FULFILLED",  # not good enough, and rounds are left
+    "REWORK_EXHAUSTED",  # not good enough, and no round is left
+    "RETRY",  # crash, timeout or driver error with retries left
+    "FAILED_FOR_GOOD",  # the same without retries left
+    "ABORTED",  # an abort condition fired, or a checkpoint denied for good
+    "ENGINE_ENDED",  # the engine died or was stopped while validating or executing: counts for nothing
+    "ENGINE_ENDED_TOO_OFTEN",  # it did so again and again with this task
+    "NEEDS_PERSON",  # the verifier needs a person
+    "INPUT_REJECTED",  # the task refused what it was given
+    "INPUT_ARRIVED",  # what was waited for is there
+    "DECIDED",  # the review said yes
+    "ANSWERED",  # the person said how to go on
+    "GIVEN_UP",  # the person said no
+    "WAIT_TIMEOUT",  # waited too long: a person is asked
+    "STALE",  # an input of finished work was replaced
+    "REWORK",  # a consumer refused the output
+    "REGRESSION",  # its merge broke the check of another
+    "CONFLICT",  # text conflict with the plan branch
+    "CANCELLED",  # somebody called it off
+    "REMOVED",  # the new DAG has no such task
+    "OPERATOR_RETRY",  # an operator tries again or grants more rounds
+    "CHANGED",  # the new DAG says something else of the task
+]
+"""Why a state changes. An engine that ends while verifying moves nothing: the same is verified again."""
+
+FINAL: Final[frozenset[State]] = frozenset({"COMPLETED", "FAILED", "SKIPPED"})
+BLOCKED: Final[frozenset[State]] = frozenset(
+    {"BLOCKED_WAITING_INPUT", "BLOCKED_WAITING_REVIEW", "BLOCKED_WAITING_HUMAN"}
+)
+
+_REPLANNED: Final[dict[Cause, State]] = {"CHANGED": "PENDING", "REMOVED": "SKIPPED"}
+"""A new DAG moves every task that it touches, finished or not."""
+_OPEN: Final[dict[Cause, State]] = {**_REPLANNED, "CANCELLED": "FAILED"}
+_DEPENDENCY_FAILED: Final[dict[Cause, State]] = {
+    "DEPENDENCY_SKIP": "SKIPPED",
+    "DEPENDENCY_BLOCK": "BLOCKED_WAITING_REVIEW",
+    "DEPENDENCY_REPLAN": "BLOCKED_WAITING_HUMAN",
+}
+_WAITING: Final[dict[Cause, State]] = {
+    **_OPEN,
+    **_DEPENDENCY_FAILED,
+    "DEPENDENCY_RETRIED": "PENDING",
+    "WAIT_TIMEOUT": "BLOCKED_WAITING_HUMAN",
+    "GIVEN_UP": "FAILED",
+}
+
+_TABLE: Final[dict[State, dict[Cause, State]]] = {
+    "PENDING": {
+        **_OPEN,
+        **_DEPENDENCY_FAILED,
+        "INPUTS_PICKED": "READY",
+        "INPUTS_MISSING": "BLOCKED_WAITING_INPUT",
+        "INPUTS_AMBIGUOUS": "BLOCKED_WAITING_HUMAN",
+        "BRANCH_NOT_TAKEN": "SKIPPED",
+    },
+    "READY": {
+        **_OPEN,
+        "LEASED": "RUNNING",
+        "SUPERSEDED": "READY",
+        "INPUTS_LOST": "PENDING",
+        "INPUTS_AMBIGUOUS": "BLOCKED_WAITING_HUMAN",
+        "SOFT_DENIED": "BLOCKED_WAITING_REVIEW",
+        "ABORTED": "FAILED",
+    },
+    "RUNNING": {
+        **_OPEN,
+        "SUPERSEDED": "READY",
+        "INPUTS_MISSING": "BLOCKED_WAITING_INPUT",
+        "INPUT_REJECTED": "BLOCKED_WAITING_INPUT",
+        "SOFT_DENIED": "BLOCKED_WAITING_REVIEW",
+        "FULFILLED": "COMPLETED",
+        "GATE_UNMET": "BLOCKED_WAITING_REVIEW",
+        "NOT_FULFILLED": "READY",
+        "REWORK_EXHAUSTED": "FAILED",
+        "CONFLICT": "READY",
+        "RETRY": "READY",
+        "FAILED_FOR_GOOD": "FAILED",
+        "ABORTED": "FAILED",
+        "ENGINE_ENDED": "READY",
+        "ENGINE_ENDED_TOO_OFTEN": "BLOCKED_WAITING_HUMAN",
+        "NEEDS_PERSON": "BLOCKED_WAITING_HUMAN",
+    },
+    "BLOCKED_WAITING_INPUT": {
+        **_WAITING,
+        "INPUT_ARRIVED": "READY",
+        "INPUTS_AMBIGUOUS": "BLOCKED_WAITING_HUMAN",
+    },
+    "BLOCKED_WAITING_REVIEW": {
+        **_WAITING,
+        "DECIDED": "READY",
+    },
+    "BLOCKED_WAITING_HUMAN": {
+        **_WAITING,
+        "INPUT_ARRIVED": "READY",
+        "DECIDED": "READY",
+        "ANSWERED": "READY",
+    },
+    "COMPLETED": {
+        **_REPLANNED,
+        "STALE": "READY",
+        "REWORK": "READY",
+        "REGRESSION": "READY",
+        "REWORK_EXHAUSTED": "FAILED",
+    },
+    "FAILED": {
+        **_REPLANNED,
+        "OPERATOR_RETRY": "READY",
+    },
+    "SKIPPED": {
+        **_REPLANNED,
+        "OPERATOR_RETRY": "PENDING",
+        "DEPENDENCY_RETRIED": "PENDING",
+    },
+}
+
+TRANSITIONS: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
+    {(state, cause): target for state, causes in _TABLE.items() for cause, target in causes.items()}
+)
+"""Every legal change. What is not here is an error."""
+
+_BOARD: Final[dict[State, Board]] = {
+    "PENDING": "pending",
+    "READY": "pending",
+    "RUNNING": "working",
+    "BLOCKED_WAITING_INPUT": "blocked",
+    "BLOCKED_WAITING_REVIEW": "blocked",
+    "BLOCKED_WAITING_HUMAN": "blocked",
+    "COMPLETED": "done",
+    "FAILED": "failed",
+    "SKIPPED": "skipped",
+}
+
+
+def move(state: State, cause: Cause) -> State:
+    """The state that a task comes to; raises ConflictError when the table has no such change."""
+    target = TRANSITIONS.get((state, cause))
+    if target is None:
+        raise ConflictError(Code.ILLEGAL_TRANSITION, f"a task that is {state} cannot change because of {cause}")
+    return target
+
+
+def board_status(state: State, phase: Phase | None = None) -> Board:
+    """What people see: a running task is in review while it is being verified."""
+    if state == "RUNNING" and phase == "verifying":
+        return "review"
+    return _BOARD[state]
