@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,8 @@ from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 FILE: Final = "agenttalk.toml"
 PREFIX: Final = "AGENTTALK__"
 _LARGEST: Final = 1024 * 1024
+_LONGEST_URL: Final = 4096
+_PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=", re.IGNORECASE)
 
 
 class Section(BaseModel):
@@ -51,7 +54,9 @@ class StoreSettings(Section):
     """Where state is kept."""
 
     url: Annotated[str, AfterValidator(_check_url)] = "sqlite"
-    """`sqlite` for files under the root, or `postgresql://…`."""
+    """`sqlite` for files under the root, or `postgresql://…`. With a password only in the environment."""
+    url_file: Text | None = None
+    """A file that holds the URL, for one with a password; it wins over `url`."""
 
 
 class AgentSettings(Section):
@@ -110,10 +115,10 @@ class Settings(Section):
 def load(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
     """The settings of a root; raises ContractError with everything that is wrong, or UsageError."""
     data = _read(root / FILE)
-    problems = _placed(data, os.environ if environ is None else environ) + _strange(Settings, data)
+    problems = _secrets(data) + _placed(data, os.environ if environ is None else environ) + _strange(Settings, data)
     if not problems:
         try:
-            return Settings.model_validate(data)
+            return _with_url(root, Settings.model_validate(data))
         except ValidationError as error:
             problems = list(problems_of(error))
     first = problems[0]
@@ -137,6 +142,29 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(Code.FIELD_VALUE, f"{path} is not TOML: {error}", hint="see https://toml.io") from error
 
 
+def _secrets(data: dict[str, Any]) -> list[Problem]:
+    """Agents can read the file, so no secret belongs into it."""
+    store = data.get("store")
+    url = store.get("url") if isinstance(store, dict) else None
+    if not isinstance(url, str) or not _PASSWORD.search(url):
+        return []
+    hint = "set AGENTTALK__STORE__URL, or store.url_file"
+    return [Problem(Code.FIELD_VALUE, "store.url", "a password does not belong into this file", hint)]
+
+
+def _with_url(root: Path, settings: Settings) -> Settings:
+    """The settings with the URL that a file of its own holds, if there is one."""
+    if settings.store.url_file is None:
+        return settings
+    path = root / settings.store.url_file
+    try:
+        with path.open("rb") as file:
+            url = file.read(_LONGEST_URL).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(Code.FILE_UNREADABLE, f"cannot read {path}, which store.url_file names") from error
+    return settings.model_copy(update={"store": StoreSettings(url=url)})
+
+
 def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:
     """Put what the environment says into its place; what cannot have a place is told."""
     problems = []
@@ -151,6 +179,8 @@ def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:
             problems.append(Problem(Code.FIELD_UNKNOWN, name, "this variable sets nothing", hint))
         else:
             holder[path[-1]] = _value(path, environ[name])
+            if path == ["store", "url"]:
+                holder.pop("url_file", None)  # what the file says of it
     return problems
 
 

@@ -144,10 +144,10 @@ async def serve(
                 environ=os.environ,
             )
             async with _door(root, settings, running.service, port) as where:
-                lock.announce(http=where.http, socket=where.socket)
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
                 await watch.start()
                 try:
+                    lock.announce(http=where.http, socket=where.socket)
                     tell(where)
                     await running.run(stop, watch, Api(*where))
                 finally:

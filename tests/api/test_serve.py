@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,15 +10,22 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agenttalk import wiring
+from agenttalk.api.serving import Listening
 from agenttalk.cli import engine_client
+from agenttalk.cli.main import call
 from agenttalk.errors import Code, ContractError, MachineError, UsageError
-from agenttalk.store.rootlock import Engine
-from api.enginekit import REPORTS, agenttalk, engine, programmed, started, until
+from agenttalk.settings import Settings
+from agenttalk.store import operator
+from agenttalk.store.rootlock import Engine, RootLock
+from api.enginekit import REPORTS, agenttalk, engine, programmed, read_object, started, until
 from treekit import Tree, node, output
 
 DONE = "COMPLETED"
@@ -76,6 +84,70 @@ def test_a_second_engine_refuses_and_names_the_first(tree: Tree) -> None:
         assert client(tree.root).get("/api/status")["plans"] is not None
 
 
+def test_who_comes_second_is_told_what_runs_where_and_what_to_do(tree: Tree) -> None:
+    root = ("--root", str(tree.root), "--json")
+    with engine(tree.root) as first:
+        error = json.loads(agenttalk("serve", *root).stdout)["error"]
+        assert str(tree.root) in error["message"]
+        assert error["hint"] == f"use that one, or end it first (kill {first.process.pid})"
+        assert first.ended(signal.SIGTERM) == 0
+    part = subprocess.Popen(
+        [sys.executable, "-m", "agenttalk", "route", *root],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        read_object(part)
+        for words, what in (("serve", f"in use by route (process {part.pid})"), ("route", f"process {part.pid}")):
+            done = agenttalk(words, *root, *(["--once"] if words == "route" else []))
+            error = json.loads(done.stdout)["error"]
+            assert (done.returncode, error["code"]) == (1, "ENGINE_RUNNING")
+            assert str(tree.root) in error["message"]
+            assert what in error["message"]
+            assert "first" in error["hint"]
+    finally:
+        part.terminate()
+        part.communicate(timeout=40)
+    assert part.returncode == 0
+
+
+def test_an_engine_that_starts_waits_for_a_command_that_has_the_root(tree: Tree) -> None:
+    told: list[str] = []
+
+    async def run() -> None:
+        loop, stop, lock = asyncio.get_running_loop(), asyncio.Event(), RootLock.take(tree.root, "part")
+        loop.call_later(0.3, lock.release)
+
+        def tell(where: Listening) -> None:
+            told.append(where.http)
+            stop.set()
+
+        await asyncio.wait_for(wiring.serve(tree.root, Settings(), stop=stop, tell=tell, port=0), 40)
+
+    asyncio.run(run())
+    assert len(told) == 1
+
+
+def test_a_command_waits_for_an_engine_that_is_just_ending(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = RootLock.take(tree.root, "engine")
+    ending = threading.Timer(0.3, lock.release)
+    ending.start()
+    assert call(["status", "--root", str(tree.root), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+    ending.join()
+
+
+def test_a_command_waits_until_an_engine_that_listens_no_longer_is_gone(tree: Tree) -> None:
+    operator.made_token(tree.root)
+    lock = RootLock.take(tree.root, "engine")
+    lock.announce(http=None, socket=str(tree.root / "nobody.sock"))
+    ending = threading.Timer(0.3, lock.release)
+    ending.start()
+    assert call(["fsck", "--root", str(tree.root)]) == 0
+    ending.join()
+
+
 def test_a_killed_engine_hinders_no_other(tree: Tree) -> None:
     with engine(tree.root) as first:
         assert first.ended(signal.SIGKILL) == -signal.SIGKILL
@@ -126,6 +198,33 @@ def test_a_turn_that_an_engine_left_is_ended_and_taken_again_by_the_next(shop: T
         until(lambda: state(shop.root) == DONE, "the task is completed")
         assert [number for number, _ in attempts(shop.root)] == ["1", "2"]
         assert client(shop.root).get("/api/fsck") == {"faults": []}
+
+
+STUBBORN = """
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+seen = pathlib.Path(os.environ["AGENTTALK_COMMAND"]).parents[2] / "attempts"
+with seen.open("a") as file:
+    print(os.environ["AGENTTALK_ATTEMPT"], os.getpid(), file=file, flush=True)
+time.sleep(600)
+"""
+
+
+def test_an_engine_ends_soon_whatever_its_programs_and_callers_do(shop: Tree) -> None:
+    programmed(shop, "dev", STUBBORN)
+    shop.command("lead", "build", timeout=300)
+    with engine(shop.root) as serving:
+        pids = until(lambda: len(attempts(shop.root)) == 2 and [pid for _, pid in attempts(shop.root)], "it runs")
+        with socket.socket(socket.AF_UNIX) as slow:
+            slow.connect(serving.told["socket"])
+            slow.sendall(b"POST /api/passes HTTP/1.1\r\nHost: agenttalk\r\n")
+            begun = time.monotonic()
+            assert serving.ended(signal.SIGTERM) == 0
+            assert time.monotonic() - begun < 20
+        assert [pid for pid in pids if lives(pid)] == []
+    assert not (shop.root / "data/engine.json").exists()
 
 
 def test_who_waits_for_a_pass_is_told_when_the_engine_ends(shop: Tree) -> None:
@@ -221,6 +320,51 @@ def test_the_operators_token_lies_outside_of_the_root_for_its_owner_alone(tree: 
         path.unlink()
         with pytest.raises(UsageError, match="no token"):
             engine_client.running(tree.root)
+
+
+SHOWS = """
+import json, os, pathlib
+text = json.dumps(dict(os.environ)) + pathlib.Path(f"/proc/{os.getppid()}/cmdline").read_text()
+pathlib.Path(os.environ["AGENTTALK_OUTPUTS"], "app.txt").write_text(text)
+"""
+
+
+def test_the_operators_token_is_told_to_nobody(shop: Tree, operator_folders: Path) -> None:
+    programmed(shop, "dev", SHOWS)
+    with engine(shop.root) as serving:
+        [path] = operator_folders.glob("*/operator.token")
+        token = path.read_text().strip()
+        shop.command("lead", "build")
+        until(lambda: state(shop.root) == DONE, "the task is completed")
+        until(lambda: shop.inbox("tester"), "what the program saw is delivered")
+        agenttalk("status", "--root", str(shop.root))
+        with pytest.raises(UsageError):
+            client(shop.root).get("/api/nothing")
+        process = Path(f"/proc/{serving.process.pid}")
+        seen = (process / "cmdline").read_text() + (process / "environ").read_text()
+        files = [each for each in shop.root.rglob("*") if each.is_file()]
+        assert [each for each in files if token.encode() in each.read_bytes()] == []
+        assert serving.ended(signal.SIGTERM) == 0
+        out, err = serving.process.communicate(timeout=40)
+    assert token not in seen + out + err + json.dumps(serving.told)
+
+
+def test_what_an_engine_tells_of_itself_can_be_changed_by_its_owner_alone(tree: Tree) -> None:
+    with engine(tree.root) as serving:
+        told = tree.root / "data/engine.json"
+        assert set(json.loads(told.read_bytes())) == {"pid", "http", "socket", "started"}
+        assert stat.S_IMODE(told.stat().st_mode) & 0o022 == 0
+        path = Path(serving.told["socket"])
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)] == [0o600, 0o700]
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b"[]", b'{"pid": "x", "http": 1, "socket": [], "started": {}}'])
+def test_what_lies_there_as_engine_json_hinders_nobody(tree: Tree, left: bytes) -> None:
+    told = tree.root / "data/engine.json"
+    told.parent.mkdir()
+    told.write_bytes(left)
+    assert engine_client.running(tree.root) is None
+    assert call(["status", "--root", str(tree.root)]) == 0
 
 
 def test_errors_of_an_engine_come_out_as_ours(tree: Tree) -> None:

@@ -124,3 +124,26 @@ def test_settings_cannot_be_changed_afterwards(tmp_path: Path) -> None:
     settings = load(tmp_path, {})
     with pytest.raises(Exception, match="frozen"):
         settings.server.port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ann:sesame@db/x", "postgres://:sesame@db/x", "postgresql://db/x?user=ann&password=sesame"]
+)
+def test_a_password_does_not_belong_into_the_file(tmp_path: Path, url: str) -> None:
+    assert "url_file" in problems(tmp_path, f'[store]\nurl = "{url}"\n')["store.url"]
+    (tmp_path / "agenttalk.toml").unlink()
+    assert load(tmp_path, {"AGENTTALK__STORE__URL": url}).store_url == url
+
+
+def test_a_file_of_its_own_holds_the_url(tmp_path: Path) -> None:
+    secret = tmp_path / "elsewhere"
+    secret.write_text("postgresql://ann:sesame@db/x\n", encoding="utf-8")
+    (tmp_path / "agenttalk.toml").write_text(f'[store]\nurl_file = "{secret}"\n', encoding="utf-8")
+    assert load(tmp_path, {}).store_url == "postgresql://ann:sesame@db/x"
+    assert load(tmp_path, {"AGENTTALK__STORE__URL": "sqlite"}).store_url == ""
+    secret.write_text("mysql://x", encoding="utf-8")
+    with pytest.raises(ContractError):
+        load(tmp_path, {})
+    secret.unlink()
+    with pytest.raises(UsageError, match="url_file"):
+        load(tmp_path, {})

@@ -7,11 +7,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from agenttalk.engine import heartbeat, outcomes, turns
+from agenttalk.contracts import places
+from agenttalk.engine import heartbeat, intake, outcomes, turns
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.intake import Arrival, Fate
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Ready
+from agenttalk.engine.records import Letter
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.turns import How, Setting
+from agenttalk.ports import Tx
 from agenttalk.store import queries, writer
 from agenttalk.store.worker import Job, settle
 
@@ -70,6 +75,20 @@ def _start_before_commit() -> None:
     _replace(heartbeat, take_turn=take_turn)
 
 
+def _deliver_before_commit() -> None:
+    """A message is put into inboxes, and then it is accepted."""
+    real = intake._send
+
+    def send(tx: Tx, arrival: Arrival, letter: Letter, message: int, targets: tuple[str, ...], *rest: Any) -> Fate:
+        deps: Deps = rest[1]
+        for receiver in targets:
+            box = places.box(receiver, "inbox", letter.plan_id)
+            deps.root.write(f"{box}/{arrival.found.name}", arrival.data, parents=True)
+        return real(tx, arrival, letter, message, targets, *rest)
+
+    _replace(intake, _send=send)
+
+
 def _no_epoch_check() -> None:
     """Whoever once had a lease has it still."""
     statements = queries.load("sqlite")
@@ -88,5 +107,6 @@ def _replace(where: Any, **new: Any) -> None:
 BUGS: dict[str, Callable[[], None]] = {
     "acknowledgement before commit": _acknowledge_before_commit,
     "effect before commit": _start_before_commit,
+    "delivery before commit": _deliver_before_commit,
     "no epoch check": _no_epoch_check,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,12 @@ from crash.normal import calm
 from crash.snapshot import opened
 
 _RANDOM = frozenset({"token", "prompt_sha256", "owner", "prev", "hash", "delivery_id", "deadletter_id"})
+_WHOLE = 10_000
+_RULES = [
+    (re.compile(r"boot_id.*?started\W+\d+"), "owner"),
+    (re.compile(r"(prompt_sha256\W+|\"hash\":\")sha256:\w+"), r"\1*"),
+    (re.compile(r"/\d+/\d{15,}"), "/inode/time"),
+]
 _UNSURE = ("torn ", "start", "a program", "a turn")
 """Boundaries at which a death leaves something else than what lies there: half of a line, a program that runs."""
 
@@ -49,7 +56,10 @@ def _table(connection: apsw.Connection, board: str, table: str, root: str) -> It
     columns = [str(row[1]) for row in connection.execute(f'PRAGMA table_info("{table}")')]
     kept = [number for number, column in enumerate(columns) if column not in _RANDOM or table == "blobs"]
     for row in connection.execute(f'SELECT * FROM "{table}"'):
-        yield calm(f"{board} {table} {[_text(row[number]) for number in kept]}\n", root)
+        text = calm(f"{board} {table} {[_text(row[number]) for number in kept]}\n", root)
+        for pattern, replacement in _RULES:
+            text = pattern.sub(replacement, text)
+        yield text
 
 
 def _text(value: Any) -> Any:
@@ -63,4 +73,9 @@ def _files(root: Path) -> Iterator[str]:
         for name in names:
             if not name.endswith((".db", ".db-wal", ".db-shm")):
                 data = (Path(folder) / name).read_bytes()
-                yield calm(f"{short}/{name}: ", str(root)) + calm(data.decode("utf-8", "backslashreplace"), str(root))
+                whole = (
+                    data.decode("utf-8", "backslashreplace")
+                    if len(data) <= _WHOLE
+                    else hashlib.sha256(data).hexdigest()
+                )
+                yield calm(f"{short}/{name}: {whole}\n", str(root))

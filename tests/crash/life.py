@@ -113,8 +113,8 @@ class Scenario:
         return (*self.steps, Step(self._rest, seconds=last))
 
     def earlier(self) -> Scenario:
-        """What happened before, as a scenario of its own."""
-        return replace(self, name=f"{self.name}-before", steps=self.before, before=())
+        """What happened before, as a scenario of its own; agents do no more than its steps say."""
+        return replace(self, name=f"{self.name}-before", steps=self.before, before=(), agents=())
 
     async def _rest(self, life: Life) -> None:
         for _ in range(ROUNDS):

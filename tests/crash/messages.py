@@ -105,7 +105,12 @@ def _told(tree: Tree) -> None:
     report |= {"state": "RUNNING", "updated_at": "2026-03-01T12:01:00Z", "progress": {"percent": 40}}
     tree.put("pm", "task_state_design.json", report)
     tree.put("pm", "human_intervention_request_r1.json", _question())
-    decision: dict[str, Any] = {"schema_version": "1.0", "decision_id": "d1", "decision_type": "DAG_REVIEW", "decision": "APPROVE"}
+    decision: dict[str, Any] = {
+        "schema_version": "1.0",
+        "decision_id": "d1",
+        "decision_type": "DAG_REVIEW",
+        "decision": "APPROVE",
+    }
     decision |= {"plan_id": "plan_shop", "decided_by_agent_id": "pm"}
     decision["subject"] = {"kind": "task_dag", "ref_sha256": tree.dags["plan_shop"]}
     tree.put("pm", "decision_record_d1.json", decision)
@@ -128,7 +133,9 @@ def _question() -> dict[str, Any]:
 
 
 def _finished(tree: Tree) -> None:
-    tree.put("pm", "ack_msg_design.json", _receipt("SUCCEEDED", finished_at="2026-03-01T12:02:00Z", result={"ok": True}))
+    tree.put(
+        "pm", "ack_msg_design.json", _receipt("SUCCEEDED", finished_at="2026-03-01T12:02:00Z", result={"ok": True})
+    )
 
 
 async def _answer(life: Life) -> None:

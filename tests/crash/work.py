@@ -42,7 +42,13 @@ def _build(tree: Tree, *inputs: str) -> None:
     wanted: dict[str, Any] = {"required_inputs": list(inputs), "wait_for_inputs": True, "timeout": 100}
     produces = [{"output_name": "app.txt", "files": []}]
     tree.command(
-        "lead", "build", message_id="msg_build", score_required=True, score_criteria="0-100", produces=produces, **wanted
+        "lead",
+        "build",
+        message_id="msg_build",
+        score_required=True,
+        score_criteria="0-100",
+        produces=produces,
+        **wanted,
     )
 
 
@@ -175,6 +181,12 @@ def _orders(tree: Tree) -> None:
         tree.command("lead", task_id, message_id=f"msg_{task_id}", **wanted)
 
 
-TEAM = Scenario("team", _team, (by_hand(_orders),), agents=("dev", "tester"))
+TEAM = Scenario(
+    "team",
+    _team,
+    (beat("dev"), route(), beat("tester")),
+    agents=("dev", "tester"),
+    before=(by_hand(_orders), route()),
+)
 """Two agents and the router by turns: what one makes, the other waits for."""
 SCENARIOS = (WAITS, WORK, FAILS, STALLED, TEAM)

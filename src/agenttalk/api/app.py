@@ -175,7 +175,7 @@ async def _replay(service: Service, request: Request, _: Caller) -> Response:
 
 async def _send(service: Service, request: Request, _: Caller) -> Response:
     body = await bodies.read(request, bodies.SendBody, limit=2 * bodies.LIMIT)
-    return answered(await service.send(Command.from_json(body.command)))
+    return answered(await service.send(Command.from_json(body.command), _key(request)))
 
 
 async def _log(service: Service, request: Request, _: Caller) -> Response:

@@ -39,6 +39,8 @@ class Client:
     """Asks an engine. Its errors come out as ours."""
 
     def __init__(self, engine: Engine, token: str) -> None:
+        self.reached = False
+        """Whether somebody was there; if not, nothing was asked for yet."""
         self._engine = engine
         self._token = token
 
@@ -52,6 +54,7 @@ class Client:
 
     def _ask(self, method: str, path: str, body: bytes | None) -> Any:
         connection = self._connected()
+        self.reached = True
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         try:
             connection.request(method, path, body, headers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,9 +89,11 @@ def _run(
     root: Path,
     asked: dict[str, Any],
     once: bool,  # noqa: FBT001 - as given
-    start: Callable[[Callable[[Any], None], asyncio.Event | None], Coroutine[Any, Any, None]],
+    start: Callable[[Callable[[Any], None], Any], Coroutine[Any, Any, None]],
     tell: Callable[[Output, dict[str, Any]], None],
 ) -> int:
+    import asyncio
+
     from agenttalk.cli import engine_client, roots
 
     seen: list[dict[str, Any]] = []

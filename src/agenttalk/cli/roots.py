@@ -69,12 +69,13 @@ def asked(
     deadline = time.monotonic() + PATIENCE
     while True:
         client = engine_client.running(root)
-        if client is not None:
-            return client.get(path) if body is None else client.post(path, body)
         try:
+            if client is not None:
+                return client.get(path) if body is None else client.post(path, body)
             return asyncio.run(run())
         except MachineError as error:
-            if error.code is not Code.ENGINE_RUNNING or time.monotonic() > deadline:
+            passing = error.code is Code.ENGINE_RUNNING if client is None else not client.reached
+            if not passing or time.monotonic() > deadline:
                 raise
         time.sleep(0.05)
 

@@ -26,7 +26,7 @@ from agenttalk.contracts.base import (
     Version,
     is_id,
 )
-from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.command import Priority, ValidationCriteria
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.errors import Code
 
@@ -112,6 +112,8 @@ class Input(Part):
     """Fewest matches."""
     external: bool = False
     """Whether it comes from a person or from outside."""
+    validation_criteria: ValidationCriteria | None = None
+    """What it must meet before it is used."""
 
     @property
     def policy(self) -> PickPolicy:
@@ -221,6 +223,12 @@ class Node(Part):
     """Whether its result carries a score."""
     score_criteria: str | None = None
     """What the score measures."""
+    retry_times: Count | None = None
+    """Retries after a crash or timeout; by default none."""
+    priority: Priority | None = None
+    """HIGH before MEDIUM before LOW; by default MEDIUM."""
+    workspace: Literal["repo"] | None = None
+    """Where it works: `repo` is a private clone of the plan's repository; by default an empty folder of its own."""
 
     @property
     def needs(self) -> tuple[Input, ...]:

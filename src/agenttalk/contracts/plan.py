@@ -10,11 +10,14 @@ from agenttalk.contracts.base import (
     AgentIdText,
     Count,
     Document,
+    IdText,
     Instant,
     Many,
+    Number,
     Part,
     PlanIdText,
     Positive,
+    RelativePath,
     Sha256,
     TaskIdText,
     Text,
@@ -101,6 +104,34 @@ class Policies(Part):
     """Gates that a release needs."""
 
 
+class Workspace(Part):
+    """The repository that tasks of a plan work on."""
+
+    repo: Text
+    """Its folder or address; a relative one is meant from beside the plan file."""
+    base: Text | None = None
+    """The branch that the plan starts from; by default the one that is checked out."""
+    prepare: Text | None = None
+    """Command line that makes a fresh clone ready."""
+    link: Many[RelativePath] = ()
+    """Folders that clones share instead of having their own."""
+
+
+class PlanLimits(Part):
+    """What a plan may use altogether."""
+
+    max_running: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """How many of its tasks run at the same time."""
+    tokens: Positive | None = None
+    """Tokens in and out."""
+    cost_usd: Number | None = None
+    """Money."""
+    seconds: Positive | None = None
+    """Wall time."""
+    tool_calls: Positive | None = None
+    """Calls of tools."""
+
+
 class PlanManifest(Document):
     """Who takes part in a plan, what it delivers and by which rules (`plan_manifest.json`)."""
 
@@ -116,6 +147,12 @@ class PlanManifest(Document):
     """What it delivers."""
     policies: Policies = Policies.model_construct()
     """Its rules."""
+    project: IdText | None = None
+    """The project that it belongs to."""
+    workspace: Workspace | None = None
+    """The repository that its tasks work on."""
+    limits: PlanLimits | None = None
+    """What it may use altogether."""
 
 
 class Attempts(Part):

@@ -13,13 +13,13 @@ from agenttalk.contracts.base import write_time
 from agenttalk.contracts.command import parse_command_id
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.engine import handover, records
-from agenttalk.engine.intake import PRIORITIES
+from agenttalk.engine.intake import PRIORITIES, recall
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Entry, Folder, Row, Tx
 from agenttalk.rules import routing
 from agenttalk.rules.archive import kept_name, original_name
-from agenttalk.rules.routing import Parcel, Rejection
+from agenttalk.rules.routing import Order, Parcel, Rejection
 
 _COPIES: Final = 10_000
 """How many copies of one message are kept."""
@@ -343,7 +343,8 @@ def _import(tx: Tx, seat: Seat, found: Found, rows: list[Row], at: str) -> int:
         dag = command.dag_ref.sha256 if command and command.dag_ref else ""
         stale = command is not None and _is_stale(tx, seat, envelope.task_id, dag, seq)
         if command and not stale:
-            _recall(tx, seat, envelope.task_id, dag, seq, at)
+            newer = Order(envelope.message_id, envelope.task_id, command.command_id, seq)
+            recall(tx, newer, seat.plan_id, dag, seat.deps, at)
         [(message,)] = tx.run(
             "add_message",
             plan_id=seat.plan_id,
@@ -382,13 +383,3 @@ def _import(tx: Tx, seat: Seat, found: Found, rows: list[Row], at: str) -> int:
 def _is_stale(tx: Tx, seat: Seat, task_id: str, dag_sha256: str, seq: int) -> bool:
     rows = tx.run("newest_order", plan_id=seat.plan_id, task_id=task_id, dag_sha256=dag_sha256)
     return bool(rows) and rows[0][3] > seq
-
-
-def _recall(tx: Tx, seat: Seat, task_id: str, dag_sha256: str, seq: int, at: str) -> None:
-    """An older order of the task does not go on beside a newer one."""
-    about = {"plan_id": seat.plan_id, "task_id": task_id, "dag_sha256": dag_sha256}
-    for message, _, _, _, state, delivery, _, _ in tx.run("earlier_orders", **about, seq=seq):
-        why = f"{Code.SUPERSEDED}: a newer command of the task came"
-        tx.run("withdraw", id=delivery, ack="FAILED", at=at, details=why)
-        tx.run("set_message_state", id=message, state="superseded")
-        records.tally(tx, seat.plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)

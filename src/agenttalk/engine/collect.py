@@ -116,6 +116,8 @@ def _acknowledge(tx: Tx, ack: Ack, owner: str, plan: Plan, at: str) -> None:
     delivery, state, earlier, consumed_at, _, _, kind, task_id, _, _ = rows[0]
     if state in {"superseded", "dead"} or earlier in {ack.status, "SUCCEEDED", "FAILED"}:
         return
+    if any(row[4] is not None and row[6] == delivery for row in tx.run("task", plan_id=plan.plan_id, task_id=task_id)):
+        return  # it runs, and how that ends is told by its turn
     final = ack.status != "CONSUMED"
     new = "processed" if final else "claimed"
     tx.run(

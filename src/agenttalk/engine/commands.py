@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
@@ -14,6 +13,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Arrival, Fate
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import SYSTEM, Plan, Plans
+from agenttalk.engine.tasks import Once
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Entry, Tx
 from agenttalk.rules import envelopes
@@ -25,8 +25,11 @@ _MOST: Final = 100
 _LONGEST: Final = 300
 
 
-async def send(deps: Deps, command: Command) -> dict[str, Any]:
-    """Send a command in the operator's name, as it stands. Raises UsageError when it may not be delivered."""
+async def send(deps: Deps, command: Command, *, key: str | None = None) -> dict[str, Any]:
+    """Send a command in the operator's name, as it stands. The same command under the same key is sent once.
+
+    Raises UsageError when it may not be delivered, and ConflictError when the key was used for another.
+    """
     plan = await _plan(deps, command.plan_id)
     message_id = deps.ids.new("msg")
     envelope = envelopes.wrap(command, producer=AgentId(OPERATOR), message_id=MessageId(message_id), now=deps.now())
@@ -34,10 +37,19 @@ async def send(deps: Deps, command: Command) -> dict[str, Any]:
     nowhere = Entry(envelope.file_name, "regular", len(data), 0, 0, 1)
     parcel = Parcel(OPERATOR, envelope, wire.sha256(data))
     arrival = Arrival(Found(OPERATOR, plan.plan_id, nowhere, None), data, parcel, original=data)
-    fate = await plan.board.transact(partial(_take_in, arrival=arrival, plan=plan, deps=deps))
+    once = Once(plan.plan_id, OPERATOR, f"send/{key}", command.as_json(), deps.stamp())
+
+    def work(tx: Tx) -> dict[str, Any]:
+        def taken() -> dict[str, Any]:
+            fate = _take_in(tx, arrival, plan, deps)
+            return {"message_id": message_id, "command_id": command.command_id, "fate": fate}
+
+        return taken() if key is None else once.do(tx, taken)
+
+    sent = await plan.board.transact(work)
     await delivery.deliver(deps, plan.board, plan.plan_id)
     await publish.publish(deps, plan.board)
-    return {"message_id": message_id, "command_id": command.command_id, "fate": fate}
+    return sent
 
 
 def _take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps) -> Fate:

@@ -251,7 +251,7 @@ def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan
     if accept.order and isinstance(parcel, Parcel) and isinstance(parcel.envelope, CommandEnvelope):
         command = parcel.envelope.payload.command
         priority = PRIORITIES[command.priority]
-        _recall(tx, accept.order, plan, deps, at)
+        recall(tx, accept.order, plan.plan_id, plan.dag_sha256, deps, at)
         rounds = int(command.reexecute is not None)
         tx.run("count_round", plan_id=plan.plan_id, task_id=command.task_id, rounds=rounds)
         records.show(tx, f"plans/{plan.plan_id}/commands/{parcel.envelope.file_name}", arrival.data)
@@ -274,10 +274,9 @@ def _superseded_by(newest: Order) -> dict[str, Any]:
     }
 
 
-def _recall(tx: Tx, newer: Order, plan: Plan, deps: Deps, at: str) -> None:
+def recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: str) -> None:
     """Withdraw older orders of the task: unclaimed ones vanish, a running one fails and is cancelled."""
-    plan_id = plan.plan_id
-    rows = tx.run("earlier_orders", plan_id=plan_id, task_id=newer.task_id, dag_sha256=plan.dag_sha256, seq=newer.seq)
+    rows = tx.run("earlier_orders", plan_id=plan_id, task_id=newer.task_id, dag_sha256=dag_sha256, seq=newer.seq)
     for message, message_id, command_id, seq, state, delivery, receiver, progress in rows:
         claimed = progress == "claimed"
         why = f"superseded by {newer.command_id}"

@@ -111,10 +111,10 @@ class Service:
         self._nudge()
         return outcome
 
-    async def send(self, command: Command) -> dict[str, Any]:
+    async def send(self, command: Command, key: str | None) -> dict[str, Any]:
         """Send a command in the operator's name."""
         async with self._turn:
-            sent = await commands.send(self.deps, command)
+            sent = await commands.send(self.deps, command, key=key)
         self._nudge()
         return sent
 

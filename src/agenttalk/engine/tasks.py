@@ -5,6 +5,7 @@ A write of an agent is fenced: the same transaction makes sure that its attempt 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -112,19 +113,34 @@ def _say(tx: Tx, task: TaskName, remark: Remark, caller: Caller, key: str | None
         return _keep(tx, task, remark, caller, at)
     # Another attempt is another request, though its program may use the same keys.
     epoch = caller.attempt.epoch if caller.attempt else 0
-    name = records.named("key", f"{task.task_id}/{caller.name}/{epoch}/{key}")
-    sha256 = wire.sha256(wire.write(remark.as_json()))
-    plan_id = task.plan_id
-    if not tx.run("take_key", plan_id=plan_id, id=name, agent_id=caller.name, sha256=sha256, body=b"", at=at):
-        [(known, answer, _)] = tx.run("control", plan_id=plan_id, kind="api.key", id=name)
+    once = Once(task.plan_id, caller.name, f"{task.task_id}/{caller.name}/{epoch}/{key}", remark.as_json(), at)
+    return once.do(tx, lambda: _keep(tx, task, remark, caller, at))
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A request under a key: it is carried out once, and the same request gets the same answer again."""
+
+    plan_id: str
+    by: str
+    key: str
+    said: wire.JsonValue
+    at: str
+
+    def do(self, tx: Tx, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Do it, unless it was done; raises ConflictError when the key was used for another request."""
+        about = {"plan_id": self.plan_id, "id": records.named("key", self.key)}
+        sha256 = wire.sha256(wire.write(self.said))
+        if tx.run("take_key", **about, agent_id=self.by, sha256=sha256, body=b"", at=self.at):
+            answer = work()
+            tx.run("answer_key", **about, body=wire.write(answer))
+            return answer
+        [(known, before, _)] = tx.run("control", **about, kind="api.key")
         if known != sha256:
             hint = "give each request a key of its own"
-            raise ConflictError(Code.KEY_REUSED, f"the key {key!r} was used for another request", hint=hint)
-        before: Any = wire.read(bytes(answer))
-        return dict(before)
-    kept = _keep(tx, task, remark, caller, at)
-    tx.run("answer_key", plan_id=plan_id, id=name, body=wire.write(kept))
-    return kept
+            raise ConflictError(Code.KEY_REUSED, "this key was used for another request", hint=hint)
+        told: Any = wire.read(bytes(before))
+        return dict(told)
 
 
 def _fence(tx: Tx, task: TaskName, caller: Caller) -> None:

@@ -9,7 +9,6 @@ from typing import Final, TypeVar
 from agenttalk.contracts.base import Part
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import (
-    AbortCondition,
     AcceptanceCriterion,
     AnyCheck,
     ArtifactCheck,
@@ -186,9 +185,10 @@ def _unmet(promise: CompletionPromise, condition: DoneCondition, weighing: _Weig
             if not target:
                 return "evidence-present does not say which evidence"
             return None if weighing.has(target) else f"evidence {weighing.why_not(target)}"
-        case "user-confirmed":
+        case "user-confirmed" if weighing.confirmed:
             weighing.rely("confirmed")
-            return None if weighing.confirmed else "no person has confirmed it"
+            return None
+    return "no person has confirmed it"
 
 
 def _gate_unmet(target: str | None, weighing: _Weighing) -> str | None:
@@ -341,19 +341,27 @@ def _joined(theirs: Sequence[_Part], added: Iterable[_Part]) -> tuple[_Part, ...
 
 
 def _narrowed(theirs: Sequence[str], added: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What both scopes certainly allow, and what is disallowed on top: everything, when they share nothing."""
+    """What both scopes certainly allow, and what is disallowed on top: everything, when they share nothing.
+
+    Exceptions (`!glob`) of either side stay, and come last so that nothing overrides them.
+    """
     if not theirs or not added:
         return tuple(theirs or added), ()
-    both = [narrow for wide in theirs for narrow in added if _lies_within(narrow, wide)]
-    both += [narrow for wide in added for narrow in theirs if _lies_within(narrow, wide)]
-    return (tuple(dict.fromkeys(both)), ()) if both else (tuple(theirs), ("**",))
+    pairs = [(one, other) for one in theirs for other in added]
+    both = [narrow for one, other in pairs for narrow, wide in ((one, other), (other, one)) if _within(narrow, wide)]
+    if not both:
+        return tuple(theirs), ("**",)
+    exceptions = [glob for glob in (*theirs, *added) if glob.startswith("!")]
+    return tuple(dict.fromkeys([*both, *exceptions])), ()
 
 
-def _lies_within(narrow: str, wide: str) -> bool:
-    """Whether all that one glob means lies within the other, as far as that is certain."""
+def _within(narrow: str, wide: str) -> bool:
+    """Whether all that one glob allows is certainly allowed by the other."""
+    if narrow.startswith("!") or wide.startswith("!"):
+        return False
     folder = wide.removesuffix("**")
-    inside = wide.endswith("/**") and not any(mark in folder for mark in "*?[!\\") and narrow.startswith(folder)
-    return narrow == wide or wide == "**" or inside
+    plain = wide.endswith("/**") and not any(mark in folder for mark in "*?[\\")
+    return wide in {narrow, "**"} or (plain and narrow.startswith(folder))
 
 
 def _tighter(theirs: Budget | None, added: Budget | None) -> Budget | None:

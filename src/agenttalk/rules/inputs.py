@@ -33,9 +33,14 @@ class Shelf:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = sorted(paths)
+        self._known = frozenset(self._paths)
         self._by_name: dict[str, list[str]] = defaultdict(list)
         for path in self._paths:
             self._by_name[path.rpartition("/")[2]].append(path)
+
+    def exactly(self, path: str) -> tuple[str, ...]:
+        """The file of this very path; marks of globs in it are part of its name."""
+        return (path,) if path in self._known else ()
 
     def find(self, wanted: str) -> tuple[str, ...]:
         """Files that a name, path or glob means. Without a slash only the last part of a path is compared."""
@@ -53,7 +58,7 @@ def resolve(command: Command, shelf: Shelf) -> Resolution:
     missing: list[str] = []
     if command.resolved_inputs is not None:
         for need in command.resolved_inputs:
-            parts = [shelf.find(path) for path in need.paths]
+            parts = [shelf.exactly(path) or shelf.find(path) for path in need.paths]
             found[need.input_name] = tuple(dict.fromkeys(path for part in parts for path in part))
             if need.required:
                 missing += [path for path, part in zip(need.paths, parts, strict=True) if not part]

@@ -119,12 +119,13 @@ def pick(
 
 
 def _newest(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Without artifacts that a later command of the same task has replaced, each once."""
+    """Without artifacts that a later command of the same task has replaced; each once, in an order of their own."""
     newest: dict[tuple[str, str], int] = {}
     for each in candidates:
         key = (each.task_id, each.output_name)
         newest[key] = max(each.seq, newest.get(key, each.seq))
-    return list(dict.fromkeys(each for each in candidates if each.seq == newest[each.task_id, each.output_name]))
+    current = {each for each in candidates if each.seq == newest[each.task_id, each.output_name]}
+    return sorted(current, key=lambda each: (each.task_id, each.output_name, each.message_id))
 
 
 def _matches(node: Node, need: Input, candidates: list[Candidate]) -> list[_Match]:

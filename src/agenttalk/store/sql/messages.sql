@@ -161,9 +161,10 @@ SET stored_at = :at,
 WHERE board = :board AND id = :id AND stored_at IS NULL AND state <> 'superseded'
 RETURNING id
 
+-- The board is hidden from SQLite's planner, which would go through all deliveries that are under way.
 -- name: undelivered_of
 SELECT count(*) FROM deliveries
-WHERE board = :board AND message = :message AND stored_at IS NULL AND state <> 'superseded'
+WHERE board || '' = :board AND message = :message AND stored_at IS NULL AND state <> 'superseded'
 
 -- name: delivery_of
 SELECT d.id, d.state, d.ack, d.consumed_at, d.shown, m.id, m.type, m.task_id, m.command_id, m.seq

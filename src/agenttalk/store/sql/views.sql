@@ -1,7 +1,11 @@
 -- Writing the same again leaves the version as it is, so nothing is written to the folder either.
+-- The pointer to a DAG comes after the DAG, and both after everything else.
 -- name: show_view
-INSERT INTO views (board, path, body, content)
-VALUES (:board, :path, :body, :content)
+INSERT INTO views (board, path, rank, body, content)
+VALUES (
+    :board, :path,
+    CASE WHEN :path LIKE '%/active_dag_ref.json' THEN 2 WHEN :path LIKE '%/task_dag.json' THEN 1 ELSE 0 END,
+    :body, :content)
 ON CONFLICT (board, path) DO UPDATE
 SET body = excluded.body, content = excluded.content, version = views.version + 1
 WHERE views.body IS DISTINCT FROM excluded.body OR views.content IS DISTINCT FROM excluded.content
@@ -12,14 +16,13 @@ SELECT 1 FROM views WHERE board = :board AND path = :path
 -- name: view_body
 SELECT body FROM views WHERE board = :board AND path = :path
 
--- The pointer to a DAG comes after the DAG, and both after everything else.
 -- The board is compared in a way that hides it from SQLite's planner, which would go through all views of a board
 -- by their primary key rather than through the few of the partial index.
 -- name: unshown_views
 SELECT path, body, content, version
 FROM views
 WHERE board || '' = :board AND shown <> version
-ORDER BY path LIKE '%/active_dag_ref.json', path LIKE '%/task_dag.json', path
+ORDER BY rank, path
 LIMIT :limit
 
 -- name: view_shown

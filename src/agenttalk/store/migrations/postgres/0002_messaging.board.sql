@@ -210,17 +210,18 @@ CREATE TABLE handovers (
 );
 CREATE INDEX handovers_agent ON handovers (board, agent_id, id);
 
--- Files under system_runtime/. Without a body or content the file has to go.
+-- Files under system_runtime/. Without a body or content the file has to go. Lower ranks are written first.
 CREATE TABLE views (
     board text NOT NULL,
     path text NOT NULL,
+    rank bigint NOT NULL,
     body bytea,
     content text,
     version bigint NOT NULL DEFAULT 1,
     shown bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (board, path)
 );
-CREATE INDEX views_unshown ON views (board, path) WHERE shown <> version;
+CREATE INDEX views_unshown ON views (rank, path) WHERE shown <> version;
 
 -- How far the lines of a plan's deliveries.jsonl are written. `latest` is its newest line, `base` what lay there before
 -- us, once somebody looked.

@@ -1,0 +1,38 @@
+"""The harness finds the bugs that make a crash lose or double something, and says where."""
+
+from __future__ import annotations
+
+from crash.harness import Harness
+
+
+def _found(crash: Harness, bug: str, scenario: str, *boundaries: str) -> dict[str, list[str]]:
+    """What is wrong after deaths at boundaries of these kinds, by where it died; empty when nobody did."""
+    names = [name for name in crash.boundaries(scenario, bug=bug) if name.startswith(boundaries)]
+    assert names
+    return crash.die_at(scenario, [[], *([name] for name in names)], bug=bug).failures
+
+
+def _says(failures: dict[str, list[str]], text: str) -> list[str]:
+    """The places after which this is said."""
+    return [place for place, faults in failures.items() if any(text in fault for fault in faults)]
+
+
+def test_an_acknowledgement_before_its_commit_is_found(crash: Harness) -> None:
+    failures = _found(crash, "acknowledgement before commit", "writes", "commit:default")
+    assert len(_says(failures, "was said and is lost")) >= 2
+    assert all(place.startswith("commit:default") for place in failures)
+
+
+def test_a_program_that_starts_before_the_commit_that_records_it_is_found(crash: Harness) -> None:
+    failures = _found(crash, "effect before commit", "work", "a program", "a turn")
+    assert "a turn is over #1" in _says(failures, "began before that was recorded")
+
+
+def test_a_delivery_before_the_commit_that_records_it_is_found(crash: Harness) -> None:
+    failures = _found(crash, "delivery before commit", "commands", "commit:default")
+    assert _says(failures, "lies there before that was recorded")
+
+
+def test_a_missing_check_of_the_epoch_is_found(crash: Harness) -> None:
+    failures = _found(crash, "no epoch check", "stalled", "commit:default #2")
+    assert "" in failures, "even when nobody dies, a turn that lost its lease is believed"

@@ -1,0 +1,115 @@
+"""A past for a store: plans whose tasks are all finished, with everything that finished tasks leave behind.
+
+Rows are written by SQL, so that hundreds of thousands take seconds. Hashes are made up: nobody verifies this chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+_SQLITE: Final = {"blob": "zeroblob(200)", "hash": "zeroblob(32)", "given": ""}
+_POSTGRES: Final = {
+    "blob": "decode(repeat('00', 200), 'hex')",
+    "hash": "decode(repeat('00', 32), 'hex')",
+    "given": "OVERRIDING SYSTEM VALUE",
+}
+
+_BOARD: Final = """
+CREATE TEMP TABLE numbers (value INTEGER PRIMARY KEY);
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < 3 * {plans} * {tasks})
+INSERT INTO numbers SELECT value FROM upto;
+
+INSERT INTO plans (board, plan_id, origin, dag_sha256, sent, delivered)
+SELECT '{board}', 'old_' || value, 'foreign', 'sha256:dag', {tasks}, {tasks} FROM numbers WHERE value < {plans};
+
+INSERT INTO documents (board, plan_id, dag)
+SELECT '{board}', 'old_' || value, {blob} FROM numbers WHERE value < {plans};
+
+INSERT INTO journals (board, plan_id, latest, seq, base, size)
+SELECT '{board}', 'old_' || value, 3 * {plans} * {tasks}, 3 * {plans} * {tasks}, 0, 0 FROM numbers WHERE value < {plans};
+
+INSERT INTO tasks (board, plan_id, task_id, agent_id, state, updated_at, epoch, attempt)
+SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'dev', 'COMPLETED', '2026', 1, 1
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO messages (id, board, plan_id, message_id, sha256, type, task_id, command_id, seq, output_name, producer,
+    name, envelope, dag_sha256, accepted_at, state) {given}
+SELECT value + 1, '{board}', 'old_' || (value / 2 / {tasks}), 'msg_' || value, 'sha256:' || value,
+    CASE value % 2 WHEN 0 THEN 'command' ELSE 'artifact' END, 't' || (value / 2 % {tasks}),
+    CASE value % 2 WHEN 0 THEN 'cmd_t' || (value / 2 % {tasks}) || '_001' END, 1,
+    CASE value % 2 WHEN 1 THEN 'report.md' END, 'lead', 'cmd_' || value || '.msg.json', {blob},
+    CASE value % 2 WHEN 0 THEN 'sha256:dag' ELSE '' END, '2026', 'delivered'
+FROM numbers WHERE value < 2 * {plans} * {tasks};
+
+INSERT INTO deliveries (id, board, plan_id, message, receiver, delivery_id, state, shown, stored_at, ack) {given}
+SELECT value + 1, '{board}', 'old_' || (value / 2 / {tasks}), value + 1, 'dev', 'dlv_' || value, 'processed',
+    'processed', '2026', 'SUCCEEDED'
+FROM numbers WHERE value < 2 * {plans} * {tasks};
+
+INSERT INTO controls (board, plan_id, kind, id, agent_id, sha256, body, at)
+SELECT '{board}', 'old_' || (value / {tasks}), 'ack', 'msg_' || value || '/dev', 'dev', 'sha256:' || value, {blob}, '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO views (board, path, rank, body, shown)
+SELECT '{board}', 'plans/old_' || (value / {tasks}) || '/commands/cmd_' || value || '.msg.json', 0, {blob}, 1
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO inputs (board, plan_id, agent_id, task_id, output_name, path, sha256, seq, message_id, received_at)
+SELECT '{board}', 'old_' || (value / {tasks}), 'dev', 't' || (value % {tasks}), 'report.md', 'report.md', 'sha256:x', 1,
+    'msg_' || value, '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO effects (id, board, kind, key, body, state) {given}
+SELECT value + 1, '{board}', 'post', 'key_' || value, {blob}, 'done' FROM numbers WHERE value < {plans} * {tasks} / 2;
+
+INSERT INTO requests (board, request_id, plan_id, task_id, agent_id, body, sha256, at, state, response)
+SELECT '{board}', 'req_' || value, 'old_0', 't0', 'dev', {blob}, 'sha256:x', '2026', 'answered', {blob}
+FROM numbers WHERE value < {plans} * {tasks} / 2;
+
+INSERT INTO deadletters (id, board, plan_id, deadletter_id, key, code, reason, agent_id, box, name, retriable, state,
+    at) {given}
+SELECT value + 1, '{board}', 'old_0', 'dl_' || value, 'key_' || value, 'TASK_NOT_IN_DAG', '', 'dev', 'outbox', 'x', 1,
+    'replayed', '2026'
+FROM numbers WHERE value < {plans} * {tasks} / 2;
+
+INSERT INTO comments (id, board, plan_id, task_id, kind, author, type, body, at) {given}
+SELECT value + 1, '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'comment', 'dev', 'note', '', '2026'
+FROM numbers WHERE value < {plans} * {tasks} / 2;
+
+INSERT INTO blobs (hash, content) SELECT 'sha256:' || value, {blob} FROM numbers WHERE value < {plans} * {tasks} / 2;
+
+INSERT INTO ledger (seq, link, at, board, kind, subject, body, prev, hash) {given}
+SELECT value + 1, value + 1, '2026', '{board}',
+    CASE value % 3 WHEN 0 THEN 'message.accepted' WHEN 1 THEN 'delivery' ELSE 'control.ack' END,
+    CASE value % 3 WHEN 0 THEN 'msg_' || (value / 3) WHEN 1 THEN 'deliveries/old_' || (value / 3 / {tasks})
+        ELSE 'msg_' || (value / 3) || '/dev' END,
+    {blob}, {hash}, {hash}
+FROM numbers WHERE value < 3 * {plans} * {tasks};
+
+DROP TABLE numbers
+"""
+_SYSTEM: Final = """
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO plan_boards (plan_id, board) SELECT 'old_' || value, '{board}' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO tokens (hash, role, label, at, revoked_at) SELECT 'sha256:' || value, 'worker', '', '2026', '2026' FROM upto
+"""
+
+
+def board_past(dialect: str, plans: int, tasks: int, board: str = "default") -> Iterator[str]:
+    """Statements that give a board its finished plans, each with so many tasks."""
+    return _told(_BOARD, dialect, plans, tasks, board)
+
+
+def system_past(dialect: str, plans: int, board: str = "default") -> Iterator[str]:
+    """The same for what the system knows of plans, and tokens that hold no more."""
+    return _told(_SYSTEM, dialect, plans, 1, board)
+
+
+def _told(text: str, dialect: str, plans: int, tasks: int, board: str) -> Iterator[str]:
+    words = _SQLITE if dialect == "sqlite" else _POSTGRES
+    for statement in text.split(";\n"):
+        yield statement.format(plans=plans, tasks=tasks, board=board, **words)

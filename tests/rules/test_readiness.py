@@ -1,0 +1,338 @@
+"""Which artifacts fill the inputs of a task, and when nothing can be picked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.contracts import places
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.dag import Node
+from agenttalk.rules.inputs import Shelf, resolve
+from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked, pick
+from samples import DIGEST, OTHER_DIGEST, command
+
+EARLY, LATE = "2026-01-08T10:30:00Z", "2026-01-08T10:30:00.5Z"
+
+
+def node(*inputs: dict[str, Any], depends_on: list[str] | None = None, **fields: Any) -> Node:
+    before = ["a", "b"] if depends_on is None else depends_on
+    return Node.read({"task_id": "t", "assigned_agent_id": "x", "depends_on": before, "inputs": list(inputs), **fields})
+
+
+def need(how: str, value: str, **fields: Any) -> dict[str, Any]:
+    hashes = fields.pop("allowed_hashes", None)
+    return {"name": "in", "selector": {"type": how, "value": value, "allowed_hashes": hashes}, **fields}
+
+
+def made(task_id: str, output: str = "spec.md", *paths: str, sha256: str = DIGEST, **fields: Any) -> Candidate:
+    known: dict[str, Any] = {
+        "message_id": f"m_{task_id}",
+        "subtype": None,
+        "delivered_at": EARLY,
+        "score": None,
+        "seq": 1,
+        "command_id": f"cmd_{task_id}_001",
+        **fields,
+    }
+    files = tuple((path, sha256) for path in paths or (output,))
+    return Candidate(task_id=task_id, output_name=output, paths=files, **known)
+
+
+def paths(answer: Picked | Missing | Ambiguous) -> list[str]:
+    assert isinstance(answer, Picked)
+    return [path for each in answer.inputs for path in each.paths]
+
+
+A, B = made("a"), made("b", delivered_at=LATE)
+BOTH = {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("how", "value", "expected"),
+    [
+        ("by_output_name", "spec.md", ["a/spec.md/spec.md"]),
+        ("by_output_name", "spec", []),
+        ("by_output_name", "docs", ["b/docs/x/guide.md", "b/docs/notes.txt"]),
+        ("by_file_name", "spec.md", ["a/spec.md/spec.md"]),
+        ("by_file_name", "guide.md", ["b/docs/x/guide.md"]),
+        ("by_file_name", "x/guide.md", ["b/docs/x/guide.md"]),
+        ("by_file_name", "docs/x/guide.md", ["b/docs/x/guide.md"]),
+        ("by_file_name", "b/docs/notes.txt", ["b/docs/notes.txt"]),
+        ("by_file_name", "uide.md", []),
+        ("by_file_name", "docs", ["b/docs/x/guide.md", "b/docs/notes.txt"]),
+        ("by_glob", "*.md", ["a/spec.md/spec.md", "b/docs/x/guide.md"]),
+        ("by_glob", "docs/*.txt", ["b/docs/notes.txt"]),
+        ("by_glob", "b/*/[a-n]*", ["b/docs/x/guide.md", "b/docs/notes.txt"]),
+        ("by_glob", "d?cs", ["b/docs/x/guide.md", "b/docs/notes.txt"]),
+        ("by_glob", "*.zip", []),
+    ],
+)
+def test_inputs_are_found_by_output_file_or_glob(how: str, value: str, expected: list[str]) -> None:
+    candidates = [made("a"), made("b", "docs", "m_b/x/guide.md", "notes.txt")]
+    answer = pick(node(need(how, value)), candidates, final=BOTH)
+    if expected:
+        assert paths(answer) == expected
+    else:
+        assert answer == Missing(("in",), waiting=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "subtype", "expected"),
+    [("artifact", None, 2), ("artifact", "schema", 1), ("artifact", "other", 0), ("command", None, 0)],
+)
+def test_inputs_are_found_by_the_type_of_the_message(kind: str, subtype: str | None, expected: int) -> None:
+    selector = {"type": "by_message_type", "type_value": kind, "subtype_value": subtype}
+    task = node({"name": "in", "selector": selector, "pick_policy": "all", "required": False})
+    answer = pick(task, [A, replace(B, subtype="schema")], final=BOTH)
+    assert isinstance(answer, Picked)
+    assert len(answer.sources.get("in", ())) == expected
+
+
+def test_what_is_picked_is_said_as_a_command_says_it() -> None:
+    task = node(need("by_output_name", "spec.md"), {**need("by_file_name", "gone"), "name": "x", "required": False})
+    answer = pick(task, [A], final=BOTH)
+    assert isinstance(answer, Picked)
+    assert [each.as_json() for each in answer.inputs] == [
+        {"input_name": "in", "required": True, "paths": ["a/spec.md/spec.md"]}
+    ]
+    assert answer.sources == {"in": (A,)}
+    assert answer.absent == ("x",)
+
+
+def test_a_task_without_inputs_is_ready_at_once() -> None:
+    assert pick(node(), [A, B], final=()) == Picked((), {}, ())
+
+
+def test_the_older_way_to_name_inputs_works_too() -> None:
+    assert paths(pick(node(required_inputs=["spec.md", "*.txt"]), [A, made("b", "n.txt")], final=BOTH)) == [
+        "a/spec.md/spec.md",
+        "b/n.txt/n.txt",
+    ]
+
+
+def test_of_an_output_only_the_newest_order_counts() -> None:
+    old, new = made("a", seq=1, score=99), made("a", seq=2, message_id="m2", score=1)
+    answer = pick(node(need("by_output_name", "spec.md", pick_policy="highest_score")), [old, new, new], final=BOTH)
+    assert isinstance(answer, Picked)
+    assert answer.sources == {"in": (new,)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "one", "other"),
+    [
+        ("latest_by_delivered_at", {"delivered_at": LATE}, {"delivered_at": EARLY}),
+        (
+            "latest_by_delivered_at",
+            {"delivered_at": "2026-01-08T10:30:00+00:00"},
+            {"delivered_at": "2025-12-31T23:00:00Z"},
+        ),
+        ("first_seen", {"delivered_at": EARLY}, {"delivered_at": LATE}),
+        ("highest_score", {"score": 80}, {"score": 79.5}),
+        ("by_sha256", {"sha256": OTHER_DIGEST}, {}),
+    ],
+)
+def test_each_policy_picks_the_one_that_it_prefers(policy: str, one: dict[str, Any], other: dict[str, Any]) -> None:
+    task = node(need("by_output_name", "spec.md", pick_policy=policy, allowed_hashes=[OTHER_DIGEST]))
+    for better, worse in (("a", "b"), ("b", "a")):
+        candidates = [made("a", **(one if better == "a" else other)), made("b", **(one if better == "b" else other))]
+        assert paths(pick(task, candidates, final=BOTH)) == [f"{better}/spec.md/spec.md"]
+        assert paths(pick(task, candidates[::-1], final=BOTH)) == [f"{better}/spec.md/spec.md"]
+        assert worse != better
+
+
+@pytest.mark.parametrize(
+    ("policy", "one", "other", "why", "doubtful"),
+    [
+        ("latest_by_delivered_at", {}, {}, "equal", ["a", "b"]),
+        ("first_seen", {}, {}, "equal", ["a", "b"]),
+        ("highest_score", {"score": 7}, {"score": 7.0}, "equal", ["a", "b"]),
+        ("by_sha256", {}, {}, "equal", ["a", "b"]),
+        ("latest_by_delivered_at", {"delivered_at": None}, {}, "no delivery time", ["a"]),
+        ("first_seen", {}, {"delivered_at": "yesterday"}, "no delivery time", ["b"]),
+        ("first_seen", {}, {"delivered_at": "2026-01-08T10:30:00"}, "no delivery time", ["b"]),
+        ("highest_score", {"score": 7}, {}, "no score", ["b"]),
+        ("highest_score", {"score": 7}, {"score": float("nan")}, "no score", ["b"]),
+        ("by_sha256", {"sha256": ""}, {}, "no hash", ["a"]),
+        ("all", {"sha256": "unknown"}, {}, "no hash", ["a"]),
+    ],
+)
+def test_ties_and_gaps_are_for_a_person(
+    policy: str, one: dict[str, Any], other: dict[str, Any], why: str, doubtful: list[str]
+) -> None:
+    task = node(need("by_output_name", "spec.md", pick_policy=policy, allowed_hashes=[DIGEST]))
+    answer = pick(task, [made("a", **one), made("b", **other)], final=BOTH)
+    assert isinstance(answer, Ambiguous)
+    assert (answer.name, [each.task_id for each in answer.candidates]) == ("in", doubtful)
+    assert why in answer.why
+
+
+def test_an_optional_input_can_be_in_doubt_too() -> None:
+    task = node(need("by_output_name", "spec.md", required=False))
+    assert isinstance(pick(task, [made("a"), made("b")], final=BOTH), Ambiguous)
+
+
+def test_a_hash_that_is_not_allowed_fills_nothing() -> None:
+    task = node(need("by_output_name", "spec.md", pick_policy="by_sha256", allowed_hashes=[OTHER_DIGEST]))
+    assert pick(task, [A, B], final=BOTH) == Missing(("in",), waiting=False)
+    unlisted = node(need("by_output_name", "spec.md", pick_policy="by_sha256"))
+    assert pick(unlisted, [A, B], final=BOTH) == Missing(("in",), waiting=False)
+
+
+def test_two_files_of_the_wanted_name_in_one_artifact_are_for_a_person() -> None:
+    twice = made("a", "docs", "x/guide.md", "y/guide.md")
+    assert isinstance(pick(node(need("by_file_name", "guide.md")), [twice], final=BOTH), Ambiguous)
+    plain = made("a", "docs", "guide.md", "y/guide.md")
+    assert paths(pick(node(need("by_file_name", "guide.md")), [plain], final=BOTH)) == ["a/docs/guide.md"]
+    every = node(need("by_file_name", "guide.md", pick_policy="all"))
+    assert paths(pick(every, [twice], final=BOTH)) == ["a/docs/x/guide.md", "a/docs/y/guide.md"]
+
+
+def test_a_glob_waits_for_every_dependency_that_could_still_match() -> None:
+    task = node(need("by_glob", "*.md"))
+    assert pick(task, [A], final={"a"}) == Missing(("in",), waiting=True)
+    assert paths(pick(task, [A], final=BOTH)) == ["a/spec.md/spec.md"]
+    assert len(paths(pick(task, [A, B], final={"a"}))) == 2
+    assert pick(task, [A, B], final=BOTH, producers=["c"]) == Missing(("in",), waiting=True)
+
+
+def test_an_optional_glob_takes_what_is_there() -> None:
+    assert paths(pick(node(need("by_glob", "*.md", required=False)), [A], final=())) == ["a/spec.md/spec.md"]
+
+
+def test_min_count_asks_for_more() -> None:
+    task = node(need("by_glob", "*.md", min_count=3))
+    assert pick(task, [A, B], final=BOTH) == Missing(("in",), waiting=False)
+    assert len(paths(pick(task, [A, made("b", "docs", "x.md", "y.md")], final=BOTH))) == 3
+    outputs = node(need("by_output_name", "docs", min_count=2, pick_policy="all"))
+    assert isinstance(pick(outputs, [made("b", "docs", "x.md", "y.md")], final=BOTH), Missing)
+
+
+def test_what_is_external_may_come_from_anybody_and_waits_for_nobody() -> None:
+    own = made("t", "brief.md")
+    assert paths(pick(node(need("by_glob", "*.md", external=True)), [own], final=())) == ["t/brief.md/brief.md"]
+    assert pick(node(need("by_glob", "*.md")), [own], final=BOTH) == Missing(("in",), waiting=False)
+
+
+def test_missing_inputs_are_told_before_doubts() -> None:
+    task = node(need("by_output_name", "spec.md"), {**need("by_output_name", "gone"), "name": "other"})
+    assert pick(task, [made("a"), made("b")], final={"a"}) == Missing(("other",), waiting=True)
+
+
+def test_two_contents_of_one_path_are_for_a_person() -> None:
+    task = node(need("by_output_name", "spec.md", pick_policy="all"))
+    again = made("a", sha256=OTHER_DIGEST, message_id="m2")
+    answer = pick(task, [A, again], final=BOTH)
+    assert isinstance(answer, Ambiguous)
+    assert "two contents of 'a/spec.md/spec.md'" in answer.why
+    same = made("a", sha256=DIGEST.removeprefix("sha256:"), message_id="m2")
+    assert paths(pick(task, [A, same], final=BOTH)) == ["a/spec.md/spec.md"]
+
+
+@pytest.mark.parametrize("files", [(), (("x" * 1020, DIGEST),), (("../up", DIGEST),)])
+def test_what_a_command_cannot_name_is_for_a_person(files: tuple[tuple[str, str], ...]) -> None:
+    answer = pick(node(need("by_output_name", "spec.md")), [replace(A, paths=files)], final=BOTH)
+    assert isinstance(answer, Ambiguous)
+    assert "cannot name" in answer.why
+
+
+def test_inputs_of_the_same_name_keep_all_their_sources() -> None:
+    task = node(need("by_output_name", "spec.md"), need("by_output_name", "n.txt"))
+    other = made("b", "n.txt")
+    answer = pick(task, [A, other], final=BOTH)
+    assert isinstance(answer, Picked)
+    assert answer.sources == {"in": (A, other)}
+
+
+def test_an_output_named_in_free_text_is_found_where_it_is_kept() -> None:
+    wild = made("a", "the [best] plan", "v[1]*.md")
+    answer = pick(node(need("by_file_name", "v[1]*.md")), [wild], final=BOTH)
+    kept = f"a/{places.segment('the [best] plan')}/v[1]*.md"
+    assert paths(answer) == [kept]
+    assert isinstance(answer, Picked)
+    order = Command.from_json(command(resolved_inputs=[each.as_json() for each in answer.inputs]))
+    found = resolve(order, Shelf([kept, kept.replace("v[1]*", "v1x")]))
+    assert (found.found, found.missing) == ({"in": (kept,)}, ())
+
+
+file_names = st.sampled_from(["a.md", "b.md", "x/a.md", "c.json", "d"])
+digests = st.sampled_from([DIGEST, OTHER_DIGEST, ""])
+candidates_of = st.builds(
+    Candidate,
+    message_id=st.sampled_from(["m1", "m2", "m3"]),
+    task_id=st.sampled_from(["a", "b", "t"]),
+    output_name=st.sampled_from(["a.md", "d", "out"]),
+    subtype=st.sampled_from([None, "s"]),
+    paths=st.lists(st.tuples(file_names, digests), max_size=2).map(tuple),
+    delivered_at=st.sampled_from([None, EARLY, LATE]),
+    score=st.none() | st.integers(0, 3),
+    seq=st.integers(0, 2),
+    command_id=st.none(),
+)
+selectors = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(["by_file_name", "by_output_name", "by_glob"]),
+            "value": st.sampled_from(["a.md", "*.md", "d", "out", "x/*"]),
+        },
+        optional={"allowed_hashes": st.just([DIGEST])},
+    ),
+    st.just({"type": "by_message_type", "type_value": "artifact"}),
+)
+needs = st.fixed_dictionaries(
+    {"name": st.sampled_from(["one", "two", "three"]), "selector": selectors},
+    optional={
+        "required": st.booleans(),
+        "external": st.booleans(),
+        "min_count": st.integers(1, 3),
+        "pick_policy": st.sampled_from(["latest_by_delivered_at", "first_seen", "by_sha256", "highest_score", "all"]),
+    },
+)
+
+
+@given(st.lists(needs, max_size=3), st.lists(candidates_of, max_size=6), st.sets(st.sampled_from(["a", "b"])))
+def test_whatever_is_there_the_answer_is_sound(
+    inputs: list[dict[str, Any]], candidates: list[Candidate], final: set[str]
+) -> None:
+    task = node(*inputs)
+    answer = pick(task, candidates, final=final)
+    if isinstance(answer, Missing):
+        assert answer.names
+        assert set(answer.names) <= {each.name for each in task.needs if each.required}
+        assert answer.waiting is (final != BOTH)
+    elif isinstance(answer, Ambiguous):
+        assert answer.candidates
+        assert set(answer.candidates) <= set(candidates)
+    else:
+        required = {each.name for each in task.needs if each.required}
+        assert required <= {each.input_name for each in answer.inputs} == set(answer.sources)
+        newest = {(each.task_id, each.output_name): 0 for each in candidates}
+        for each in candidates:
+            newest[each.task_id, each.output_name] = max(each.seq, newest[each.task_id, each.output_name])
+        for each in (source for sources in answer.sources.values() for source in sources):
+            assert each.seq == newest[each.task_id, each.output_name]
+
+
+distinct = st.lists(candidates_of, max_size=5, unique_by=lambda each: (each.task_id, each.output_name, each.message_id))
+
+
+@given(st.lists(needs, max_size=2), distinct, st.randoms(use_true_random=False))
+def test_the_order_in_which_artifacts_are_looked_at_decides_nothing(
+    inputs: list[dict[str, Any]], candidates: list[Candidate], random: Any
+) -> None:
+    shuffled = list(candidates)
+    random.shuffle(shuffled)
+    task = node(*inputs)
+    assert pick(task, candidates, final=BOTH) == pick(task, shuffled, final=BOTH)
+
+
+@given(st.lists(candidates_of, max_size=5))
+def test_a_dependency_that_has_not_finished_never_makes_more_inputs_ready(candidates: list[Candidate]) -> None:
+    task = node(need("by_glob", "*.md"))
+    early = pick(task, candidates, final={"a"})
+    if isinstance(early, Picked):
+        assert pick(task, candidates, final=BOTH) == early
