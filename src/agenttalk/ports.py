@@ -325,8 +325,9 @@ class Performer(Protocol):
     """Carries out jobs for agents of one driver."""
 
     async def perform(self, job: Job) -> Performance:
-        """Do it. Returns only when nothing of it runs any more; cancelling ends it first. Never raises for what
-        the agent does.
+        """Do it. Returns only when nothing of it runs any more; cancelling ends it first.
+
+        Never raises for what the agent does.
         """
 
 

@@ -407,7 +407,9 @@ def _strange_promise(loc: tuple[int | str, ...], promise: dict[str, Any]) -> Ite
             yield from _strange((*loc, "checks", at), check, _CHECKS[kind_name])
         elif near and kind_name not in CHECK_KINDS:
             message = f"there is no kind of check {kind_name[:80]!r}"
-            yield Problem(Code.FIELD_VALUE, field_path((*loc, "checks", at, "kind")), message, f"did you mean {near!r}?")
+            yield Problem(
+                Code.FIELD_VALUE, field_path((*loc, "checks", at, "kind")), message, f"did you mean {near!r}?"
+            )
 
 
 def _strange(loc: tuple[int | str, ...], data: object, kind: type[Part]) -> Iterator[Problem]:

@@ -68,7 +68,6 @@ def compose(
 ) -> Command:
     """The command itself."""
     command_id = f"cmd_{node.task_id}_{seq:03d}"
-    extra = node.model_extra or {}
     fields: dict[str, Any] = {
         "schema_version": "1.0",
         "plan_id": sheet.plan_id,
@@ -82,9 +81,9 @@ def compose(
         "wait_for_inputs": False,
         "score_required": bool(node.score_required),
         "timeout": node.timeout or sheet.policies.timeout_default_seconds,
-        "retry_times": getattr(node, "retry_times", None) or extra.get("retry_times", 0),
+        "retry_times": node.retry_times or 0,
         "idempotency_key": f"{sheet.plan_id}:{node.task_id}:{command_id}",
-        "priority": getattr(node, "priority", None) or extra.get("priority", "MEDIUM"),
+        "priority": node.priority or "MEDIUM",
     }
     outputs = gates.due_outputs(node, None)
     if outputs:

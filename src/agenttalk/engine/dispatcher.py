@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from agenttalk.contracts import wire
-from agenttalk.engine import ending, granting
+from agenttalk.engine import ending, granting, steering
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.plans import boards
+from agenttalk.engine.plans import board_of, boards
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.slots import Slots
 from agenttalk.errors import AgentTalkError, Code, MachineError
@@ -65,13 +65,14 @@ class Dispatcher:
         self._ours: set[str] = set()
         self._wake = asyncio.Event()
         self._followers: set[asyncio.Event] = set()
+        self._ended: set[str] = set()
 
     def nudge(self) -> None:
         """Look at everything soon."""
         self._wake.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set. Turns under way are ended then; their tasks are given out again by the next start."""
+        """Work until `stop` is set. Turns under way are ended then, and begin anew with the next start."""
         try:
             await self.recover()
             while not stop.is_set():
@@ -124,22 +125,36 @@ class Dispatcher:
             moves.finish()
             return outcome
 
+        committed = asyncio.ensure_future(board.store.transact(work))
+        cancelled: asyncio.CancelledError | None = None
         try:
-            outcome = await board.store.transact(work)
+            outcome = await asyncio.shield(committed)
+        except asyncio.CancelledError as error:  # what was handed over is carried out all the same
+            cancelled = error
+            await asyncio.wait({committed})
         except BaseException:
-            for each in taken:
-                self._free(each)
-                self._ours.discard(each.job.lease)
+            self._drop(taken)
             raise
+        if cancelled is not None and committed.exception() is not None:
+            self._drop(taken)
+            raise cancelled
         moves = seen[0]
         for each in taken:
             self._begin(board, each)
         if moves.in_folders:
             self._nudge_router()
+        self._ended.update(moves.closed)
         if moves.left or moves.closed:
             self._wake.set()
         self._tell()
+        if cancelled is not None:
+            raise cancelled
         return outcome
+
+    def _drop(self, taken: list[Granted]) -> None:
+        for each in taken:
+            self._free(each)
+            self._ours.discard(each.job.lease)
 
     def _begin(self, board: _Board, granted: Granted) -> None:
         task = asyncio.create_task(self._turn(board, granted))
@@ -184,6 +199,40 @@ class Dispatcher:
             LOG.exception("%s: its driver failed", job.task_id, extra={"action": "dispatcher.perform"})
             return Performance("crashed", error=f"{type(error).__name__}: {error}")
 
+    async def pause(self, plan_id: str, *, by: str) -> bool:
+        """Begin nothing new of a plan."""
+        board = await self._board_of(plan_id)
+        at = self._deps.stamp()
+        return await board.store.transact(lambda tx: steering.pause(tx, plan_id, by=by, at=at))
+
+    async def resume(self, plan_id: str, *, by: str) -> bool:
+        """Let a paused plan go on."""
+        board = await self._board_of(plan_id)
+        return await self._step(board, lambda moves: steering.resume(moves, plan_id, by=by))
+
+    async def cancel(self, plan_id: str, *, by: str, why: str = "") -> int:
+        """Call a plan off: first nothing new begins, then what runs is ended, then the rest is called off."""
+        board = await self._board_of(plan_id)
+        at = self._deps.stamp()
+        rows = await board.store.read("run", plan_id=plan_id)
+        if rows and rows[0][0] != "ENDED":
+            await board.store.transact(lambda tx: steering.pause(tx, plan_id, by=by, at=at))
+        leases = [row[0] for row in await board.store.read("working_in_plan", plan_id=plan_id)]
+        turns = [self._turns[lease] for lease in leases if lease in self._turns]
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+        return await self._step(board, lambda moves: steering.cancel(moves, plan_id, by=by, why=why))
+
+    async def retry(self, plan_id: str, task_id: str, *, by: str) -> list[str]:
+        """Try a failed task again; the tasks that wait for something again."""
+        board = await self._board_of(plan_id)
+        return await self._step(board, lambda moves: steering.retry(moves, plan_id, task_id, by=by))
+
+    async def _board_of(self, plan_id: str) -> _Board:
+        store = await board_of(self._deps, plan_id)
+        return self._boards.setdefault(store.name, _Board(store))
+
     async def recover(self) -> int:
         """End leases that nobody takes care of, once their processes are confirmed dead; how many there were."""
         count = 0
@@ -210,15 +259,20 @@ class Dispatcher:
 
     async def close(self) -> None:
         """End every turn under way and give its task back."""
-        turns = list(self._turns.values())
-        for turn in turns:
-            turn.cancel()
-        await asyncio.gather(*turns, return_exceptions=True)
+        while turns := list(self._turns.values()):
+            for turn in turns:
+                turn.cancel()
+            await asyncio.gather(*turns, return_exceptions=True)
         with suppress(AgentTalkError):
             await self.recover()
 
     def _free(self, granted: Granted) -> None:
         self._slots.free(granted.job.agent_id, granted.ticket)
+
+    def take_ended(self) -> set[str]:
+        """Plans that ended since this was asked last."""
+        ended, self._ended = self._ended, set()
+        return ended
 
     def _tell(self) -> None:
         for follower in self._followers:

@@ -108,7 +108,7 @@ def give_up(
     if state == "READY":
         moves.agents[agent_id] = None
     else:
-        moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times", state)
+        moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times")
 
 
 def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> Outcome:
@@ -274,9 +274,7 @@ def _send(
 ) -> None:
     tx, job = moves.tx, granted.job
     message_id = records.named("msg", f"{job.plan_id}/{granted.message_id}/{output.name}")
-    listed = [
-        {"path": f"{message_id}/{each.path}", "sha256": each.sha256, "size_bytes": each.size} for each in files
-    ]
+    listed = [{"path": f"{message_id}/{each.path}", "sha256": each.sha256, "size_bytes": each.size} for each in files]
     document: dict[str, Any] = {
         "schema_version": "1.0",
         "message_id": message_id,

@@ -56,9 +56,7 @@ class Moves:
         self._count(sheet, "completed" if state == "COMPLETED" else "failed")
         self._settle(sheet, task_id, state, cause, activated)
 
-    def _settle(
-        self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()
-    ) -> None:
+    def _settle(self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()) -> None:
         """Go through everything that follows from the end of a task, and from what follows from that."""
         ends = deque([(task_id, failure.standing(state, cause), tuple(activated))])
         while ends:
@@ -243,7 +241,7 @@ class Moves:
         request_id = self._request(sheet, node, "DECISION", title, f"{unclear.why}: {', '.join(names)}", names)
         self.put(sheet, node.task_id, "PENDING", "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
 
-    def ask_person(self, sheet: Sheet, node: Node, title: str, state: State) -> None:
+    def ask_person(self, sheet: Sheet, node: Node, title: str) -> None:
         """Ask a person what to do with a task that waits for that."""
         request_id = self._request(sheet, node, "DECISION", title, "", ("retry", "give up"))
         self.tx.run("note_request", plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)

@@ -12,8 +12,8 @@ from agenttalk.contracts import places
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.engine import outcomes
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.orders import TURNS
+from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.turns import FEEDBACK, Api, Layout, argv_of
 from agenttalk.errors import AgentTalkError, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn

@@ -14,16 +14,19 @@ from typing import Any, Final, TypeAlias, TypeVar
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.problem import nearest
+from agenttalk.engine import publish
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.monitor import Monitor
-from agenttalk.engine.plans import agents_in
+from agenttalk.engine.performing import Programs
+from agenttalk.engine.plans import agents_in, boards
 from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.service import Service
 from agenttalk.engine.turns import Api
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
-from agenttalk.ports import Driver, Ended, Processes, Turn
+from agenttalk.ports import Driver, Ended, Performer, Processes, Turn
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -45,7 +48,9 @@ class Running:
         max_running: int = 8,
         profile: Configured = lambda _, said: dict(said),
         environ: Mapping[str, str] | None = None,
+        performers: Mapping[str, Performer] | None = None,
     ) -> None:
+        """`performers` carry out the tasks of the engine's own plans, by driver, besides those that are programs."""
         self._deps = deps
         self._driver = Limited(driver, max_running)
         self._processes = processes
@@ -54,14 +59,24 @@ class Running:
         self._router = Router(deps)
         self._monitor = Monitor(deps)
         self._turn = asyncio.Lock()
+        self._seen: publish.Seen = {}
         self._crew: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
         self._marks: dict[str, object] = {}
         self._api: Api | None = None
         self._wakes: Wakes | None = None
         self._stop = asyncio.Event()
         self._at_router = Waiter(lambda _: False)
+        programs = Programs(deps, driver, lambda: self._api, dict(environ or {}))
+        self.dispatcher = Dispatcher(
+            deps,
+            {"script": programs, **(performers or {})},
+            processes,
+            max_running=max_running,
+            nudge_router=self._look_soon,
+        )
         self.service = Service(
             deps,
+            dispatcher=self.dispatcher,
             passes={"route": self._route_once, "monitor": self._monitor_once, "heartbeat": self._heartbeat_once},
             nudge=self._look_soon,
             turn=self._turn,
@@ -77,6 +92,7 @@ class Running:
             self._looped("agents", agents, self._recruit, lambda _: POLL),
             self._looped("monitor", Waiter(lambda _: False), self._watch, lambda _: POLL),
         ]
+        loops += [self._dispatch(), self._publish()]
         tasks = [asyncio.create_task(self._listen(self._wakes)), *(asyncio.create_task(each) for each in loops)]
         self.service.ready = True
         try:
@@ -87,6 +103,40 @@ class Running:
             tasks[0].cancel()
             crew = [task for _, task in self._crew.values()]
             await asyncio.gather(*tasks, *crew, return_exceptions=True)
+
+    async def _dispatch(self) -> None:
+        while not self._stop.is_set():
+            try:
+                await self.dispatcher.run(self._stop)
+            except Exception:
+                LOG.exception("the dispatcher failed; it is started again", extra={"action": "engine.dispatcher"})
+                await first(self._stop.wait(), asyncio.sleep(PAUSE))
+
+    async def _publish(self) -> None:
+        """Show what changed in the engine's plans, at most once a second, and for large plans less often."""
+        with self.dispatcher.followed() as news:
+            while not self._stop.is_set():
+                await first(self._stop.wait(), news.wait())
+                news.clear()
+                began = asyncio.get_running_loop().time()
+                try:
+                    await self.show()
+                except AgentTalkError as error:
+                    LOG.warning("cannot publish: %s", error.message, extra={"action": "engine.publish"})
+                except Exception:
+                    LOG.exception("publishing failed; it is tried again", extra={"action": "engine.publish"})
+                spent = asyncio.get_running_loop().time() - began
+                await first(self._stop.wait(), asyncio.sleep(max(1.0, 20 * spent)))
+
+    async def show(self) -> None:
+        """Bring the files that show the engine's plans up to date."""
+        async with self._turn:
+            for board in await boards(self._deps):
+                for plan_id, _ in await board.read("open_runs"):
+                    await publish.status(self._deps, board, plan_id, self._seen)
+                for plan_id in self.dispatcher.take_ended():
+                    await publish.status(self._deps, board, plan_id, self._seen)
+                await publish.publish(self._deps, board)
 
     @staticmethod
     async def _listen(wakes: Wakes) -> None:

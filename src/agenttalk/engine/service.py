@@ -8,12 +8,28 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.problem import nearest
-from agenttalk.engine import access, commands, deadletters, fsck, human, monitor, plans, publish, tasks
+from agenttalk.engine import (
+    access,
+    commands,
+    deadletters,
+    fsck,
+    human,
+    monitor,
+    plans,
+    publish,
+    standing,
+    submission,
+    tasks,
+)
 from agenttalk.engine.access import Caller
 from agenttalk.engine.commands import Logged
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import Code, UsageError
@@ -36,8 +52,10 @@ class Service:
         passes: Mapping[str, Looking] | None = None,
         nudge: Callable[[], None] = lambda: None,
         turn: asyncio.Lock | None = None,
+        dispatcher: Dispatcher | None = None,
     ) -> None:
         self.deps = deps
+        self._dispatcher = dispatcher
         self.ready = False
         """Whether work is being done; before the start has ended and after the end has begun it is not."""
         self._passes = dict(passes or {})
@@ -55,6 +73,37 @@ class Service:
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(sorted(self._passes)) or 'none here'}"
             raise UsageError(Code.NAME_UNKNOWN, f"there is no part {part[:80]!r}", hint=hint)
         return await self._passes[part](agent)
+
+    async def submit(self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]) -> bool:
+        """Have a plan run; False when it was submitted before."""
+        new = await submission.submit(self.deps, dag, manifest, profiles)
+        self._dispatching().nudge()
+        return new
+
+    async def standing(self, plan_id: str) -> dict[str, Any]:
+        """Where a plan stands."""
+        return (await standing.of(self.deps, plan_id)).as_json()
+
+    async def steer(self, plan_id: str, action: str, *, by: str, task_id: str | None = None, why: str = "") -> Any:
+        """Pause, resume or cancel a plan, or try a task of it again."""
+        dispatcher = self._dispatching()
+        match action:
+            case "pause":
+                return {"changed": await dispatcher.pause(plan_id, by=by)}
+            case "resume":
+                return {"changed": await dispatcher.resume(plan_id, by=by)}
+            case "cancel":
+                return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
+            case "retry" if task_id:
+                return {"tasks": await dispatcher.retry(plan_id, task_id, by=by)}
+            case _:
+                hint = "there are: pause, resume, cancel, and retry with a task"
+                raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan", hint=hint)
+
+    def _dispatching(self) -> Dispatcher:
+        if self._dispatcher is None:
+            raise UsageError(Code.NOT_ALLOWED, "plans are run by an engine, and this is none")
+        return self._dispatcher
 
     async def requests(self) -> list[Request]:
         """Every open question."""

@@ -67,7 +67,8 @@ def _result(state: str, *, goes_on: bool, failed: bool) -> Result:
 
 
 def _task(row: tuple[Any, ...]) -> dict[str, Any]:
-    task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds, missing, request_id, *at = row
+    (task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds), rest = row[:11], row[11:]
+    missing, request_id, updated_at, leased_at, waiting_since = rest
     return {
         "task_id": task_id,
         "agent_id": agent_id,
@@ -83,6 +84,6 @@ def _task(row: tuple[Any, ...]) -> dict[str, Any]:
         "reexecutions": rounds,
         "missing": wire.read(bytes(missing)) if missing else [],
         "request_id": request_id,
-        "updated_at": at[0],
-        "since": at[1] or at[2],
+        "updated_at": updated_at,
+        "since": leased_at or waiting_since,
     }

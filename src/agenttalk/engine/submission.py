@@ -133,7 +133,7 @@ def _task(plan_id: str, node: Node, links: Links, at: str) -> dict[str, Any]:
         "agent_id": node.assigned_agent_id,
         "unmet": len(set(node.depends_on)) + held,
         "held": held,
-        "priority": PRIORITIES[getattr(node, "priority", None) or "MEDIUM"],
+        "priority": PRIORITIES[node.priority or "MEDIUM"],
         "at": at,
     }
 

@@ -271,9 +271,7 @@ class _Compiler:
             return ByMessageType.model_construct(
                 type="by_message_type", type_value=value, subtype_value=need.subtype, allowed_hashes=hashes
             )
-        return _made(
-            ByValue, _VALUE_DEFAULTS, {"type": kind, "value": value, "allowed_hashes": need.allowed_hashes}
-        )
+        return _made(ByValue, _VALUE_DEFAULTS, {"type": kind, "value": value, "allowed_hashes": need.allowed_hashes})
 
     def _chosen(self, at: int, number: int, need: InputSpec) -> tuple[str, str]:
         """What fills an input. Exactly one key says so; what a person brings is known by its name alone."""

@@ -96,7 +96,8 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 -- name: next_task
 SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.attempt, t.retries, t.sent_back, t.deaths, t.reason
 FROM tasks AS t
-WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL
+WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
+    SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
 ORDER BY t.priority, t.queued
 LIMIT 1
 
@@ -221,3 +222,34 @@ SELECT seq, body FROM ledger WHERE seq > :after AND board = :board AND kind = 't
 
 -- name: newest_fact
 SELECT coalesce(max(seq), 0) FROM ledger
+
+-- Steering.
+-- name: working_in_plan
+SELECT lease FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'RUNNING' AND lease IS NOT NULL
+
+-- name: cancel_tasks
+UPDATE tasks
+SET state = 'FAILED', cause = 'CANCELLED', reason = :reason, queued = NULL, phase = NULL, updated_at = :at,
+    waiting_since = NULL, missing = NULL, lease = NULL, owner = NULL, token = NULL, leased_at = NULL
+WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL AND state NOT IN ('COMPLETED', 'FAILED', 'SKIPPED')
+RETURNING task_id
+
+-- name: cancel_deliveries
+UPDATE deliveries
+SET state = 'processed', shown = CASE WHEN shown = '' THEN '' ELSE 'processed' END, ack = 'FAILED', finished_at = :at,
+    consumed_at = coalesce(consumed_at, :at), details = :reason
+WHERE board = :board AND state IN ('delivered', 'claimed') AND id IN (
+    SELECT delivery FROM tasks WHERE board = :board AND plan_id = :plan_id AND cause = 'CANCELLED' AND delivery IS NOT NULL)
+
+-- Tasks that something failed before them has stopped.
+-- name: stopped_dependants
+SELECT e.dependant, t.state
+FROM edges AS e CROSS JOIN tasks AS t
+WHERE e.board = :board AND e.plan_id = :plan_id AND e.task_id = :task_id
+    AND t.board = e.board AND t.plan_id = e.plan_id AND t.task_id = e.dependant
+    AND t.cause IN ('DEPENDENCY_SKIP', 'DEPENDENCY_BLOCK', 'DEPENDENCY_REPLAN')
+ORDER BY e.dependant
+
+-- name: fresh_start
+UPDATE tasks SET retries = 0, sent_back = 0, deaths = 0, reexecutions = 0, score = NULL, verdict = NULL
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
