@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.ports import Clock, Ids
+from agenttalk.ports import Clock, Ids, Performer
 from agenttalk.store import operator
 from agenttalk.store.root import RootStores
 from agenttalk.store.rootlock import RootLock, running_engine
@@ -22,6 +22,7 @@ from agenttalk.store.rootlock import RootLock, running_engine
 if TYPE_CHECKING:
     # The server is loaded only by those who listen: most commands do not.
     from agenttalk.api.serving import Listening
+    from agenttalk.engine.running import Running
     from agenttalk.engine.service import Service
     from agenttalk.engine.turns import Api
     from agenttalk.settings import Settings
@@ -116,12 +117,15 @@ async def serve(
     settings: Settings,
     *,
     stop: asyncio.Event,
-    tell: Callable[[Listening], None],
+    tell: Callable[[Listening], None] = lambda _: None,
     port: int | None = None,
+    job: Callable[[Running], Coroutine[None, None, None]] | None = None,
+    performers: Callable[[Deps], Mapping[str, Performer]] = lambda _: {},
 ) -> None:
     """Be the engine of a root until `stop` is set. `tell` is called once it listens.
 
-    Raises ENGINE_RUNNING when there is one, or parts run.
+    With a `job`, the engine ends when that has ended. `performers` carry out tasks of agents that are no programs,
+    by their driver. Raises ENGINE_RUNNING when there is one, or parts run.
     """
     from agenttalk.drivers.processes import LocalProcesses
     from agenttalk.drivers.script import ScriptDriver
@@ -142,6 +146,7 @@ async def serve(
                 max_running=settings.limits.max_running,
                 profile=settings.profile,
                 environ=os.environ,
+                performers=performers(deps),
             )
             async with _door(root, settings, running.service, port) as where:
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
@@ -149,9 +154,28 @@ async def serve(
                 try:
                     lock.announce(http=where.http, socket=where.socket)
                     tell(where)
-                    await running.run(stop, watch, Api(*where))
+                    await _until(running, running.run(stop, watch, Api(*where)), job, stop)
                 finally:
                     watch.close()
+
+
+async def _until(
+    running: Running,
+    work: Coroutine[None, None, None],
+    job: Callable[[Running], Coroutine[None, None, None]] | None,
+    stop: asyncio.Event,
+) -> None:
+    """Work until the job has ended, if there is one; what it raises comes out here. The last word is published."""
+    if job is None:
+        await work
+        return
+    doing = asyncio.create_task(job(running))
+    doing.add_done_callback(lambda _: stop.set())
+    await work
+    doing.cancel()
+    with suppress(asyncio.CancelledError):
+        await doing
+    await running.show()
 
 
 async def _locked(root: Path) -> RootLock:

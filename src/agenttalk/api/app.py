@@ -44,6 +44,9 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
     if serves == "everything":
         routes += [
             _route(service, "GET", "/api/status", _status, _READERS),
+            _route(service, "POST", "/api/plans", _submit, _OPERATOR),
+            _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
+            _route(service, "POST", "/api/plans/{id}/{action}", _steer, _OPERATOR),
             _route(service, "POST", "/api/passes", _pass, _OPERATOR),
             _route(service, "GET", "/api/human-requests", _requests, _READERS),
             _route(service, "GET", "/api/human-requests/{id}", _request, _READERS),
@@ -131,6 +134,24 @@ def _ready(service: Service) -> Response:
 
 async def _status(service: Service, _: Request, __: Caller) -> Response:
     return answered(await service.status())
+
+
+async def _submit(service: Service, request: Request, _: Caller) -> Response:
+    body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
+    dag, manifest, profiles = body.documents()
+    new = await service.submit(dag, manifest, profiles)
+    return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
+
+
+async def _standing(service: Service, request: Request, _: Caller) -> Response:
+    return answered(await service.standing(request.path_params["id"]))
+
+
+async def _steer(service: Service, request: Request, caller: Caller) -> Response:
+    body = await bodies.read(request, bodies.SteerBody)
+    plan_id, action = request.path_params["id"], request.path_params["action"]
+    by = body.by or caller.name
+    return answered(await service.steer(plan_id, action, by=by, task_id=body.task, why=body.why or ""))
 
 
 async def _pass(service: Service, request: Request, _: Caller) -> Response:

@@ -11,7 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.base import AgentIdText, IdText, RelativePath, Text
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.base import AgentIdText, IdText, RelativePath, TaskIdText, Text
+from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.problem import nearest, problems_of
 from agenttalk.engine.commands import Logged
 from agenttalk.engine.human import Decision
@@ -20,6 +23,7 @@ from agenttalk.errors import Code, ContractError, JsonError, MachineError, Probl
 
 LIMIT: Final = 1024 * 1024
 ANSWER_LIMIT: Final = 64 * 1024 * 1024
+PLAN_LIMIT: Final = 64 * 1024 * 1024
 """Answers bring files along."""
 PATIENCE: Final = 60.0
 """Seconds in which a body has to be here."""
@@ -64,6 +68,27 @@ class AnswerBody(Body):
         if problems:
             raise _refusal(problems)
         return found
+
+
+class PlanBody(Body):
+    """A plan that is to run: the documents that a plan file compiles to."""
+
+    dag: dict[str, Any]
+    manifest: dict[str, Any]
+    profiles: dict[str, dict[str, Any]]
+
+    def documents(self) -> tuple[TaskDag, PlanManifest, dict[str, AgentProfile]]:
+        """What it holds, read strictly; raises ContractError."""
+        profiles = {name: AgentProfile.from_json(each) for name, each in self.profiles.items()}
+        return TaskDag.from_json(self.dag), PlanManifest.from_json(self.manifest), profiles
+
+
+class SteerBody(Body):
+    """What an operator does with a plan."""
+
+    task: TaskIdText | None = None
+    why: str | None = None
+    by: Text | None = None
 
 
 class SendBody(Body):

@@ -24,6 +24,11 @@ from agenttalk.errors import AgentTalkError, Code, ContractError, InputError
 COMMANDS: dict[str, tuple[str, str]] = {
     "command": ("agenttalk.cli.command", "Make, check and wrap commands."),
     "schema": ("agenttalk.cli.schema", "Show or export the JSON Schemas of all documents."),
+    "run": ("agenttalk.cli.run:run_app", "Run a plan to its end."),
+    "pause": ("agenttalk.cli.run:pause_app", "Begin nothing new of a plan."),
+    "resume": ("agenttalk.cli.run:resume_app", "Let a paused plan go on."),
+    "cancel": ("agenttalk.cli.run:cancel_app", "Call a plan off."),
+    "retry": ("agenttalk.cli.run:retry_app", "Try a failed task again."),
     "serve": ("agenttalk.cli.serve", "Be the engine of a root, and answer over HTTP."),
     "route": ("agenttalk.cli.parts:route_app", "Bring messages from outboxes to inboxes."),
     "heartbeat": ("agenttalk.cli.parts:heartbeat_app", "Work an agent's inbox."),

@@ -97,3 +97,19 @@ def looped(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
 
     asyncio.run(run())
     return EXIT_INTERRUPTED if signal.SIGINT in heard else 0
+
+
+def made(ctx: typer.Context, root: Path | None) -> Path:
+    """The root that a plan runs in; made when it is not there. Raises UsageError when none is named."""
+    given = Settings.merged(ctx, root, as_json=False)
+    if given.root is None:
+        raise UsageError(
+            Code.OPTION_INVALID, "which root?", hint="give --root FOLDER; it is made when it is not there yet"
+        )
+    folder = given.root.absolute()
+    try:
+        for name in MARKS[:2]:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineError(Code.FILE_UNWRITABLE, f"{folder} cannot be made: {error.strerror}") from error
+    return folder

@@ -130,11 +130,11 @@ class Running:
 
     async def show(self) -> None:
         """Bring the files that show the engine's plans up to date."""
+        ended = self.dispatcher.take_ended()
         async with self._turn:
             for board in await boards(self._deps):
-                for plan_id, _ in await board.read("open_runs"):
-                    await publish.status(self._deps, board, plan_id, self._seen)
-                for plan_id in self.dispatcher.take_ended():
+                still_open = {row[0] for row in await board.read("open_runs")}
+                for plan_id in sorted(still_open | ended):
                     await publish.status(self._deps, board, plan_id, self._seen)
                 await publish.publish(self._deps, board)
 

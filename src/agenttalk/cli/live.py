@@ -1,0 +1,129 @@
+"""The live view of a plan that runs: a table that stays in place on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from agenttalk.cli.output import Output, plain
+
+if TYPE_CHECKING:
+    from rich.live import Live as RichLive
+    from rich.table import Table
+
+MARKS: Final = {
+    "pending": ("dim", "·"),
+    "working": ("blue", "▶"),
+    "review": ("blue", "◆"),
+    "blocked": ("yellow", "‖"),
+    "done": ("green", "✓"),
+    "failed": ("bold red", "✗"),
+    "skipped": ("dim", "–"),
+}
+"""What people see of a state → its colour and its sign."""
+MOST: Final = 40
+"""Tasks that are shown at once; of more, those that are not done yet come first."""
+WORDS: Final = {
+    "done": ("[green]✓[/]", "everything is done"),
+    "failed": ("[bold red]✗[/]", "something failed"),
+    "waiting": ("[yellow]‖[/]", "somebody is awaited"),
+    "paused": ("[yellow]‖[/]", "it is paused; 'agenttalk resume' lets it go on"),
+    "running": ("[yellow]![/]", "stopped following; run it again to go on"),
+}
+
+
+class Live:
+    """Shows how a plan goes, on standard error; the answer for programs goes to standard output in the end."""
+
+    def __init__(self, out: Output, plan_id: str) -> None:
+        self._out = out
+        self._plan_id = plan_id
+        self._began = time.monotonic()
+        self._states: dict[str, tuple[str, str | None]] = {}
+        self._live: RichLive | None = None
+
+    def __enter__(self) -> Self:
+        console = self._out.console(err=True)
+        if console.is_terminal and not self._out.as_json:
+            from rich.live import Live as RichLive
+
+            self._live = RichLive(console=console, refresh_per_second=8, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, standing: dict[str, Any]) -> None:
+        """How it stands now."""
+        if self._live:
+            self._live.update(self._table(standing))
+        elif not self._out.as_json:
+            self._lines(standing)
+
+    def conclude(self, standing: dict[str, Any]) -> None:
+        """How it ended."""
+        if self._out.as_json:
+            self._out.data({"ok": standing["result"] == "done", **standing})
+            return
+        if self._live:
+            self._out.console().print(self._table(standing))
+        mark, words = WORDS[standing["result"]]
+        counts = ", ".join(f"{count} {what}" for what, count in standing["counts"].items() if count)
+        self._out.say(f"{mark} [bold]{plain(self._plan_id)}[/]: {words} ({counts}; {self._seconds()} s)")
+        for task in standing["tasks"]:
+            if task["board"] in {"failed", "blocked"}:
+                self._out.say(f"  {_line(task)}")
+
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self._began:.1f}"
+
+    def _lines(self, standing: dict[str, Any]) -> None:
+        for task in standing["tasks"]:
+            look = (task["board"], task["reason"])
+            if self._states.get(task["task_id"], ("pending", None)) != look:
+                self._states[task["task_id"]] = look
+                self._out.say(_line(task), err=True)
+
+    def _table(self, standing: dict[str, Any]) -> Table:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, title=f"{self._plan_id}  {self._seconds()} s", title_justify="left")
+        for name in ("", "task", "agent", "state", ""):
+            table.add_column(name)
+        tasks = sorted(standing["tasks"], key=lambda task: task["board"] in {"done", "skipped", "pending"})
+        shown = {task["task_id"] for task in tasks[:MOST]}
+        for task in (each for each in standing["tasks"] if each["task_id"] in shown):
+            colour, sign = MARKS[task["board"]]
+            table.add_row(
+                f"[{colour}]{sign}[/]",
+                plain(task["task_id"]),
+                f"[dim]{plain(task['agent_id'])}[/]",
+                f"[{colour}]{task['state']}[/]",
+                _remark(task),
+            )
+        if len(tasks) > MOST:
+            table.add_row("", f"[dim]and {len(tasks) - MOST} more[/]", "", "", "")
+        return table
+
+
+def _line(task: dict[str, Any]) -> str:
+    colour, sign = MARKS[task["board"]]
+    return f"[{colour}]{sign}[/] [bold]{plain(task['task_id'])}[/] [dim]{plain(task['agent_id'])}[/] {_remark(task)}".rstrip()
+
+
+def _remark(task: dict[str, Any]) -> str:
+    parts = []
+    if task["score"] is not None:
+        parts.append(f"score {task['score']:g}")
+    if task["reexecutions"]:
+        parts.append(f"round {task['reexecutions'] + 1}")
+    if task["reason"]:
+        parts.append(plain(task["reason"][:160]))
+    if task["request_id"]:
+        parts.append(f"question {plain(task['request_id'])}")
+    return "[dim]·[/] ".join(parts)

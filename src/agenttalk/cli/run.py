@@ -1,0 +1,248 @@
+"""`agenttalk run` and what steers a plan that runs: pause, resume, cancel, retry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+
+if TYPE_CHECKING:
+    from agenttalk.cli.engine_client import Client
+    from agenttalk.engine.running import Running
+    from agenttalk.rules.planfile import Compiled
+
+run_app = typer.Typer(add_completion=False)
+pause_app = typer.Typer(add_completion=False)
+resume_app = typer.Typer(add_completion=False)
+cancel_app = typer.Typer(add_completion=False)
+retry_app = typer.Typer(add_completion=False)
+PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id.")]
+CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
+"""How a plan stands → how the command ends."""
+PACE = 0.25
+"""Seconds between looks at a plan that another process runs."""
+
+
+@run_app.command("run")
+def run(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, YAML or JSON.")],
+    watch: Annotated[bool, typer.Option("--watch", help="Also wait for people and for agents worked by hand.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the plan and show it; run nothing.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Run a plan to its end, and show how it goes.
+
+    Ends with 0 when everything is done, 1 when something failed, 3 when somebody else is awaited. Running the same
+    plan again goes on where it was.
+    """
+    from agenttalk.cli import roots
+    from agenttalk.cli.live import Live
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    compiled = compiled_plan(file)
+    if compiled.problems:
+        return _refused(out, compiled)
+    if dry_run:
+        out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(compiled.dag.nodes)} tasks; nothing was run")
+        return 0
+    folder = roots.made(ctx, root)
+    with Live(out, compiled.dag.plan_id) as live:
+        standing = _followed(folder, compiled, live.show, watch=watch)
+    live.conclude(standing)
+    return CODES[standing["result"]]
+
+
+def compiled_plan(file: Path) -> Compiled:
+    """A plan file, and what it comes to. Programs that lie beside it are named by their whole path."""
+    from agenttalk.contracts import planfile
+    from agenttalk.errors import Code, MachineError
+    from agenttalk.rules.planfile import compile_plan
+
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise MachineError(Code.FILE_UNREADABLE, f"{file}: {error.strerror}") from error
+    compiled = compile_plan(planfile.read(data, yaml=file.suffix.lower() != ".json"))
+    beside = file.absolute().parent
+    profiles = {
+        name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
+        for name, profile in compiled.profiles.items()
+    }
+    return replace(compiled, profiles=profiles)
+
+
+def _found(folder: Path, argument: str) -> str:
+    """An argument that names a file beside the plan file means that file."""
+    if argument.startswith(("/", "-")) or not (folder / argument).is_file():
+        return argument
+    return str(folder / argument)
+
+
+def _refused(out: Output, compiled: Compiled) -> int:
+    if out.as_json:
+        errors = [
+            {"code": str(each.code), "field": each.field, "message": each.message, "hint": each.hint}
+            for each in compiled.problems
+        ]
+        out.data({"ok": False, "plan_id": compiled.dag.plan_id, "errors": errors})
+    else:
+        out.problems(compiled.problems)
+        out.say(f"refused: {len(compiled.problems)} errors", err=True)
+    return 2
+
+
+def _followed(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool) -> dict[str, Any]:
+    """Have the plan run, here or by the engine that is there, until it ends or waits."""
+    from agenttalk.cli import engine_client
+
+    client = engine_client.running(root)
+    if client is not None:
+        return _beside(client, compiled, show, watch=watch)
+    return _here(root, compiled, show, watch=watch)
+
+
+def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool) -> dict[str, Any]:
+    import asyncio
+
+    from agenttalk import settings, wiring
+    from agenttalk.cli import roots
+
+    seen: list[dict[str, Any]] = []
+
+    async def job(running: Running) -> None:
+        await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles)
+        with running.dispatcher.followed() as news:
+            while True:
+                news.clear()
+                standing = await running.service.standing(compiled.dag.plan_id)
+                seen[:] = [standing]
+                show(standing)
+                if _is_over(standing, watch=watch):
+                    return
+                await news.wait()
+
+    loaded = settings.load(root)
+
+    def start(stop: asyncio.Event) -> Any:
+        return wiring.serve(root, loaded, stop=stop, port=0, job=job)
+
+    code = roots.looped(start)
+    return {**seen[0], "result": "running"} if code == roots.EXIT_INTERRUPTED and seen else seen[0]
+
+
+def _beside(
+    client: Client, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool
+) -> dict[str, Any]:
+    import time
+
+    body = {
+        "dag": compiled.dag.as_json(),
+        "manifest": compiled.manifest.as_json(),
+        "profiles": {name: profile.as_json() for name, profile in compiled.profiles.items()},
+    }
+    client.post("/api/plans", body)
+    standing: dict[str, Any] = {}
+    try:
+        while True:
+            standing = client.get(f"/api/plans/{compiled.dag.plan_id}")
+            show(standing)
+            if _is_over(standing, watch=watch):
+                return standing
+            time.sleep(PACE)
+    except KeyboardInterrupt:  # only the following ends: the engine goes on
+        return {**standing, "result": "running"}
+
+
+def _is_over(standing: dict[str, Any], *, watch: bool) -> bool:
+    return standing["result"] != "running" and (not watch or standing["state"] == "ENDED")
+
+
+@pause_app.command("pause")
+def pause(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Begin nothing new of a plan. What runs goes on to its end."""
+    return _steered(ctx, root, as_json, plan, "pause", {}, "paused; what runs goes on to its end")
+
+
+@resume_app.command("resume")
+def resume(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Let a paused plan go on."""
+    return _steered(ctx, root, as_json, plan, "resume", {}, "goes on")
+
+
+@cancel_app.command("cancel")
+def cancel(
+    ctx: typer.Context,
+    plan: PlanArgument,
+    why: Annotated[str | None, typer.Option("--why", help="The reason; it stands on every task.")] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Call a plan off: programs under way are ended, and everything still open fails."""
+    return _steered(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
+
+
+@retry_app.command("retry")
+def retry(
+    ctx: typer.Context,
+    task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="A task that failed.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Try a failed task again. What its failure stopped waits for it again."""
+    from agenttalk.errors import Code, UsageError
+
+    plan, slash, task_id = task.partition("/")
+    if not slash or not task_id:
+        raise UsageError(Code.OPTION_INVALID, f"which task? {task!r} is no PLAN/TASK", hint="e.g. shop/build")
+    return _steered(ctx, root, as_json, plan, "retry", {"task": task_id}, f"{task_id} is tried again")
+
+
+def _steered(
+    ctx: typer.Context,
+    root: Path | None,
+    as_json: bool,  # noqa: FBT001 - as given
+    plan: str,
+    action: str,
+    more: dict[str, Any],
+    words: str,
+) -> int:
+    import getpass
+
+    from agenttalk.cli import roots
+    from agenttalk.engine.deps import Deps
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    by = getpass.getuser()
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.drivers.processes import LocalProcesses
+        from agenttalk.engine.dispatcher import Dispatcher
+        from agenttalk.engine.service import Service
+
+        service = Service(deps, dispatcher=Dispatcher(deps, {}, LocalProcesses(), max_running=0))
+        done: dict[str, Any] = await service.steer(
+            plan, action, by=by, task_id=more.get("task"), why=more.get("why", "")
+        )
+        return done
+
+    answer = roots.asked(folder, f"/api/plans/{plan}/{action}", by_hand, {**more, "by": by})
+    if out.as_json:
+        out.data({"ok": True, **answer})
+    else:
+        _say(out, plan, words, answer)
+    return 0
+
+
+def _say(out: Output, plan: str, words: str, answer: dict[str, Any]) -> None:
+    if answer.get("changed") is False:
+        out.say(f"[bold]{plain(plan)}[/]: nothing changed")
+        return
+    count = f": {answer['cancelled']} tasks" if "cancelled" in answer else ""
+    out.say(f"[green]✓[/] [bold]{plain(plan)}[/]: {words}{count}")
