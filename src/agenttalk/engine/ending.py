@@ -67,6 +67,7 @@ def conclude(moves: Moves, granted: Granted, performance: Performance) -> Outcom
         moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
     elif outcome.cause == "GATE_UNMET":
         publish(moves, sheet, node, granted, performance.outputs, performance.score)
+        moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
     elif outcome.cause == "NOT_FULFILLED":
         _order_again(moves, sheet, node, granted, outcome)
     else:

@@ -205,6 +205,12 @@ def _settle(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, by: st
     records.show(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
     gateway = places.box(places.GATEWAY, "inbox", plan_id)
     records.show(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
+    if tx.run("run", plan_id=plan_id):  # the dispatcher finds the answer, and moves the task that waits for it
+        for file in response.provided_files:
+            to = file.deliver_to_agent_id or agent_id
+            task, key = task_id or request_id, f"{request_id}/file"
+            _send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at, arrived=True)
+        return True
     if task_id and response.decision in {"REJECT", "ABORT"}:
         _give_up(tx, request_id, Waiting(agent_id, plan_id), task_id, f"{response.decision} by {by}", at)
     name = f"human_intervention_response_{request_id}.json"
@@ -266,8 +272,13 @@ def _send(
     file: tuple[str, str],
     receiver: str,
     at: str,
+    *,
+    arrived: bool = False,
 ) -> None:
-    """An artifact from the gateway to one agent. It does not go by the DAG: a person was asked for it."""
+    """An artifact from the gateway to one agent. It does not go by the DAG: a person was asked for it.
+
+    One that has `arrived` needs no folder: whoever runs the agent reads it from the store.
+    """
     message_id = records.named("msg", f"{key}/{output}/{receiver}")
     envelope = wire.write(_envelope(message_id, plan_id, task, output, file, at))
     [(message,)] = tx.run(
@@ -285,9 +296,17 @@ def _send(
         envelope=envelope,
         dag_sha256="",
         at=at,
-        state="stored",
+        state="delivered" if arrived else "stored",
     )
     delivery_id = records.named("dlv", f"{message_id}/{receiver}")
-    tx.run("add_delivery", plan_id=plan_id, message=message, receiver=receiver, delivery_id=delivery_id, priority=1)
-    records.tally(tx, plan_id, sent=1)
+    about: dict[str, Any] = {"plan_id": plan_id, "message": message, "receiver": receiver, "delivery_id": delivery_id}
     tx.record("message.accepted", message_id, {"sha256": wire.sha256(envelope), "to": [receiver]})
+    if not arrived:
+        tx.run("add_delivery", **about, priority=1)
+        records.tally(tx, plan_id, sent=1)
+        return
+    times = {"at": at, "consumed_at": at, "finished_at": at}
+    tx.run("add_direct_delivery", **about, priority=1, state="processed", ack="SUCCEEDED", **times)
+    letter = records.Letter(plan_id, message_id, wire.sha256(envelope), places.GATEWAY, task, None, output)
+    records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
+    records.tally(tx, plan_id, sent=1, delivered=1)

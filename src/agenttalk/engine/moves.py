@@ -15,12 +15,12 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope
-from agenttalk.contracts.human import HumanInterventionRequest
+from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.engine import commanding, human, records
 from agenttalk.engine.commanding import Ordered
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
-from agenttalk.ports import Tx
+from agenttalk.ports import Row, Tx
 from agenttalk.rules import failure, lifecycle, readiness
 from agenttalk.rules.failure import Standing
 from agenttalk.rules.lifecycle import Cause, State
@@ -58,7 +58,9 @@ class Moves:
 
     def _settle(self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()) -> None:
         """Go through everything that follows from the end of a task, and from what follows from that."""
-        ends = deque([(task_id, failure.standing(state, cause), tuple(activated))])
+        self._settle_all(sheet, deque([(task_id, failure.standing(state, cause), tuple(activated))]))
+
+    def _settle_all(self, sheet: Sheet, ends: Ends) -> None:
         while ends:
             ended, standing, chosen = ends.popleft()
             if standing == "failed":
@@ -79,7 +81,7 @@ class Moves:
                 case failure.Skip():
                     self._skip(sheet, task_id, "DEPENDENCY_SKIP", why, ends)
                 case failure.Block():
-                    self.put(sheet, task_id, "PENDING", "DEPENDENCY_BLOCK", reason=f"{why}; somebody has to decide")
+                    self._ask_whether(sheet, sheet.node(self.tx, task_id), why)
                 case failure.Replan():
                     self._ask_for_plan(sheet, sheet.node(self.tx, task_id), failed)
                 case failure.Fallback(task_id=fallback):
@@ -102,13 +104,19 @@ class Moves:
         rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
         return any(row[1] not in lifecycle.FINAL for row in rows)
 
-    def _skip(self, sheet: Sheet, task_id: str, cause: Cause, why: str, ends: Ends) -> None:
-        state = self.put(sheet, task_id, "PENDING", cause, reason=why)
+    def _skip(
+        self, sheet: Sheet, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"
+    ) -> None:
+        new = self.put(sheet, task_id, state, cause, reason=why)
         self._count(sheet, "skipped")
-        ends.append((task_id, failure.standing(state, cause), ()))
+        ends.append((task_id, failure.standing(new, cause), ()))
 
     def look(self, sheet: Sheet, limit: int = AT_ONCE) -> int:
-        """Look at tasks that nothing holds up; how many there were."""
+        """Look at tasks that nothing holds up, and at those whose input or answer came; how many are due."""
+        for row in self.tx.run("answered_tasks", plan_id=sheet.plan_id):
+            self._answered(sheet, row)
+        for task_id, since, request_id in self.tx.run("waiting_tasks", plan_id=sheet.plan_id):
+            self._look_again(sheet, task_id, since, request_id)
         rows = self.tx.run("due_tasks", plan_id=sheet.plan_id, limit=limit)
         for (task_id,) in rows:
             self.consider(sheet, task_id)
@@ -117,15 +125,88 @@ class Moves:
     def consider(self, sheet: Sheet, task_id: str) -> None:
         """Everything before a task has ended: pick its inputs, and make its command if they are there."""
         node = sheet.node(self.tx, task_id)
-        picked = readiness.pick(node, self._candidates(sheet, node), final=frozenset(node.depends_on))
+        picked = self._pick(sheet, node)
         match picked:
             case Picked():
                 self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED")
             case Missing():
-                reason = f"waits for {', '.join(picked.names)}"
-                self.put(sheet, task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=picked.names)
+                self._wait(sheet, node, picked)
             case Ambiguous():
-                self._ask_which(sheet, node, picked)
+                self._ask_which(sheet, node, picked, "PENDING")
+
+    def _pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
+        return readiness.pick(node, self._candidates(sheet, node), final=frozenset(node.depends_on))
+
+    def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
+        """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
+        outside = [need.name for need in node.needs if need.external and need.name in missing.names]
+        request_id = self._ask_for_files(sheet, node, outside) if outside else None
+        reason = f"waits for {', '.join(missing.names)}"
+        names = missing.names
+        self.put(sheet, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id)
+
+    def _look_again(self, sheet: Sheet, task_id: str, since: str, request_id: str | None) -> None:
+        """A task that waits for inputs: they came, or it has waited too long and a person is asked."""
+        node = sheet.node(self.tx, task_id)
+        match self._pick(sheet, node):
+            case Picked() as picked:
+                self.queue(sheet, node, picked, "BLOCKED_WAITING_INPUT", "INPUT_ARRIVED")
+            case Ambiguous() as unclear:
+                self._ask_which(sheet, node, unclear, "BLOCKED_WAITING_INPUT")
+            case Missing() as missing:
+                patience = node.timeout or sheet.policies.timeout_default_seconds
+                if (moment(self.at) - moment(since)).total_seconds() < patience:
+                    return
+                request_id = request_id or self._ask_for_files(sheet, node, missing.names)
+                reason = f"has waited more than {patience} seconds for {', '.join(missing.names)}"
+                names = missing.names
+                self.put(
+                    sheet,
+                    task_id,
+                    "BLOCKED_WAITING_INPUT",
+                    "WAIT_TIMEOUT",
+                    reason=reason,
+                    missing=names,
+                    request_id=request_id,
+                )
+
+    def _answered(self, sheet: Sheet, row: Row) -> None:
+        """A person answered: the task goes on, or is given up."""
+        task_id, state, cause, _, data, by = row
+        node = sheet.node(self.tx, task_id)
+        response = HumanInterventionResponse.from_bytes(bytes(data))
+        chosen = [str(each) for each in response.decision_answers]
+        if response.decision in {"REJECT", "ABORT"} or "give up" in chosen:
+            self.put(sheet, task_id, state, "GIVEN_UP", reason=f"{response.decision} by {by}")
+            self._count(sheet, "failed")
+            self._settle(sheet, task_id, "FAILED", "GIVEN_UP")
+        elif "skip" in chosen:
+            ends: Ends = deque()
+            self._skip(sheet, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=state)
+            self._settle_all(sheet, ends)
+        else:
+            self._go_on(sheet, node, state, cause, chosen)
+
+    def _go_on(self, sheet: Sheet, node: Node, state: State, cause: str, chosen: Sequence[str]) -> None:
+        """Make the next command of a task that a person let go on; what is still missing is named in it."""
+        candidates = self._candidates(sheet, node)
+        if cause == "INPUTS_AMBIGUOUS":
+            named = [each for each in candidates if any(each.message_id in answer for answer in chosen)]
+            outputs = {(each.task_id, each.output_name) for each in named}
+            names = {each.output_name for each in named}
+            candidates = [
+                each
+                for each in candidates
+                if each.output_name not in names or ((each.task_id, each.output_name) in outputs and each in named)
+            ]
+        picked = readiness.pick(node, candidates, final=frozenset(node.depends_on))
+        if isinstance(picked, Ambiguous):
+            self._ask_which(sheet, node, picked, state)
+            return
+        if isinstance(picked, Missing):
+            picked = Picked(inputs=(), sources={}, absent=picked.names)
+        moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
+        self.queue(sheet, node, picked, state, moved)
 
     def queue(
         self,
@@ -215,7 +296,7 @@ class Moves:
         found: list[Candidate] = []
         if not node.needs:
             return found
-        for task_id in dict.fromkeys(node.depends_on):
+        for task_id in dict.fromkeys([*node.depends_on, node.task_id]):  # a person's files are filed under the task
             for output_name, message_id, seq, command_id, at, envelope in self.tx.run(
                 "versions_from", plan_id=sheet.plan_id, task_id=task_id
             ):
@@ -235,11 +316,22 @@ class Moves:
                 )
         return found
 
-    def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous) -> None:
+    def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:
         names = [f"{each.task_id}/{each.output_name} ({each.message_id})" for each in unclear.candidates]
         title = f"Which one is the input {unclear.name!r} of {node.task_id}?"
         request_id = self._request(sheet, node, "DECISION", title, f"{unclear.why}: {', '.join(names)}", names)
-        self.put(sheet, node.task_id, "PENDING", "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
+        self.put(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
+
+    def _ask_whether(self, sheet: Sheet, node: Node, why: str) -> None:
+        title = f"{why}: shall {node.task_id} run all the same?"
+        request_id = self._request(sheet, node, "APPROVAL", title, "", ("run", "skip", "give up"))
+        reason = f"{why}; somebody has to decide"
+        self.put(sheet, node.task_id, "PENDING", "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
+
+    def _ask_for_files(self, sheet: Sheet, node: Node, names: Sequence[str]) -> str:
+        title = f"{node.task_id} needs {', '.join(names)}"
+        files = [{"name": each, "deliver_to_agent_id": node.assigned_agent_id} for each in names]
+        return self._request(sheet, node, "MISSING_FILE", title, "", (), files)
 
     def ask_person(self, sheet: Sheet, node: Node, title: str) -> None:
         """Ask a person what to do with a task that waits for that."""
@@ -253,9 +345,16 @@ class Moves:
         self.put(sheet, node.task_id, "PENDING", "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
 
     def _request(
-        self, sheet: Sheet, node: Node, kind: str, title: str, description: str, options: Sequence[str]
+        self,
+        sheet: Sheet,
+        node: Node,
+        kind: str,
+        title: str,
+        description: str,
+        options: Sequence[str],
+        files: Sequence[dict[str, Any]] = (),
     ) -> str:
-        request_id = records.named("req", f"{sheet.plan_id}/{node.task_id}/{title}")
+        request_id = records.named("req", f"{sheet.plan_id}/{node.task_id}/{title}/{self.at}")
         body: dict[str, Any] = {
             "schema_version": "1.0",
             "request_id": request_id,
@@ -266,13 +365,11 @@ class Moves:
             "type": kind,
             "title": title,
             "blocking": True,
-            "needed": {
-                "decision": {
-                    "question": description or title,
-                    "options": [{"key": each, "label": each} for each in options],
-                }
-            },
+            "needed": {"files": list(files)},
         }
+        if options:
+            choices = [{"key": each, "label": each} for each in options]
+            body["needed"]["decision"] = {"question": description or title, "options": choices}
         human.ask(self.tx, HumanInterventionRequest.from_json(body), plan_id=sheet.plan_id, at=self.at)
         return request_id
 

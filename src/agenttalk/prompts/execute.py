@@ -80,13 +80,17 @@ def _free(fence: str, texts: Sequence[str]) -> str:
     With more strokes behind it than anywhere else, it occurs nowhere. The pattern looks ahead, so as to see
     occurrences that overlap.
     """
+    if not any(fence in text for text in texts):
+        return fence
     pattern = re.compile(f"(?={fence}(-*))")
     strokes = [len(match[1]) for text in texts for match in pattern.finditer(text)]
-    return fence + "-" * (max(strokes) + 1) if strokes else fence
+    return fence + "-" * (max(strokes) + 1)
 
 
 def _line(text: str) -> str:
     """A text in quotes, on one line."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     shown = "".join(char if char.isprintable() and char not in '"\\' else _escaped(char) for char in text)
     return f'"{shown}"'
 

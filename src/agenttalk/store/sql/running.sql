@@ -253,3 +253,16 @@ ORDER BY e.dependant
 -- name: fresh_start
 UPDATE tasks SET retries = 0, sent_back = 0, deaths = 0, reexecutions = 0, score = NULL, verdict = NULL
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- Tasks that waited for a person, and what was answered.
+-- name: answered_tasks
+SELECT t.task_id, t.state, t.cause, t.delivery, r.response, r.answered_by
+FROM tasks AS t CROSS JOIN requests AS r
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.state IN ('BLOCKED_WAITING_HUMAN', 'BLOCKED_WAITING_REVIEW')
+    AND t.unmet IS NOT NULL AND r.board = t.board AND r.request_id = t.request_id AND r.state = 'answered'
+ORDER BY t.task_id
+
+-- name: waiting_tasks
+SELECT task_id, waiting_since, request_id FROM tasks
+WHERE board = :board AND plan_id = :plan_id AND state = 'BLOCKED_WAITING_INPUT' AND unmet IS NOT NULL
+ORDER BY task_id
