@@ -23,6 +23,7 @@ from agenttalk.errors import AgentTalkError, Code, ContractError, InputError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "command": ("agenttalk.cli.command", "Make, check and wrap commands."),
+    "plan": ("agenttalk.cli.plan", "Check plan files."),
     "schema": ("agenttalk.cli.schema", "Show or export the JSON Schemas of all documents."),
     "serve": ("agenttalk.cli.serve", "Be the engine of a root, and answer over HTTP."),
     "route": ("agenttalk.cli.parts:route_app", "Bring messages from outboxes to inboxes."),
