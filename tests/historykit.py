@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-_SQLITE: Final = {"blob": "zeroblob(200)", "hash": "zeroblob(32)", "given": ""}
+_SQLITE: Final = {"blob": "zeroblob(40)", "hash": "zeroblob(32)", "given": ""}
 _POSTGRES: Final = {
-    "blob": "decode(repeat('00', 200), 'hex')",
+    "blob": "decode(repeat('00', 40), 'hex')",
     "hash": "decode(repeat('00', 32), 'hex')",
     "given": "OVERRIDING SYSTEM VALUE",
 }
@@ -21,8 +21,8 @@ CREATE TEMP TABLE numbers (value INTEGER PRIMARY KEY);
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < 3 * {plans} * {tasks})
 INSERT INTO numbers SELECT value FROM upto;
 
-INSERT INTO plans (board, plan_id, origin, dag_sha256, sent, delivered)
-SELECT '{board}', 'old_' || value, 'foreign', 'sha256:dag', {tasks}, {tasks} FROM numbers WHERE value < {plans};
+INSERT INTO plans (board, plan_id, origin, sent, delivered)
+SELECT '{board}', 'old_' || value, 'foreign', 2 * {tasks}, 2 * {tasks} FROM numbers WHERE value < {plans};
 
 INSERT INTO documents (board, plan_id, dag)
 SELECT '{board}', 'old_' || value, {blob} FROM numbers WHERE value < {plans};
@@ -85,7 +85,7 @@ SELECT value + 1, value + 1, '2026', '{board}',
     CASE value % 3 WHEN 0 THEN 'message.accepted' WHEN 1 THEN 'delivery' ELSE 'control.ack' END,
     CASE value % 3 WHEN 0 THEN 'msg_' || (value / 3) WHEN 1 THEN 'deliveries/old_' || (value / 3 / {tasks})
         ELSE 'msg_' || (value / 3) || '/dev' END,
-    {blob}, {hash}, {hash}
+    {hash}, {hash}, {hash}
 FROM numbers WHERE value < 3 * {plans} * {tasks};
 
 DROP TABLE numbers
@@ -97,6 +97,19 @@ INSERT INTO plan_boards (plan_id, board) SELECT 'old_' || value, '{board}' FROM 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO tokens (hash, role, label, at, revoked_at) SELECT 'sha256:' || value, 'worker', '', '2026', '2026' FROM upto
 """
+_ELSEWHERE: Final = """
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {tasks})
+INSERT INTO leavings (board, plan_id, agent_id, name, inode, mtime_ns, target)
+SELECT '{board}', 'other', 'dev', 'file_' || value, 1, 1, '.sent' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {tasks})
+INSERT INTO handovers (board, plan_id, agent_id, name, content)
+SELECT '{board}', 'other', 'dev', 'file_' || value, 'sha256:x' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {tasks})
+INSERT INTO payloads (board, plan_id, receiver, path, delivery)
+SELECT '{board}', 'other', 'dev', 'file_' || value, value FROM upto
+"""
 
 
 def board_past(dialect: str, plans: int, tasks: int, board: str = "default") -> Iterator[str]:
@@ -107,6 +120,11 @@ def board_past(dialect: str, plans: int, tasks: int, board: str = "default") -> 
 def system_past(dialect: str, plans: int, board: str = "default") -> Iterator[str]:
     """The same for what the system knows of plans, and tokens that hold no more."""
     return _told(_SYSTEM, dialect, plans, 1, board)
+
+
+def busy_elsewhere(dialect: str, rows: int) -> Iterator[str]:
+    """What another board, which shares the tables, has under way."""
+    return _told(_ELSEWHERE, dialect, 1, rows, "elsewhere")
 
 
 def _told(text: str, dialect: str, plans: int, tasks: int, board: str) -> Iterator[str]:

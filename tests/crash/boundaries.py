@@ -1,9 +1,9 @@
-"""Where a process can die: before everything that it does to the world, and after each commit.
+"""Where a process can die: before everything that it does to the world.
 
 Nothing of the product is changed. In a process that was forked for it, the calls through which every effect
 passes are wrapped: transactions, whatever changes files, the start and end of programs, and what is said to others.
 Each is a boundary with a name, e.g. `commit:default` or `rename agents/pm/inbox/…`; the same name comes back with
-another number. After one step is before the next, so only a commit, on which others wait, has one behind it too.
+another number. After one step is before the next, so each place between two steps is one boundary.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ def _wrap_transactions(boundaries: Boundaries) -> None:
     def new_commit(self: sqlite.SqliteConnection) -> None:
         boundaries.reach(f"commit:{name(self)}")
         commit(self)
-        boundaries.reach(f"committed:{name(self)}")
 
     def new_close(self: sqlite.SqliteConnection) -> None:
         boundaries.reach(f"close:{name(self)}")

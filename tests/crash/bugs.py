@@ -57,7 +57,7 @@ def _let_it_hear(loop: asyncio.AbstractEventLoop) -> None:
         heard.set()
 
     asyncio.run_coroutine_threadsafe(rounds(), loop)
-    heard.wait(1)
+    heard.wait(10)
 
 
 def _start_before_commit() -> None:

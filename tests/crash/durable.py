@@ -1,7 +1,8 @@
 """What a death leaves behind, as one key: the same key, the same life afterwards.
 
 Two deaths are told apart by everything that lasts: every row with its numbers, every file, what was said, and the
-step that comes next. Left out is only what is random: ids, tokens, prompts, who the owner was, where the root lies.
+step that comes next. Left out is what is random (ids, tokens, prompts, who the owner was, where the root lies) and
+what nobody reads again: drafts that never got a name, and the folder of an attempt after which another one began.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import apsw
 
+from agenttalk.engine.orders import TURNS
 from agenttalk.store.root import databases
 from crash.normal import calm
 from crash.snapshot import opened
@@ -25,6 +27,7 @@ _RULES = [
     (re.compile(r"boot_id.*?started\W+\d+"), "owner"),
     (re.compile(r"(prompt_sha256\W+|\"hash\":\")sha256:\w+"), r"\1*"),
     (re.compile(r"/\d+/\d{15,}"), "/inode/time"),
+    (re.compile(r"\"killed\":\d+"), "killed"),
 ]
 _UNSURE = ("torn ", "start", "a program", "a turn")
 """Boundaries at which a death leaves something else than what lies there: half of a line, a program that runs."""
@@ -67,15 +70,26 @@ def _text(value: Any) -> Any:
 
 
 def _files(root: Path) -> Iterator[str]:
-    for folder, _, names in os.walk(root):
+    for folder, below, names in os.walk(root):
+        below[:] = _latest(below) if folder.endswith(f"/{TURNS}") else below
         short = Path(folder).relative_to(root)
         yield f"{short}/\n"
         for name in names:
-            if not name.endswith((".db", ".db-wal", ".db-shm")):
+            path = calm(f"{short}/{name}", str(root))
+            if not path.endswith((".db", ".db-wal", ".db-shm", ".agenttalk-*.tmp", ".draft-*.tmp")):
                 data = (Path(folder) / name).read_bytes()
                 whole = (
                     data.decode("utf-8", "backslashreplace")
                     if len(data) <= _WHOLE
                     else hashlib.sha256(data).hexdigest()
                 )
-                yield calm(f"{short}/{name}: {whole}\n", str(root))
+                yield f"{path}: {calm(whole, str(root))}\n"
+
+
+def _latest(attempts: list[str]) -> list[str]:
+    """Of each command the folder of its last attempt."""
+    last: dict[str, int] = {}
+    for name in attempts:
+        command, _, number = name.partition(".")[0].rpartition("-")
+        last[command] = max(last.get(command, 0), int(number))
+    return [f"{command}-{number}" for command, number in sorted(last.items())]

@@ -1,4 +1,4 @@
-"""Dying at every boundary of a scenario, with two processes that give birth to all that live and die."""
+"""Dying at every boundary of a scenario, with a few processes that give birth to all that live and die."""
 
 from __future__ import annotations
 
@@ -104,14 +104,16 @@ class Harness:
 
     def distinct(self, scenario: str, after: Sequence[str] = ()) -> dict[str, str]:
         """What deaths at the boundaries of the last life leave, each with the first boundary that leaves it."""
-        answer = self.ask(scenario=scenario, deaths=list(after), watched=True)
-        if answer["faults"]:
-            raise AssertionError(f"{scenario} after {list(after)}: {answer['faults']}")
-        found: dict[str, str] = {}
-        if not answer["missed"]:
-            for name, key in zip(answer["order"], answer["keys"], strict=True):
-                found.setdefault(key, name)
-        return found
+        for _ in range(TRIES):
+            answer = self.ask(scenario=scenario, deaths=list(after), watched=True)
+            if answer["faults"]:
+                raise AssertionError(f"{scenario} after {list(after)}: {answer['faults']}")
+            if not answer["missed"]:
+                found: dict[str, str] = {}
+                for name, key in zip(answer["order"], answer["keys"], strict=True):
+                    found.setdefault(key, name)
+                return found
+        raise AssertionError(f"{scenario}: {list(after)} were never met again")
 
     def pairs(self, scenario: str, tell: Tell = lambda _: None) -> list[list[str]]:
         """A death at every boundary, and a second one at every boundary of what follows; each distinct pair once.

@@ -19,7 +19,7 @@ from treekit import Tree, node, output
 PROGRAM = f"""
 echo "$AGENTTALK_PLAN_ID/$AGENTTALK_COMMAND_ID $AGENTTALK_ATTEMPT" >> "${{0%/*}}/../../{LOG}"
 [ "$AGENTTALK_TASK_ID" = break ] && exit 3
-cat /dev/null $(find "$AGENTTALK_INPUTS" -type f) > "$AGENTTALK_OUTPUTS/app.txt"
+cat /dev/null "$AGENTTALK_INPUTS"/*/* 2>/dev/null > "$AGENTTALK_OUTPUTS/app.txt"
 echo '{{"result": "fine", "score": 90}}' > "$AGENTTALK_RESULT"
 """
 """Notes that it began, fails if that is its task, and else hands over what it was given, with a score."""

@@ -23,6 +23,7 @@ from agenttalk.errors import AgentTalkError, Code, ContractError, InputError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "command": ("agenttalk.cli.command", "Make, check and wrap commands."),
+    "plan": ("agenttalk.cli.plan", "Check plan files."),
     "schema": ("agenttalk.cli.schema", "Show or export the JSON Schemas of all documents."),
     "run": ("agenttalk.cli.run:run_app", "Run a plan to its end."),
     "pause": ("agenttalk.cli.run:pause_app", "Begin nothing new of a plan."),

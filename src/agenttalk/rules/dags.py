@@ -66,8 +66,10 @@ def _duplicates(graph: Graph) -> Iterator[Problem]:
                     "give each task an id of its own",
                 )
     for place, node in graph.numbered():
+        if len(node.outputs) < 2:
+            continue
         names = [output.name for output in node.outputs]
-        for name in sorted({name for name in names if len(names) > 1 and names.count(name) > 1}):
+        for name in sorted({name for name in names if names.count(name) > 1}):
             yield _problem(
                 Code.DAG_OUTPUT_DUPLICATE,
                 f"{place}.outputs",

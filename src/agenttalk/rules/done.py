@@ -345,7 +345,8 @@ def _narrowed(theirs: Sequence[str], added: Sequence[str]) -> tuple[tuple[str, .
 
     Exceptions (`!glob`) of either side stay, and come last so that nothing overrides them.
     """
-    if not theirs or not added:
+    theirs, added = list(dict.fromkeys(theirs)), list(dict.fromkeys(added))
+    if not theirs or not added or theirs == added:
         return tuple(theirs or added), ()
     pairs = [(one, other) for one in theirs for other in added]
     both = [narrow for one, other in pairs for narrow, wide in ((one, other), (other, one)) if _within(narrow, wide)]

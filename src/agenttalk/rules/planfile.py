@@ -50,6 +50,8 @@ _SAME: Final = {
     "failure_policy.fallback_task_id": "fallback",
 }
 """Fields of a node → keys of a task."""
+_USUAL: Final = frozenset({"id", "agent", "needs", "inputs", "prompt", "outputs"})
+"""What most tasks say; the others are worth a closer look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ _NODE_DEFAULTS: Final = _defaults(Node)
 _INPUT_DEFAULTS: Final = _defaults(Input)
 _OUTPUT_DEFAULTS: Final = _defaults(Output)
 _VALUE_DEFAULTS: Final = _defaults(ByValue)
+_DELIVERABLE_DEFAULTS: Final = _defaults(Deliverable)
 
 
 def _made(kind: type[P], defaults: dict[str, Any], values: dict[str, Any]) -> P:
@@ -160,7 +163,10 @@ class _Compiler:
         self.problems += [renamed for problem in report.problems if (renamed := self._renamed(problem))]
         self._check_plan()
         for at, task in enumerate(self.plan.tasks):
-            self._check_task(at, task)
+            if len(task.inputs) > 1 or not _USUAL.issuperset(task.model_fields_set):
+                self._check_task(at, task)
+            elif task.outputs and any(output.when for output in task.outputs):
+                self._check_scores(at, task)
         return Compiled(dag, self._manifest(profiles), profiles, tuple(self.problems), tuple(self.warnings))
 
     # What follows from the rest.
@@ -175,8 +181,10 @@ class _Compiler:
                 self._derive_named(at, task, number, need)
 
     def _derive_from(self, at: int, task: TaskSpec, number: int, name: str) -> None:
-        makers = [maker for maker in self._makers.get(name, ()) if maker != at]
+        makers = self._makers.get(name, [])
         tasks = self.plan.tasks
+        if at in makers:
+            makers = [maker for maker in makers if maker != at]
         if len(makers) > 1:
             named = [maker for maker in makers if tasks[maker].id in task.needs or tasks[maker].id == task.fallback]
             first = [maker for maker in makers if tasks[maker].id != task.fallback]
@@ -243,8 +251,7 @@ class _Compiler:
             values["inputs"] = tuple([self._input(at, number, need) for number, need in enumerate(task.inputs)])
         if task.outputs:
             values["outputs"] = tuple([self._output(at, number, each) for number, each in enumerate(task.outputs)])
-        # Most tasks say no more than that.
-        if len(task.model_fields_set) > 4 + ("inputs" in values) + ("outputs" in values) - (not task.needs):
+        if not _USUAL.issuperset(task.model_fields_set):
             values |= _rarely_said(task)
         return _made(Node, _NODE_DEFAULTS, values)
 
@@ -315,7 +322,7 @@ class _Compiler:
         policies = plan.policies.as_json()
         commanders = policies.pop("commanders", None)
         deliverables = tuple(
-            Deliverable.model_construct(name=output.name, from_task_id=task.id)
+            _made(Deliverable, _DELIVERABLE_DEFAULTS, {"name": output.name, "from_task_id": task.id})
             for task in plan.tasks
             for output in task.outputs
             if output.deliverable

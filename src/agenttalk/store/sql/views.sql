@@ -56,7 +56,7 @@ ON CONFLICT (board, plan_id) DO UPDATE SET seq = excluded.seq, base = excluded.b
 -- name: unwritten_journals
 SELECT plan_id
 FROM journals
-WHERE board || '' = :board AND seq < latest
+WHERE board = :board AND latest - seq > 0
 ORDER BY plan_id
 
 -- A view that is already waiting to be written is not edited but new.

@@ -13,7 +13,7 @@ CREATE TABLE plans (
     dead bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (board, plan_id)
 );
-CREATE INDEX plans_uneven ON plans (board, plan_id) WHERE sent <> delivered + superseded + duplicate + dead;
+CREATE INDEX plans_under_way ON plans (board, (sent - delivered - superseded - duplicate - dead));
 
 -- What a plan was given, apart from its counts: those change with every message, and these may be large.
 CREATE TABLE documents (
@@ -98,7 +98,7 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_under_way ON deliveries (board, plan_id, id) WHERE stored_at IS NULL AND state <> 'superseded';
 CREATE INDEX deliveries_open ON deliveries (board, receiver, plan_id, state, id)
     WHERE state IN ('delivered', 'claimed');
-CREATE INDEX deliveries_unshown ON deliveries (board, receiver, id) WHERE shown <> state;
+CREATE INDEX deliveries_unshown ON deliveries (board, shown, receiver, id) WHERE shown <> state;
 
 -- Which unclaimed message a payload file in an inbox belongs to: another one of that path has to wait.
 CREATE TABLE payloads (
@@ -234,7 +234,7 @@ CREATE TABLE journals (
     size bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (board, plan_id)
 );
-CREATE INDEX journals_unwritten ON journals (board, plan_id) WHERE seq < latest;
+CREATE INDEX journals_unwritten ON journals (board, (latest - seq));
 
 -- What agents and people say about a task, and what agents hand in by the API.
 CREATE TABLE comments (
