@@ -69,6 +69,10 @@ CommandIdText = Annotated[
 ]
 
 
+PRIORITIES: Final = {"HIGH": 0, "MEDIUM": 1, "LOW": 2}
+"""In which order they come."""
+
+
 class DagRef(Part):
     """Which DAG a command was made for."""
 

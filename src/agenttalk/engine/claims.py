@@ -10,10 +10,10 @@ from typing import Final, Literal
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import write_time
-from agenttalk.contracts.command import parse_command_id
+from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.engine import handover, records
-from agenttalk.engine.intake import PRIORITIES, recall
+from agenttalk.engine.intake import recall
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Entry, Folder, Row, Tx

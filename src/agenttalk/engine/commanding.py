@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import moment, write_time
-from agenttalk.contracts.command import Command, ResolvedInput
+from agenttalk.contracts.command import PRIORITIES, Command, ResolvedInput
 from agenttalk.contracts.dag import Node
 from agenttalk.engine import records
-from agenttalk.engine.intake import PRIORITIES
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Tx
 from agenttalk.rules import gates

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from agenttalk.contracts import wire
-from agenttalk.engine import ending, granting, steering
+from agenttalk.engine import by_hand, ending, granting, steering
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
@@ -290,7 +290,9 @@ class Dispatcher:
 
 
 def _look(moves: Moves, plan_id: str) -> bool:
-    return moves.look(moves.sheets.of(moves.tx, plan_id)) > 0
+    sheet = moves.sheets.of(moves.tx, plan_id)
+    by_hand.look(moves, sheet)
+    return moves.look(sheet) > 0
 
 
 def _offer(moves: Moves, agents: list[str]) -> None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import places, wire
-from agenttalk.contracts.command import parse_command_id
+from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.dag import Output, Versioning
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import outbox, records
+from agenttalk.engine import outbox, records, sheets
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
@@ -26,7 +26,6 @@ from agenttalk.rules.versioning import Version
 
 LOG = logging.getLogger(__name__)
 OUR_FAULT: Final = Rejection(Code.UNHANDLED_EXCEPTION, "our own code failed on it; it is kept, and the log says how")
-PRIORITIES: Final = {"HIGH": 0, "MEDIUM": 1, "LOW": 2}
 _LONGEST_NAME: Final = 255
 _PEERS: Final = 64
 """How many earlier versions of an output are compared."""
@@ -367,20 +366,24 @@ def _send(
     deps: Deps,
     at: str,
 ) -> Fate:
-    for receiver in targets:
-        tx.run(
-            "add_delivery",
-            plan_id=letter.plan_id,
-            message=message,
-            receiver=receiver,
-            delivery_id=deps.ids.new("dlv"),
-            priority=priority,
-        )
     tx.record("message.accepted", letter.message_id, {"sha256": letter.sha256, "to": list(targets)})
-    if not targets:  # a result of the whole plan, or an output on a virtual board: it has arrived
+    driven = sheets.driven_agents(tx, letter.plan_id) if letter.output_name is not None else frozenset()
+    for receiver in targets:
+        delivery_id = deps.ids.new("dlv")
+        about: dict[str, Any] = {"plan_id": letter.plan_id, "message": message, "receiver": receiver}
+        about |= {"delivery_id": delivery_id, "priority": priority}
+        if receiver in driven:  # the engine hands it over itself, without a folder
+            times = {"at": at, "consumed_at": at, "finished_at": at}
+            tx.run("add_direct_delivery", **about, state="processed", ack="SUCCEEDED", **times)
+            records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
+        else:
+            tx.run("add_delivery", **about)
+    arrived = driven.issuperset(targets)  # also a result of the whole plan, or an output on a virtual board
+    if arrived:
         tx.run("set_message_state", id=message, state="delivered")
-        records.journal(tx, letter, "DELIVERED", at=at, delivery_id=deps.ids.new("dlv"))
-    records.tally(tx, letter.plan_id, sent=1, delivered=0 if targets else 1)
+        if not targets:
+            records.journal(tx, letter, "DELIVERED", at=at, delivery_id=deps.ids.new("dlv"))
+    records.tally(tx, letter.plan_id, sent=1, delivered=int(arrived))
     leave(tx, arrival.found, places.SENT, payloads=[file["path"] for file in letter.files])
     return "accepted"
 

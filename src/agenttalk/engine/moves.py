@@ -322,6 +322,13 @@ class Moves:
         request_id = self._request(sheet, node, "DECISION", title, f"{unclear.why}: {', '.join(names)}", names)
         self.put(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
 
+    def order_again(self, sheet: Sheet, node: Node, cause: Cause) -> None:
+        """Make the next command of a task whose last one ended."""
+        picked = self._pick(sheet, node)
+        if not isinstance(picked, Picked):
+            picked = Picked(inputs=(), sources={}, absent=())
+        self.queue(sheet, node, picked, "RUNNING", cause)
+
     def _ask_whether(self, sheet: Sheet, node: Node, why: str) -> None:
         title = f"{why}: shall {node.task_id} run all the same?"
         request_id = self._request(sheet, node, "APPROVAL", title, "", ("run", "skip", "give up"))

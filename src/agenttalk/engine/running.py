@@ -166,7 +166,10 @@ class Running:
 
     async def _route(self) -> Report:
         async with self._turn:
-            return await self._router.pass_()
+            report = await self._router.pass_()
+        if not report.idle:
+            self.dispatcher.nudge()
+        return report
 
     async def _watch(self) -> None:
         async with self._turn:

@@ -106,6 +106,15 @@ def _sheet(plan_id: str, settings: Any, dag_sha256: str, revision: int | None) -
     )
 
 
+def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:
+    """Agents of a plan that the engine drives itself, so that they need no folders."""
+    rows = tx.run("run", plan_id=plan_id)
+    if not rows:
+        return frozenset()
+    settings: Any = wire.read(bytes(rows[0][1]))
+    return frozenset(name for name, each in settings["profiles"].items() if each.get("driver", "folder") != "folder")
+
+
 def settings_of(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
     """What is kept of a plan's policies and agents."""
     return wire.write(

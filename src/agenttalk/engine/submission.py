@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine import records
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.intake import PRIORITIES
 from agenttalk.engine.plans import DEFAULT, place
 from agenttalk.engine.sheets import settings_of
 from agenttalk.errors import Code, UsageError

@@ -266,3 +266,25 @@ ORDER BY t.task_id
 SELECT task_id, waiting_since, request_id FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND state = 'BLOCKED_WAITING_INPUT' AND unmet IS NOT NULL
 ORDER BY task_id
+
+-- Tasks that agents work on by hand, and what became of their commands.
+-- name: tasks_by_hand
+SELECT t.task_id, t.state, t.delivery, d.ack, d.details, t.updated_at
+FROM tasks AS t CROSS JOIN deliveries AS d
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.state IN ('READY', 'RUNNING') AND t.lease IS NULL
+    AND t.queued IS NULL AND t.unmet IS NOT NULL AND d.id = t.delivery
+ORDER BY t.task_id
+
+-- name: end_by_hand
+UPDATE tasks
+SET state = :state, cause = :cause, reason = :reason, updated_at = :at, verdict = :verdict, phase = NULL,
+    retries = retries + :retries
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'RUNNING' AND lease IS NULL
+RETURNING task_id
+
+-- A receipt that nobody wrote, because what was asked for is there all the same.
+-- name: acknowledge_by_hand
+UPDATE deliveries
+SET state = 'processed', ack = :ack, finished_at = :at, consumed_at = coalesce(consumed_at, :at), details = :details,
+    acted_at = coalesce(acted_at, :at)
+WHERE board = :board AND id = :id AND state IN ('delivered', 'claimed')

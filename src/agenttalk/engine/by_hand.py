@@ -1,0 +1,110 @@
+"""Tasks of agents that work in their folders by hand: nothing is started, so what they leave tells how far they are.
+
+The receipt says that a task was taken, and how it ended; outputs that are all there say so too. Only time limits it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import moment
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.engine import ending
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import Sheet
+from agenttalk.ports import Made, Performance, Row
+from agenttalk.rules import done, failure, gates, lifecycle
+from agenttalk.rules.lifecycle import Cause
+
+FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
+
+
+def look(moves: Moves, sheet: Sheet) -> None:
+    """See what became of every task that somebody works on by hand."""
+    if all(profile.driver != "folder" for profile in sheet.profiles.values()):
+        return
+    for row in moves.tx.run("tasks_by_hand", plan_id=sheet.plan_id):
+        _look_at(moves, sheet, row)
+
+
+def _look_at(moves: Moves, sheet: Sheet, row: Row) -> None:
+    task_id, state, delivery, ack, details, since = row
+    node = sheet.node(moves.tx, task_id)
+    made = _made(moves, sheet, node, delivery)
+    complete = bool(node.outputs) and {each.name for each in gates.due_outputs(node, None)} <= {
+        each.output_name for each in made
+    }
+    if state == "READY":
+        if ack is None and not complete:
+            return
+        moves.put(sheet, task_id, "READY", "LEASED")
+        since = moves.at
+    if ack in FINAL or complete:
+        _end(moves, sheet, node, delivery, made, ack=ack or "SUCCEEDED", details=details)
+        return
+    limit = node.timeout or sheet.policies.timeout_default_seconds
+    if (moment(moves.at) - moment(since)).total_seconds() > limit:
+        _end(moves, sheet, node, delivery, made, ack="FAILED", details=f"nothing came within {limit} seconds")
+
+
+def _made(moves: Moves, sheet: Sheet, node: Node, delivery: int) -> tuple[Made, ...]:
+    """What was handed in for the command that is in force."""
+    [(_, data)] = moves.tx.run("command_of_delivery", id=delivery)
+    command_id = CommandEnvelope.model_validate_json(bytes(data)).command_id
+    found = []
+    for output_name, _, _, belongs_to, _, envelope in moves.tx.run(
+        "versions_from", plan_id=sheet.plan_id, task_id=node.task_id
+    ):
+        if belongs_to in {None, command_id}:
+            artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
+            found += [
+                Made(output_name, file.path, file.sha256, file.size_bytes or 0, None) for file in artifact.payload.files
+            ]
+    return tuple(found)
+
+
+def _end(
+    moves: Moves, sheet: Sheet, node: Node, delivery: int, made: tuple[Made, ...], *, ack: str, details: str | None
+) -> None:
+    performance = Performance("finished", result=details or "handed in", outputs=made)
+    gate = gates.judge(node, scores={}, evidence=())
+    verdict = done.decide(ending.promise_of(node), ending.evidence(node, performance, gate, moves.at), ())
+    cause, reason = _worth(moves, sheet, node, verdict, ack=ack, details=details)
+    told: dict[str, Any] = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
+    if not moves.tx.run(
+        "end_by_hand",
+        plan_id=sheet.plan_id,
+        task_id=node.task_id,
+        state=lifecycle.move("RUNNING", cause),
+        cause=cause,
+        reason=reason,
+        verdict=wire.write(told),
+        retries=int(cause == "RETRY"),
+        at=moves.at,
+    ):
+        return
+    fine = cause == "FULFILLED"
+    moves.tx.run(
+        "acknowledge_by_hand", id=delivery, ack="SUCCEEDED" if fine else "FAILED", details=details, at=moves.at
+    )
+    subject = f"{sheet.plan_id}/{node.task_id}"
+    moves.tx.record("task.by_hand", subject, {"ack": ack, "cause": cause, "reason": reason, "verdict": told})
+    if fine:
+        moves.ended(sheet, node.task_id, cause, activated=gate.activate)
+    elif cause == "RETRY":
+        moves.order_again(sheet, node, cause)
+    else:
+        moves.ended(sheet, node.task_id, cause)
+
+
+def _worth(
+    moves: Moves, sheet: Sheet, node: Node, verdict: done.Verdict, *, ack: str, details: str | None
+) -> tuple[Cause, str | None]:
+    if ack == "SUCCEEDED" and verdict.fulfilled:
+        return "FULFILLED", None
+    retries = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][11]
+    cause = failure.attempt_ended("crash", retries_used=retries, retry_times=node.retry_times or 0, engine_deaths=0)
+    faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)]
+    return cause, details or "; ".join(faults) or "it was not done"
