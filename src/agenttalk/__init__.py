@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agenttalk.contracts.generation import GenerateResult, Repair, ValidateResult
+    from agenttalk.embedding import Outcome, Plan, Result, Turn, agent, run
     from agenttalk.errors import AgentTalkError, Code, ContractError, InputError, JsonError, Problem
     from agenttalk.rules.commands import Known
     from agenttalk.rules.commands import validate as validate_command
@@ -28,10 +29,16 @@ _HOMES = {
     "InputError": ("agenttalk.errors", "InputError"),
     "JsonError": ("agenttalk.errors", "JsonError"),
     "Known": ("agenttalk.rules.commands", "Known"),
+    "Outcome": ("agenttalk.embedding", "Outcome"),
+    "Plan": ("agenttalk.embedding", "Plan"),
     "Problem": ("agenttalk.errors", "Problem"),
     "Repair": ("agenttalk.contracts.generation", "Repair"),
+    "Result": ("agenttalk.embedding", "Result"),
+    "Turn": ("agenttalk.embedding", "Turn"),
     "ValidateResult": ("agenttalk.contracts.generation", "ValidateResult"),
+    "agent": ("agenttalk.embedding", "agent"),
     "generate_command": ("agenttalk.rules.generation", "generate"),
+    "run": ("agenttalk.embedding", "run"),
     "validate_command": ("agenttalk.rules.commands", "validate"),
 }
 
@@ -43,11 +50,17 @@ __all__ = [
     "InputError",
     "JsonError",
     "Known",
+    "Outcome",
+    "Plan",
     "Problem",
     "Repair",
+    "Result",
+    "Turn",
     "ValidateResult",
     "__version__",
+    "agent",
     "generate_command",
+    "run",
     "validate_command",
 ]
 

@@ -19,7 +19,7 @@ MARKS: Final = {
     "blocked": ("yellow", "‖"),
     "done": ("green", "✓"),
     "failed": ("bold red", "✗"),
-    "skipped": ("dim", "–"),
+    "skipped": ("dim", "-"),
 }
 """What people see of a state → its colour and its sign."""
 MOST: Final = 40
@@ -113,7 +113,8 @@ class Live:
 
 def _line(task: dict[str, Any]) -> str:
     colour, sign = MARKS[task["board"]]
-    return f"[{colour}]{sign}[/] [bold]{plain(task['task_id'])}[/] [dim]{plain(task['agent_id'])}[/] {_remark(task)}".rstrip()
+    who = f"[bold]{plain(task['task_id'])}[/] [dim]{plain(task['agent_id'])}[/]"
+    return f"[{colour}]{sign}[/] {who} {_remark(task)}".rstrip()
 
 
 def _remark(task: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.monitor import Monitor
+from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.plans import agents_in, boards
 from agenttalk.engine.router import POLL, Report, Router
@@ -69,7 +70,7 @@ class Running:
         programs = Programs(deps, driver, lambda: self._api, dict(environ or {}))
         self.dispatcher = Dispatcher(
             deps,
-            {"script": programs, **(performers or {})},
+            {"script": programs, "human": People(deps), **(performers or {})},
             processes,
             max_running=max_running,
             nudge_router=self._look_soon,

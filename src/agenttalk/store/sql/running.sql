@@ -288,3 +288,7 @@ UPDATE deliveries
 SET state = 'processed', ack = :ack, finished_at = :at, consumed_at = coalesce(consumed_at, :at), details = :details,
     acted_at = coalesce(acted_at, :at)
 WHERE board = :board AND id = :id AND state IN ('delivered', 'claimed')
+
+-- name: commands_of
+SELECT message_id FROM messages
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'command' ORDER BY seq

@@ -1,0 +1,86 @@
+"""Why a task is in its state, in plain words: what was asked, claimed and seen, and what moves it on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.dag import Node
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.ending import promise_of
+from agenttalk.engine.plans import board_of
+from agenttalk.errors import Code, UsageError
+from agenttalk.ports import Store
+
+_NEXT: Final = {
+    "PENDING": "it goes on by itself when the tasks before it have ended",
+    "READY": "it begins when its agent is free",
+    "RUNNING": "it ends when its agent does, or at its time limit",
+    "BLOCKED_WAITING_INPUT": "it goes on by itself when its inputs arrive",
+    "BLOCKED_WAITING_REVIEW": "somebody has to decide: 'agenttalk inbox' shows the question",
+    "BLOCKED_WAITING_HUMAN": "somebody has to answer: 'agenttalk inbox' shows the question",
+    "COMPLETED": "nothing; it is done",
+    "FAILED": "'agenttalk retry {plan}/{task}' tries it again",
+    "SKIPPED": "nothing; it is not needed, or what it needed has failed",
+}
+_BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
+
+
+async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
+    """Everything that is to be said of a task. Raises UsageError when there is none."""
+    store = await board_of(deps, plan_id)
+    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
+    found = await store.read("node", plan_id=plan_id, task_id=task_id)
+    if not rows or not found:
+        hint = f"'agenttalk status {plan_id}' lists its tasks"
+        raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {plan_id}/{task_id}", hint=hint)
+    node = Node.model_validate_json(bytes(found[0][0]))
+    agent_id, state, _, lease, _, attempt, unmet, phase, cause, reason, score, retries, _, _, rounds, missing, *rest = (
+        rows[0]
+    )
+    promise = promise_of(node)
+    turns = await _turns(store, plan_id, task_id)
+    verdict = next((turn["verdict"] for turn in reversed(turns) if "verdict" in turn), None)
+    moves_on = _NEXT[state].format(plan=plan_id, task=task_id)
+    if lease is None and attempt == 0 and state == "RUNNING":
+        moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
+    return {
+        "plan_id": plan_id,
+        "task_id": task_id,
+        "agent_id": agent_id,
+        "state": state,
+        "phase": phase,
+        "cause": cause,
+        "reason": reason,
+        "score": score,
+        "asked": node.prompt,
+        "promised": {
+            "objective": promise.objective,
+            "derived": node.promise is None,
+            "criteria": [{"id": each.id, "description": each.description} for each in promise.acceptance],
+        },
+        "waits_for": [each for each in node.depends_on if await _is_open(store, plan_id, each)] if unmet else [],
+        "missing": wire.read(bytes(missing)) if missing else [],
+        "request_id": request_id,
+        "attempts": turns,
+        "retries": retries,
+        "rounds": rounds,
+        "verdict": verdict,
+        "moves_on": moves_on,
+    }
+
+
+async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:
+    rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
+    return bool(rows) and rows[0][1] not in {"COMPLETED", "SKIPPED", "FAILED"}
+
+
+async def _turns(store: Store, plan_id: str, task_id: str) -> list[dict[str, Any]]:
+    """How each attempt ended, in order."""
+    found = []
+    for (message_id,) in await store.read("commands_of", plan_id=plan_id, task_id=task_id):
+        for (body,) in await store.read("ended_turns", subject=f"turns/{plan_id}/{message_id}"):
+            told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+            keys = ("command_id", "attempt", "how", "cause", "reason", "result", "score", "usage", "verdict")
+            found.append({key: told[key] for key in keys if told.get(key) is not None})
+    return found
