@@ -46,6 +46,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/status", _status, _READERS),
             _route(service, "POST", "/api/plans", _submit, _OPERATOR),
             _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
+            _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
             _route(service, "POST", "/api/plans/{id}/{action}", _steer, _OPERATOR),
             _route(service, "POST", "/api/passes", _pass, _OPERATOR),
             _route(service, "GET", "/api/human-requests", _requests, _READERS),
@@ -145,6 +146,10 @@ async def _submit(service: Service, request: Request, _: Caller) -> Response:
 
 async def _standing(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.standing(request.path_params["id"]))
+
+
+async def _explain(service: Service, request: Request, _: Caller) -> Response:
+    return answered(await service.explain(request.path_params["id"], request.path_params["task"]))
 
 
 async def _steer(service: Service, request: Request, caller: Caller) -> Response:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("agenttalk.cli.plan", "Check plan files."),
     "schema": ("agenttalk.cli.schema", "Show or export the JSON Schemas of all documents."),
     "run": ("agenttalk.cli.run:run_app", "Run a plan to its end."),
+    "explain": ("agenttalk.cli.run:explain_app", "Say why a task is in its state."),
     "pause": ("agenttalk.cli.run:pause_app", "Begin nothing new of a plan."),
     "resume": ("agenttalk.cli.run:resume_app", "Let a paused plan go on."),
     "cancel": ("agenttalk.cli.run:cancel_app", "Call a plan off."),

@@ -21,6 +21,7 @@ pause_app = typer.Typer(add_completion=False)
 resume_app = typer.Typer(add_completion=False)
 cancel_app = typer.Typer(add_completion=False)
 retry_app = typer.Typer(add_completion=False)
+explain_app = typer.Typer(add_completion=False)
 PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id.")]
 CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
 """How a plan stands → how the command ends."""
@@ -196,12 +197,67 @@ def retry(
     as_json: JsonOption = False,
 ) -> int:
     """Try a failed task again. What its failure stopped waits for it again."""
+    plan, task_id = _named(task)
+    return _steered(ctx, root, as_json, plan, "retry", {"task": task_id}, f"{task_id} is tried again")
+
+
+@explain_app.command("explain")
+def explain(
+    ctx: typer.Context,
+    task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="The task.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say in plain words why a task is in its state, and what moves it on."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import explaining
+    from agenttalk.engine.deps import Deps
+
+    plan, task_id = _named(task)
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await explaining.explain(deps, plan, task_id)
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    told = roots.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", by_hand)
+    if out.as_json:
+        out.data({"ok": True, **told})
+    else:
+        _tell(out, told)
+    return 0
+
+
+def _tell(out: Output, told: dict[str, Any]) -> None:
+    why = f": {plain(told['reason'])}" if told["reason"] else ""
+    out.say(f"[bold]{plain(told['plan_id'])}/{plain(told['task_id'])}[/] is [bold]{told['state']}[/]{why}")
+    out.say(f"  asked of [bold]{plain(told['agent_id'])}[/]: {plain((told['asked'] or '')[:200])}")
+    promised = told["promised"]
+    how = "follows from the plan" if promised["derived"] else "was promised"
+    out.say(f"  what done means {how}:")
+    for criterion in promised["criteria"]:
+        out.say(f"    · {plain(criterion['description'])}")
+    for turn in told["attempts"]:
+        seconds = turn.get("usage", {}).get("duration_s", 0)
+        said = plain(str(turn.get("reason") or turn.get("result") or "")[:200])
+        out.say(f"  {plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s; {said}")
+    verdict = told["verdict"]
+    if verdict is not None:
+        seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
+        out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
+    for name in ("waits_for", "missing"):
+        if told[name]:
+            words = "waits for" if name == "waits_for" else "is missing"
+            out.say(f"  {words}: {plain(', '.join(told[name]))}")
+    out.say(f"  [cyan]→[/] {plain(told['moves_on'])}")
+
+
+def _named(task: str) -> tuple[str, str]:
     from agenttalk.errors import Code, UsageError
 
     plan, slash, task_id = task.partition("/")
     if not slash or not task_id:
         raise UsageError(Code.OPTION_INVALID, f"which task? {task!r} is no PLAN/TASK", hint="e.g. shop/build")
-    return _steered(ctx, root, as_json, plan, "retry", {"task": task_id}, f"{task_id} is tried again")
+    return plan, task_id
 
 
 def _steered(

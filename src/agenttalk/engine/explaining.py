@@ -35,9 +35,8 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         hint = f"'agenttalk status {plan_id}' lists its tasks"
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {plan_id}/{task_id}", hint=hint)
     node = Node.model_validate_json(bytes(found[0][0]))
-    agent_id, state, _, lease, _, attempt, unmet, phase, cause, reason, score, retries, _, _, rounds, missing, *rest = (
-        rows[0]
-    )
+    agent_id, state, _, lease, _, attempt, unmet, phase, cause, reason, score, retries, *rest = rows[0]
+    _, _, rounds, missing, request_id, *_ = rest
     promise = promise_of(node)
     turns = await _turns(store, plan_id, task_id)
     verdict = next((turn["verdict"] for turn in reversed(turns) if "verdict" in turn), None)

@@ -17,6 +17,7 @@ from agenttalk.engine import (
     access,
     commands,
     deadletters,
+    explaining,
     fsck,
     human,
     monitor,
@@ -83,6 +84,10 @@ class Service:
     async def standing(self, plan_id: str) -> dict[str, Any]:
         """Where a plan stands."""
         return (await standing.of(self.deps, plan_id)).as_json()
+
+    async def explain(self, plan_id: str, task_id: str) -> dict[str, Any]:
+        """Why a task is in its state."""
+        return await explaining.explain(self.deps, plan_id, task_id)
 
     async def steer(self, plan_id: str, action: str, *, by: str, task_id: str | None = None, why: str = "") -> Any:
         """Pause, resume or cancel a plan, or try a task of it again."""
