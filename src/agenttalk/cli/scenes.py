@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenttalk.cli import message_scenes
+from agenttalk.cli import message_scenes, team_scene
 from agenttalk.cli.output import Output, shortened
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import TaskDag
@@ -149,6 +149,10 @@ SCENES = (
     Scene("Messages travel: a command, a program that works, its output on to the next", message_scenes.delivered),
     Scene("kill -9 in the middle: nothing is lost, nothing is done twice", message_scenes.killed),
     Scene("A forged, a torn and a repeated message: none gets through, none is lost", message_scenes.refused),
+    Scene(
+        "A team runs a plan: an input that only a person has, two tasks side by side, a score that decides",
+        lambda out, root: team_scene.team(out, root / "team"),
+    ),
 )
 
 

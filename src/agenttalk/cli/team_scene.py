@@ -1,0 +1,88 @@
+"""The scene of the demo in which a team runs a whole plan: waiting for an input, side by side, with a score and a person."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agenttalk import settings, wiring
+from agenttalk.cli.output import Output, plain
+from agenttalk.cli.run import compiled_plan
+from agenttalk.engine.human import Request
+
+if TYPE_CHECKING:
+    from agenttalk.engine.running import Running
+
+TEAM: Final = Path(__file__).parent.parent / "team"
+PRICE_LIST: Final = b"item,cents\napple,40\npear,55\n"
+PATIENCE: Final = 25.0
+"""Seconds within which the plan has to end."""
+
+
+def team(out: Output, root: Path) -> bool:
+    """Product manager, database expert, backend and tester run a plan; the demo answers the one question itself."""
+    compiled = compiled_plan(TEAM / "plan.yaml")
+    profiles = {
+        name: profile.model_copy(update={"argv": (sys.executable, *profile.argv[1:])})
+        for name, profile in compiled.profiles.items()
+    }
+    seen: dict[str, Any] = {}
+    told: dict[str, str] = {}
+
+    async def job(running: Running) -> None:
+        service = running.service
+        await service.submit(compiled.dag, compiled.manifest, profiles)
+        with running.dispatcher.followed() as news:
+            while True:
+                news.clear()
+                seen.update(await service.standing(compiled.dag.plan_id))
+                _tell(out, seen, told)
+                if seen["result"] in {"done", "failed"}:
+                    return
+                for request in await service.requests():
+                    await _answer(out, running, request)
+                await asyncio.wait_for(news.wait(), PATIENCE)
+
+    for name in ("agents", "system_runtime"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    asyncio.run(_served(root, job))
+    price = root / "system_runtime/artifacts" / compiled.dag.plan_id / "implement/price.py/price.py"
+    score = next((task["score"] for task in seen["tasks"] if task["task_id"] == "verify"), None)
+    _say(out, f"the plan ended: {seen['result']}; verify scored {score:g}; price.py is {len(price.read_bytes())} bytes")
+    states = {task["task_id"]: task["state"] for task in seen["tasks"]}
+    return seen["result"] == "done" and score == 100 and states["second_opinion"] == "SKIPPED"
+
+
+async def _served(root: Path, job: Any) -> None:
+    await wiring.serve(root, settings.load(root), stop=asyncio.Event(), port=0, job=job)
+
+
+async def _answer(out: Output, running: Running, request: Request) -> None:
+    """The person in this demo: gives the price list that was asked for."""
+    names = [need.name for need in request.document.needed.files]
+    _say(out, f"  question: {plain(request.document.title)}; the demo answers with a file")
+    await running.service.answer(
+        request.request_id,
+        by="demo",
+        decision="PROVIDE",
+        files=dict.fromkeys(names, PRICE_LIST),
+        answers=(),
+        notes=None,
+        seen_sha256=request.sha256,
+    )
+    running.dispatcher.nudge()
+
+
+def _tell(out: Output, standing: dict[str, Any], told: dict[str, str]) -> None:
+    for task in standing["tasks"]:
+        if told.get(task["task_id"], "PENDING") != task["state"]:
+            told[task["task_id"]] = task["state"]
+            why = f": {plain(task['reason'])}" if task["reason"] else ""
+            _say(out, f"  {plain(task['task_id'])} ({plain(task['agent_id'])}) {task['state']}{why}")
+
+
+def _say(out: Output, text: str) -> None:
+    if not out.as_json:
+        out.say(text)
