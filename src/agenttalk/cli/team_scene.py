@@ -1,4 +1,4 @@
-"""The scene of the demo in which a team runs a whole plan: waiting for an input, side by side, with a score and a person."""
+"""The scene of the demo in which a team runs a whole plan."""
 
 from __future__ import annotations
 

@@ -150,11 +150,13 @@ def _inputs(tx: Tx, sheet: Sheet, command: Command) -> tuple[tuple[Handed, ...],
     return tuple(found), list(used)
 
 
-def _version(tx: Tx, plan_id: str, task_id: str, output_name: str) -> tuple[str, dict[str, tuple[str, int]]] | None:
-    rows = tx.run("newest_versions", plan_id=plan_id, task_id=task_id, output_name=output_name, limit=1)
-    if not rows:
+def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dict[str, tuple[str, int]]] | None:
+    """The newest version of an output, which paths name as a folder is named after it."""
+    rows = tx.run("versions_from", plan_id=plan_id, task_id=task_id)
+    envelope = next((row[5] for row in rows if places.segment(row[0]) == segment), None)
+    if envelope is None:
         return None
-    artifact = ArtifactEnvelope.model_validate_json(bytes(rows[0][2]))
+    artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
     files = {
         (file.path.partition("/")[2] or file.path): (file.sha256, file.size_bytes or 0)
         for file in artifact.payload.files
