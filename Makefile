@@ -35,6 +35,7 @@ fix: $(READY)  ## format and repair what can be repaired
 bench: $(READY)  ## measure against peers in the same run
 	$(BIN)/python bench/contracts.py
 	$(BIN)/python bench/store.py
+	$(BIN)/python bench/router.py
 
 postgres:  ## PostgreSQL's programs for the tests, installed when missing (no server is left running)
 	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then exit 0; fi; \

@@ -50,7 +50,9 @@ DAGS: list[list[dict[str, Any]]] = [
         node("build", "dev", outputs=[output("app.zip", "qa", deliverable=True, versioning=FREE)]),
     ],
     [
-        node("design", "pm", outputs=[output("design.md", "dev", versioning=LATEST), output("spec.md", "dev", "ghost")]),
+        node(
+            "design", "pm", outputs=[output("design.md", "dev", versioning=LATEST), output("spec.md", "dev", "ghost")]
+        ),
         node("build", "pm", outputs=[output("app.zip", "qa", deliverable=True, versioning=FREE)]),
         node("review", "dev", outputs=[output("review.md", deliverable=True)]),
     ],
@@ -58,7 +60,11 @@ DAGS: list[list[dict[str, Any]]] = [
 ]
 """The versions of the plan: a task changes hands, one comes, one goes, a receiver has no folder yet."""
 SIDE_DAG = [node("check", "dev", outputs=[output("report.md", deliverable=True)])]
-READING_CODES = {"schema": "SCHEMA_INVALID", "version": "SCHEMA_VERSION_UNSUPPORTED", "type": "UNSUPPORTED_MESSAGE_TYPE"}
+READING_CODES = {
+    "schema": "SCHEMA_INVALID",
+    "version": "SCHEMA_VERSION_UNSUPPORTED",
+    "type": "UNSUPPORTED_MESSAGE_TYPE",
+}
 
 
 class Numbers:
@@ -340,12 +346,12 @@ CONTROLS = ("human_intervention_response_", "task_state_", "ack_")
 
 def lying_in(root: Path) -> list[Lying]:
     """Messages and control files that wait in the outboxes, in the order of agents and names."""
-    found = []
-    for box in sorted((root / "agents").glob("*/outbox/*")):
-        for path in sorted(box.iterdir()):
-            if path.name.endswith(".msg.json") or path.name.startswith(CONTROLS):
-                found.append(Lying(box.parent.parent.name, box.name, path.name, path.read_bytes()))
-    return found
+    return [
+        Lying(box.parent.parent.name, box.name, path.name, path.read_bytes())
+        for box in sorted((root / "agents").glob("*/outbox/*"))
+        for path in sorted(box.iterdir())
+        if path.name.endswith(".msg.json") or path.name.startswith(CONTROLS)
+    ]
 
 
 def strict(data: bytes) -> dict[str, Any] | str:
@@ -365,7 +371,9 @@ def strict(data: bytes) -> dict[str, Any] | str:
         document = json.loads(data.decode(), object_pairs_hook=no_twice, parse_constant=no_constant)
     except (ValueError, RecursionError):
         return "ENVELOPE_PARSE_ERROR"
-    return document if isinstance(document, dict) and _depth(document) <= 64 else "ENVELOPE_PARSE_ERROR"
+    if _depth(document) > 64:
+        return "ENVELOPE_PARSE_ERROR"
+    return document if isinstance(document, dict) else "SCHEMA_INVALID"
 
 
 def _depth(value: Any) -> int:
@@ -509,9 +517,7 @@ class Oracle:
     def _judge_artifact(
         self, lying: Lying, document: dict[str, Any], there: dict[str, Any] | None, plan: Plan, kept: frozenset[str]
     ) -> Verdict:
-        codes = {
-            code for each in document["payload"]["files"] for code in self._file_codes(lying, each) if code
-        }
+        codes = {code for each in document["payload"]["files"] for code in self._file_codes(lying, each) if code}
         if {each["sha256"] for each in document["payload"]["files"]} <= kept:
             codes = set()
         if there is None:
@@ -527,7 +533,7 @@ class Oracle:
         if codes:
             return dead(*codes)
         mode = declared.get("versioning", {}).get("mode", "reject_on_change") if declared else FREE["mode"]
-        return self._judge_version(lying, document, mode, frozenset(targets))
+        return self._judge_version(document, mode, frozenset(targets))
 
     def _file_codes(self, lying: Lying, file: dict[str, Any]) -> Iterator[str]:
         path = file["path"]
@@ -543,9 +549,7 @@ class Oracle:
         elif sha256(where.read_bytes()) != file["sha256"]:
             yield "PAYLOAD_HASH_MISMATCH"
 
-    def _judge_version(
-        self, lying: Lying, document: dict[str, Any], mode: str, targets: frozenset[str]
-    ) -> Verdict:
+    def _judge_version(self, document: dict[str, Any], mode: str, targets: frozenset[str]) -> Verdict:
         new = version_of(document)
         same = [each for each in self.versions if each[:3] == new[:3]]
         peers = [each for each in same if each.seq != new.seq or each.key == new.key]
@@ -621,7 +625,9 @@ def version_of(document: dict[str, Any]) -> Version:
 # Making messages.
 
 
-def command(sender: str, plan_id: str, task_id: str, seq: int, message_id: str, dag: str, **fields: Any) -> dict[str, Any]:
+def command(
+    sender: str, plan_id: str, task_id: str, seq: int, message_id: str, dag: str, **fields: Any
+) -> dict[str, Any]:
     command_id = f"cmd_{task_id}_{seq:03d}"
     return {
         "schema_version": "1.0",
@@ -710,7 +716,7 @@ def damaged(data: bytes, how: Damage, place: int) -> bytes:
 
 def shelf() -> Path:
     """Where trees are kept: in memory where there is room for them."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
+    memory = Path("/dev/shm")
     return Path(tempfile.mkdtemp(prefix="agenttalk-", dir=memory if os.access(memory, os.W_OK) else None))
 
 
@@ -718,13 +724,18 @@ Look = dict[str, tuple[int, int, int]]
 
 
 def look(folder: Path) -> Look:
-    """Every file below a folder, with what tells it from another."""
+    """Every file below a folder but the databases, with what tells it from another."""
     found: Look = {}
-    for above, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(above, name)  # noqa: PTH118 - it is walked after every step
-            entry = os.lstat(path)
-            found[os.path.relpath(path, folder)] = (entry.st_ino, entry.st_mtime_ns, entry.st_size)
+    skipped, start = str(folder / "root" / "data"), len(str(folder)) + 1
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting += [entry.path] if entry.path != skipped else []
+                else:
+                    mark = entry.stat(follow_symlinks=False)
+                    found[entry.path[start:]] = (mark.st_ino, mark.st_mtime_ns, mark.st_size)
     return found
 
 
@@ -815,7 +826,7 @@ class World:
         return read_books(self.root / "data" / "projects" / "default" / "blackboard.db")
 
     def look(self) -> Look:
-        return {path: mark for path, mark in look(self.place).items() if not path.startswith("root/data/")}
+        return look(self.place)
 
     def pass_(self) -> Report:
         return self.run(self.router.pass_())

@@ -84,16 +84,21 @@ def _settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
         return {}
     from agenttalk import settings
     from agenttalk.contracts.agent import AgentProfile
-    from agenttalk.contracts.base import is_id
+    from agenttalk.contracts.base import AgentId, is_id
     from agenttalk.contracts.places import PROFILE
+    from agenttalk.contracts.wire import ENVELOPE_LIMIT
+    from agenttalk.mailbox import fsio
 
     configured = settings.load(root)
     folder = root / "agents"
     named = {path.parent.name for path in folder.glob(f"*/{PROFILE}")} if folder.is_dir() else set()
     found = {}
     for agent_id in sorted({*configured.agents, *(name for name in named if is_id(name))}):
-        own = AgentProfile.from_bytes((folder / agent_id / PROFILE).read_bytes()).as_json() if agent_id in named else {}
-        said = plan.agents[agent_id].as_json() if agent_id in plan.agents else {}
+        own = {}
+        if agent_id in named:
+            data = fsio.read_file(folder / agent_id / PROFILE, limit=ENVELOPE_LIMIT)
+            own = AgentProfile.from_bytes(data).as_json()
+        said = plan.agents[AgentId(agent_id)].as_json() if agent_id in plan.agents else {}
         found[agent_id] = AgentProfile.from_json(configured.profile(agent_id, {**own, "agent_id": agent_id, **said}))
     return found
 
@@ -153,8 +158,8 @@ def _tell_plan(out: Output, compiled: Compiled, order: list[list[str]]) -> None:
     name = f" {plain(manifest.plan_name)}" if manifest.plan_name else ""
     counts = [_count(len(dag.nodes), "task"), _count(len(compiled.profiles), "agent"), _count(len(order), "wave")]
     out.say(f"[bold]{dag.plan_id}[/]{name} [dim]({', '.join(counts)})[/]")
-    nodes = {node.task_id: node for node in dag.nodes}
-    activated = {
+    nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
+    activated: dict[str, str] = {
         task_id: node.task_id
         for node in dag.nodes
         for branch in (node.gates.branches if node.gates else ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -330,6 +330,7 @@ def _key_hint(key: str, known: tuple[str, ...]) -> str:
     return f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
 
 
+@cache
 def _keys(kind: type[BaseModel]) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in kind.model_fields.items())
 
@@ -402,10 +403,9 @@ def _strange_promise(loc: tuple[int | str, ...], promise: dict[str, Any]) -> Ite
         kind_name = check.get("kind") if isinstance(check, dict) else None
         if not isinstance(kind_name, str):
             continue
-        near = nearest(kind_name, CHECK_KINDS)
         if kind_name in _CHECKS:
             yield from _strange((*loc, "checks", at), check, _CHECKS[kind_name])
-        elif near and kind_name not in CHECK_KINDS:
+        elif kind_name not in CHECK_KINDS and (near := nearest(kind_name, CHECK_KINDS)):
             message = f"there is no kind of check {kind_name[:80]!r}"
             yield Problem(
                 Code.FIELD_VALUE, field_path((*loc, "checks", at, "kind")), message, f"did you mean {near!r}?"

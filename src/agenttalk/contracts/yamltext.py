@@ -101,8 +101,8 @@ def _syntax(error: Any, text: str) -> Problem:
     if mark is not None:
         what, place = getattr(error, "problem", None) or "something is wrong here", Mark(mark.line + 1, mark.column + 1)
     else:  # a character that YAML does not allow
-        at = min(error.position, len(text))
-        place = Mark(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+        before = text.encode()[: error.position].decode(errors="ignore")
+        place = Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
         what = "a control character"
     hint = "indent with blanks, close every bracket and quote, and put texts with ': ' or '#' in quotes"
     return Problem(Code.YAML_SYNTAX, "", f"not YAML at {place}: {what}", hint)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -78,8 +79,8 @@ def compile_plan(plan: PlanFile, *, agents: Mapping[str, AgentProfile] = Mapping
 
 def waves(dag: TaskDag) -> list[list[str]]:
     """Tasks that may run beside each other, wave after wave; tasks on a circle are left out."""
-    known = {node.task_id for node in dag.nodes}
-    before: dict[str, set[str]] = {node.task_id: {*node.depends_on} & known for node in dag.nodes}
+    known: set[str] = {node.task_id for node in dag.nodes}
+    before: dict[str, set[str]] = {node.task_id: known.intersection(node.depends_on) for node in dag.nodes}
     for node in dag.nodes:
         for branch in node.gates.branches if node.gates else ():
             for task_id in known.intersection(branch.activate):
@@ -141,16 +142,19 @@ class _Compiler:
         self._settled = agents
         self._budget = GLOB_BUDGET
         self._at: dict[str, int] = {}
-        self._makers: dict[str, list[int]] = defaultdict(list)
-        self._receivers: dict[tuple[int, int], list[AgentId]] = {}
-        self._needs: dict[int, list[tuple[str, int]]] = {}
-        """Task → what was added to its needs, with the input that it comes from."""
+        self._known = {*plan.agents, *agents}
+        self._makers: dict[str, dict[int, int]] = {}
+        """Name → the tasks that make it, with the number of the output."""
+        self._receivers: dict[tuple[int, int], dict[AgentId, None]] = {}
+        """Task and output → who receives it besides those that are written."""
+        self._everywhere: set[tuple[str, str]] = set()
+        """Names that every maker was told to deliver to an agent."""
+        self._needs: dict[int, dict[str, None]] = {}
+        """Task → what was added to its needs."""
         for at, task in enumerate(plan.tasks):
             self._at.setdefault(task.id, at)
-            for output in task.outputs:
-                makers = self._makers[output.name]
-                if not makers or makers[-1] != at:
-                    makers.append(at)
+            for number, output in enumerate(task.outputs):
+                self._makers.setdefault(output.name, {}).setdefault(at, number)
 
     def compiled(self) -> Compiled:
         for at, task in enumerate(self.plan.tasks):
@@ -172,42 +176,55 @@ class _Compiler:
     # What follows from the rest.
 
     def _derive(self, at: int, task: TaskSpec) -> None:
+        needs = task.needs if len(task.needs) < 8 else frozenset(task.needs)
         for number, need in enumerate(task.inputs):
             if need.external:
                 continue
             if need.source is not None:
-                self._derive_from(at, task, number, need.source)
+                makers = self._makers.get(need.source)
+                if makers and (len(makers) > 1 or at not in makers):
+                    self._derive_from(at, number, makers, needs)
             elif need.glob is not None or need.file is not None:
                 self._derive_named(at, task, number, need)
 
-    def _derive_from(self, at: int, task: TaskSpec, number: int, name: str) -> None:
-        makers = self._makers.get(name, [])
-        tasks = self.plan.tasks
-        if at in makers:
-            makers = [maker for maker in makers if maker != at]
-        if len(makers) > 1:
-            named = [maker for maker in makers if tasks[maker].id in task.needs or tasks[maker].id == task.fallback]
-            first = [maker for maker in makers if tasks[maker].id != task.fallback]
-            waits = any(tasks[maker].id in task.needs for maker in named)
-        else:
-            named = first = makers
-            waits = bool(makers) and tasks[makers[0]].id in task.needs
+    def _derive_from(self, at: int, number: int, makers: dict[int, int], needs: Collection[str]) -> None:
+        """Who delivers an input that is somebody's output, and what its task waits for.
+
+        Of several makers those that the task needs count, and its fallback; without one, all of them do.
+        """
+        task, tasks = self.plan.tasks[at], self.plan.tasks
         where = f"tasks[{at}].inputs[{number}].from"
-        for maker in named if waits else makers:
-            self._derive_receiver(where, task, maker, name)
-        if waits or not first or not task.inputs[number].required:
+        if len(makers) == 1:
+            (maker,) = makers
+            self._derive_receiver(where, task.agent, maker, makers[maker])
+            if task.inputs[number].required and tasks[maker].id not in needs:
+                self._derive_need(where, at, tasks[maker].id)
+            return
+        name = tasks[next(iter(makers))].outputs[next(iter(makers.values()))].name
+        needed = [self._at[each] for each in needs if self._at.get(each) in makers]
+        spare = self._at.get(task.fallback) if task.fallback else None
+        if needed:
+            for maker in (*needed, *([spare] if spare in makers and spare is not None else ())):
+                self._derive_receiver(where, task.agent, maker, makers[maker])
+            return
+        if (name, task.agent) not in self._everywhere:
+            self._everywhere.add((name, task.agent))
+            for maker, output in makers.items():
+                self._derive_receiver(where, task.agent, maker, output)
+        first = list(islice((maker for maker in makers if maker not in {at, spare}), 4))
+        if not task.inputs[number].required or not first:
             return
         if len(first) == 1:
-            self._derive_need(where, at, number, tasks[first[0]].id)
+            self._derive_need(where, at, tasks[first[0]].id)
         else:
             makes = promise_checks.listed({tasks[maker].id for maker in first})
             message = f"several tasks make {name!r} ({makes}), and nothing says which one {task.id!r} waits for"
-            self.warnings.append(Problem(Code.PLAN_DOUBTFUL, where, message, "name the task in needs"))
+            self._doubt(where, message, "name the task in needs")
 
-    def _derive_need(self, where: str, at: int, number: int, task_id: str) -> None:
-        added = self._needs.setdefault(at, [])
-        if all(task_id != each for each, _ in added):
-            added.append((task_id, number))
+    def _derive_need(self, where: str, at: int, task_id: str) -> None:
+        added = self._needs.setdefault(at, {})
+        if task_id not in added:
+            added[task_id] = None
             message = f"task {self.plan.tasks[at].id!r} waits for {task_id!r}, which makes this input"
             self.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
 
@@ -218,23 +235,22 @@ class _Compiler:
         for task_id in task.needs:
             maker = self._at.get(task_id, at)
             names = [output.name for output in self.plan.tasks[maker].outputs] if maker != at else []
-            self._budget -= len(names)
+            self._budget -= 1 + len(names)
             if self._budget < 0:
                 return
-            for name in matching(pattern, names) if key == "glob" else [name for name in names if name == pattern]:
-                self._derive_receiver(where, task, maker, name)
+            for name in matching(pattern, names) if key == "glob" else {pattern}.intersection(names):
+                self._derive_receiver(where, task.agent, maker, self._makers[name][maker])
 
-    def _derive_receiver(self, where: str, task: TaskSpec, maker: int, name: str) -> None:
-        agent = task.agent
-        for number, output in enumerate(self.plan.tasks[maker].outputs):
-            to = output.deliver_to
-            if output.name != name or agent in to or EVERYONE in to:
-                continue
-            added = self._receivers.setdefault((maker, number), [])
-            if agent not in added:
-                added.append(agent)
-                message = f"{agent!r} receives {name!r} from task {self.plan.tasks[maker].id!r}"
-                self.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
+    def _derive_receiver(self, where: str, agent: AgentId, maker: int, number: int) -> None:
+        made = self.plan.tasks[maker]
+        output = made.outputs[number]
+        if agent in output.deliver_to or EVERYONE in output.deliver_to:
+            return
+        added = self._receivers.setdefault((maker, number), {})
+        if agent not in added:
+            added[agent] = None
+            message = f"{agent!r} receives {output.name!r} from task {made.id!r}"
+            self.warnings.append(Problem(Code.PLAN_DERIVED, where, message))
 
     # The documents.
 
@@ -246,7 +262,7 @@ class _Compiler:
             "depends_on": task.needs,
         }
         if at in self._needs:
-            values["depends_on"] = (*task.needs, *(task_id for task_id, _ in self._needs[at]))
+            values["depends_on"] = (*task.needs, *self._needs[at])
         if task.inputs:
             values["inputs"] = tuple([self._input(at, number, need) for number, need in enumerate(task.inputs)])
         if task.outputs:
@@ -257,7 +273,7 @@ class _Compiler:
 
     def _input(self, at: int, number: int, need: InputSpec) -> Input:
         values: dict[str, Any] = {"name": need.name, "selector": self._selector(at, number, need)}
-        if len(need.model_fields_set) > 2:
+        if need.source is None or len(need.model_fields_set) > 2:
             values |= {
                 "required": need.required,
                 "external": need.external,
@@ -344,6 +360,12 @@ class _Compiler:
     def _refuse(self, code: Code, where: str, message: str, hint: str) -> None:
         self.problems.append(Problem(code, where, message, hint))
 
+    def _unknown(self, what: str, name: str, known: Collection[str]) -> tuple[str, str]:
+        """Message and hint for a name that nothing has. Looking for the nearest is for plans with few problems."""
+        few = len(known) <= 1000 and len(self.problems) < 50
+        near = nearest(name, [each for each in known if each != name]) if few else None
+        return f"there is no {what} {name!r}", f"did you mean {near!r}?" if near else f"add the {what} or name another"
+
     def _doubt(self, where: str, message: str, hint: str) -> None:
         self.warnings.append(Problem(Code.PLAN_DOUBTFUL, where, message, hint))
 
@@ -395,11 +417,10 @@ class _Compiler:
                 near = nearest(driver, DRIVERS)
                 hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
                 self._doubt(f"{where}.driver", f"{driver!r} is no driver of ours", hint)
-        known = {*plan.agents, *self._settled}
         for number, agent_id in enumerate(plan.policies.commanders or ()):
-            if agent_id not in known:
+            if agent_id not in self._known:
                 where = f"policies.commanders[{number}]"
-                self._refuse(Code.DAG_AGENT_UNKNOWN, where, *promise_checks.unknown("agent", agent_id, known))
+                self._refuse(Code.DAG_AGENT_UNKNOWN, where, *self._unknown("agent", agent_id, self._known))
         if plan.workspace and all(task.workspace is None for task in plan.tasks):
             self._doubt("workspace", "no task works in the repository", "write workspace: repo at those that do")
 
@@ -414,7 +435,7 @@ class _Compiler:
             self._doubt(f"tasks[{at}].fallback", message, "remove one of the two")
         self._check_scores(at, task)
         if task.promise:
-            found = promise_checks.check(task, names=self._makers, agents={*self.plan.agents, *self._settled})
+            found = promise_checks.check(task, names=self._makers, agents=self._known, unknown=self._unknown)
             for severe, problem in found:
                 (self.problems if severe else self.warnings).append(_moved(problem, f"tasks[{at}].promise"))
 
@@ -429,7 +450,7 @@ class _Compiler:
         for name in task.criteria or ():
             if name not in names:
                 where = f"tasks[{at}].validate.{name}"
-                self._refuse(Code.NAME_UNKNOWN, where, *promise_checks.unknown("input", name, names))
+                self._refuse(Code.NAME_UNKNOWN, where, *self._unknown("input", name, names))
 
     def _check_scores(self, at: int, task: TaskSpec) -> None:
         if task.score_criteria is not None and not task.score_required:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from fnmatch import fnmatchcase
 from typing import Final, get_args
 
@@ -29,9 +29,11 @@ _SPECIAL: Final = frozenset("*?[")
 
 Finding = tuple[bool, Problem]
 """Whether it refuses the plan, and what it is."""
+Unknown = Callable[[str, str, Collection[str]], tuple[str, str]]
+"""What something is, its name, and the names that there are → message and hint."""
 
 
-def check(task: TaskSpec, *, names: Collection[str], agents: Collection[str]) -> Iterator[Finding]:
+def check(task: TaskSpec, *, names: Collection[str], agents: Collection[str], unknown: Unknown) -> Iterator[Finding]:
     """Everything that is to be said of a task's promise. `names` are all outputs of the plan, `agents` its agents."""
     promise = task.promise
     if promise is None:
@@ -43,7 +45,7 @@ def check(task: TaskSpec, *, names: Collection[str], agents: Collection[str]) ->
     yield from _criteria(promise)
     yield from _conditions(promise)
     yield from _checks(promise)
-    yield from _artifacts(task, promise, names, agents)
+    yield from _artifacts(task, promise, names, agents, unknown)
     for problem in _overlaps(promise):
         yield True, problem
 
@@ -99,12 +101,6 @@ def listed(names: Collection[str]) -> str:
     return ", ".join(repr(name) for name in shown[:3]) + more
 
 
-def unknown(what: str, name: str, known: Collection[str]) -> tuple[str, str]:
-    """Message and hint for a name that nothing has."""
-    near = nearest(name, [each for each in known if each != name]) if len(known) <= 1000 else None
-    return f"there is no {what} {name!r}", f"did you mean {near!r}?" if near else f"add the {what} or name another"
-
-
 def _criteria(promise: CompletionPromise) -> Iterator[Finding]:
     checks = {each.id: each for each in promise.checks}
     human = any(isinstance(each, HumanCheck) for each in promise.checks)
@@ -127,7 +123,7 @@ def _criteria(promise: CompletionPromise) -> Iterator[Finding]:
 def _unmade(where: str, wanted: Collection[str], checks: Collection[str]) -> Iterator[Finding]:
     for at, name in enumerate(wanted):
         if name not in checks:
-            near = nearest(name, list(checks))
+            near = nearest(name, list(checks)) if len(checks) <= 50 else None
             hint = f"did you mean {near!r}?" if near else "add a check of that id"
             message = f"no check makes the evidence {name!r}, so somebody has to hand it in"
             yield False, Problem(Code.PLAN_DOUBTFUL, f"{where}[{at}]", message, hint)
@@ -169,7 +165,7 @@ def _checks(promise: CompletionPromise) -> Iterator[Finding]:
 
 
 def _artifacts(
-    task: TaskSpec, promise: CompletionPromise, names: Collection[str], agents: Collection[str]
+    task: TaskSpec, promise: CompletionPromise, names: Collection[str], agents: Collection[str], unknown: Unknown
 ) -> Iterator[Finding]:
     own = {output.name for output in task.outputs}
     for at, each in enumerate(promise.checks):
