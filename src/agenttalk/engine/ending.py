@@ -131,7 +131,9 @@ def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
     verdict = done.decide(promise, evidence(node, performance, gate, moves.at), ())
     if verdict.fulfilled:
-        return Outcome("FULFILLED" if gate.met else "GATE_UNMET", "; ".join(gate.unmet) or None, verdict, gate)
+        return Outcome("FULFILLED", None, verdict, gate)
+    if not gate.met and done.decide(promise, evidence(node, performance, Gate(met=True), moves.at), ()).fulfilled:
+        return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate)
     rounds = _rounds(sheet, node)
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     reason = "; ".join([*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)])

@@ -144,7 +144,8 @@ async def answer(
     )
     at = deps.stamp()
     bound = asked.sha256
-    if unfit := _unfit(response, asked.plan_id, plans.agents_in(deps.root)):
+    of_engine = bool(await board.read("run", plan_id=asked.plan_id))  # its agents need no folders
+    if unfit := _unfit(response, asked.plan_id, None if of_engine else plans.agents_in(deps.root)):
         raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
 
     def work(tx: Tx) -> None:

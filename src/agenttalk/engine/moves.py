@@ -296,7 +296,7 @@ class Moves:
         found: list[Candidate] = []
         if not node.needs:
             return found
-        for task_id in dict.fromkeys([*node.depends_on, node.task_id]):  # a person's files are filed under the task
+        for task_id in self._sources(sheet, node):
             for output_name, message_id, seq, command_id, at, envelope in self.tx.run(
                 "versions_from", plan_id=sheet.plan_id, task_id=task_id
             ):
@@ -315,6 +315,15 @@ class Moves:
                     )
                 )
         return found
+
+    def _sources(self, sheet: Sheet, node: Node) -> dict[str, None]:
+        """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
+        found = dict.fromkeys(node.depends_on)
+        for task_id in node.depends_on:
+            wards = sheet.spec(self.tx, task_id).wards
+            if wards and self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][1] == "FAILED":
+                found |= dict.fromkeys(wards)
+        return found | {node.task_id: None}
 
     def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:
         names = [f"{each.task_id}/{each.output_name} ({each.message_id})" for each in unclear.candidates]

@@ -1,0 +1,135 @@
+"""Plans that are run by functions of the test: each task's agent does what the test says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agenttalk.contracts import planfile
+from agenttalk.contracts.yamltext import Source
+from agenttalk.drivers.calls import Agent, Calls, Turn
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.engine import fsck, human, standing, submission
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.people import People
+from agenttalk.engine.router import Router
+from agenttalk.engine.standing import Standing
+from agenttalk.rules.planfile import Compiled, compile_plan
+from agenttalk.wiring import opened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+PATIENCE = 30.0
+"""Seconds within which something has to come true; that it does not is a failure."""
+
+
+def task(task_id: str, agent: str = "a", **keys: Any) -> dict[str, Any]:
+    """A task that makes nothing but a result, unless it is told otherwise."""
+    return {"id": task_id, "agent": agent, "prompt": f"Do {task_id}.", **keys}
+
+
+def plan(*tasks: dict[str, Any], plan_id: str = "p", agents: Mapping[str, Any] | None = None, **keys: Any) -> Compiled:
+    """A plan file, compiled. Agents that are not described are functions."""
+    named = {str(each["agent"]): {"driver": "python"} for each in tasks} | dict(agents or {})
+    document = {"plan_id": plan_id, "agents": named, "tasks": list(tasks), **keys}
+    compiled = compile_plan(planfile.plan_of(Source(document)))
+    assert compiled.problems == ()
+    return compiled
+
+
+async def fine(turn: Turn) -> str:
+    """An agent that makes every output that is asked for."""
+    for each in turn.command.produces or ():
+        turn.outputs[each.output_name] = f"{turn.task_id}/{each.output_name}"
+    return "ok"
+
+
+@dataclass
+class Engine:
+    """A root that is open, with a dispatcher at work."""
+
+    deps: Deps
+    dispatcher: Dispatcher
+    agents: dict[str, Agent] = field(default_factory=dict)
+
+    async def submit(self, compiled: Compiled) -> bool:
+        new = await submission.submit(self.deps, compiled.dag, compiled.manifest, compiled.profiles)
+        self.dispatcher.nudge()
+        return new
+
+    async def until(self, condition: Callable[[Standing], bool], plan_id: str = "p") -> Standing:
+        """How a plan stands once something is so."""
+        with self.dispatcher.followed() as news:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    news.clear()
+                    found = await standing.of(self.deps, plan_id)
+                    if condition(found):
+                        return found
+                    await news.wait()
+
+    async def ended(self, plan_id: str = "p") -> Standing:
+        """How a plan stands when nothing goes on by itself any more."""
+        return await self.until(lambda found: found.result != "running", plan_id)
+
+    async def asked(self) -> None:
+        """Wait until there is a question."""
+        async with asyncio.timeout(PATIENCE):
+            while not await human.requests(self.deps):  # noqa: ASYNC110 - a person would look again too
+                await asyncio.sleep(0.01)
+
+    async def answer(self, decision: str = "PROVIDE", **more: Any) -> None:
+        """Answer the one question that is open."""
+        [request] = await human.requests(self.deps)
+        await human.answer(self.deps, request.request_id, by="ada", decision=decision, **more)  # type: ignore[arg-type]
+        self.dispatcher.nudge()
+
+    async def route(self) -> None:
+        """A pass of the router."""
+        await Router(self.deps).pass_()
+        self.dispatcher.nudge()
+
+
+@asynccontextmanager
+async def engine(root: Path, *, max_running: int = 8, **agents: Agent) -> AsyncIterator[Engine]:
+    """An engine on a root; agents that are not named are fine."""
+    for name in ("agents", "system_runtime"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    known: dict[str, Agent] = _Fine(agents)
+    async with opened(root) as deps:
+        performers = {"python": Calls(known, deps.stores.blobs), "human": People(deps)}
+        dispatcher = Dispatcher(deps, performers, LocalProcesses(), max_running=max_running)
+        stop = asyncio.Event()
+        running = asyncio.create_task(dispatcher.run(stop))
+        try:
+            yield Engine(deps, dispatcher, known)
+        finally:
+            stop.set()
+            await running
+        assert await fsck.check(deps) == []
+
+
+class _Fine(dict[str, Agent]):
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ARG002 - whoever is not named is fine
+        return super().get(key, fine)
+
+
+def play(root: Path, use: Callable[[Engine], Awaitable[Any]], **agents: Any) -> Any:
+    """Do something with an engine."""
+
+    async def run() -> Any:
+        async with engine(root, **agents) as found:
+            return await use(found)
+
+    return asyncio.run(run())
+
+
+def states(found: Standing) -> dict[str, str]:
+    """Task → state."""
+    return {each["task_id"]: each["state"] for each in found.tasks}
