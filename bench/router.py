@@ -246,12 +246,14 @@ def travelled(site: Site, here: Site, number: int) -> float:
 
 
 async def loop(root: Path) -> None:
-    """The router's loop as a process; a line for each pass."""
-    stop = asyncio.Event()
+    """The router's loop as a process; a line when its first pass is over."""
+    stop, begun = asyncio.Event(), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
 
     def tell(report: Report) -> None:
-        print(report.delivered, flush=True)
+        if not begun.is_set():
+            print(report.delivered, flush=True)
+        begun.set()
 
     await parts.route(root, tell, stop=stop)
 

@@ -262,10 +262,6 @@ class Books:
     handovers: int
     leavings: int
 
-    def of(self, message: Message, receiver: str = "") -> list[Delivery]:
-        number = next(key for key, each in self.messages.items() if each == message)
-        return [each for each in self.deliveries.values() if each.message == number and receiver in {"", each.receiver}]
-
 
 def read_books(database: Path) -> Books:
     with closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
@@ -302,7 +298,7 @@ def read_books(database: Path) -> Books:
                     " state FROM deadletters ORDER BY id"
                 )
             },
-            requests=dict(rows("SELECT request_id, state FROM requests ORDER BY request_id")),  # type: ignore[arg-type]
+            requests=dict(rows("SELECT request_id, state FROM requests ORDER BY request_id")),
             facts=rows("SELECT count(*) FROM ledger")[0][0],
             handovers=rows("SELECT count(*) FROM handovers")[0][0],
             leavings=rows("SELECT count(*) FROM leavings")[0][0],
@@ -523,7 +519,7 @@ class Oracle:
         if there is None:
             return dead("TASK_NOT_IN_DAG", *codes)
         declared = next((each for each in there.get("outputs", []) if each["name"] == document["output_name"]), None)
-        targets = (declared or {}).get("deliver_to") or next(
+        targets: list[str] = (declared or {}).get("deliver_to") or next(
             (each["deliver_to"] for each in plan.rules if each["match"]["output_name"] == document["output_name"]), []
         )
         if not targets and not (declared or {}).get("deliverable"):

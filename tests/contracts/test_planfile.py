@@ -326,6 +326,7 @@ def test_a_number_without_end_is_refused_and_reading_goes_on() -> None:
 
 def test_reading_ends_after_very_many_problems() -> None:
     assert len(problems("a: 1\n" * 5000)) == yamltext.MAX_PROBLEMS + 1
+    assert len(problems("\n".join(f"k{at}: 1" for at in range(5000)))) == yamltext.MAX_PROBLEMS
 
 
 @given(

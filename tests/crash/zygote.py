@@ -232,7 +232,7 @@ class Zygote:
         """One life after the other, each where the one before died."""
         scenario, root = births[0].scenario, births[0].root
         missed: list[str] = []
-        running: Counter[str] = Counter()
+        running: dict[str, str] = {}
         faults: list[str] = []
         said: list[str] = []
         died = 0
@@ -245,11 +245,12 @@ class Zygote:
                 missed += [birth.fatal] if birth.fatal else []
                 break
             died += 1
-            running.update(leased(root))
+            running |= leased(root)
             faults += premature(root) + scenario.witness(root, said)
         if story.finished:
             faults += scenario.witness(root, said)
-            faults += differences(self._expected[scenario.name], snapshot(root), running, scenario.again * died)
+            lost = Counter(running.values())
+            faults += differences(self._expected[scenario.name], snapshot(root), lost, scenario.again * died)
         return {"faults": faults, "missed": missed, "order": story.order, "keys": story.keys}
 
     def _fresh(self, scenario: Scenario) -> Path:

@@ -130,7 +130,7 @@ class Desk:
         assert (tick.claimed, tick.ran, tick.failed, tick.errors) == (BATCH, BATCH, 0, [])
         assert report.collected >= BATCH
         board = await self._deps.stores.board("default")
-        states = dict(await board.read("counted_tasks", plan_id=self._tree.plan_id))
+        states: dict[str, int] = dict(await board.read("counted_tasks", plan_id=self._tree.plan_id))
         assert states["COMPLETED"] == self._sent
         return taken
 

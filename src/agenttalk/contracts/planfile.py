@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -54,7 +55,7 @@ from agenttalk.contracts.promise import (
     RunCheck,
     TestsCheck,
 )
-from agenttalk.contracts.yamltext import Source, refusal
+from agenttalk.contracts.yamltext import MAX_PROBLEMS, Source, refusal
 from agenttalk.errors import Code, JsonError, Problem
 
 PLACEHOLDER_ID: Final = "cp-0-0000"
@@ -298,10 +299,10 @@ def plan_of(source: Source) -> PlanFile:
         with collector_paused():
             plan = PlanFile.read(value)
     except ValidationError as error:
-        problems += source.located(_problems(error))
+        problems += source.located(islice(_problems(error), MAX_PROBLEMS))
     if plan is not None and not plan.tasks:
         problems += source.located([Problem(Code.FIELD_VALUE, "tasks", "there is no task", "add one")])
-    problems += source.located(_strange_promises(value.get("tasks")))
+    problems += source.located(islice(_strange_promises(value.get("tasks")), MAX_PROBLEMS))
     if plan is None or problems:
         raise refusal(problems)
     return plan

@@ -45,6 +45,7 @@ class Monitor:
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._plans = Plans(deps)
+        self._shown: publish.Seen = {}
 
     async def pass_(self) -> Watchlist:
         """Look at everything once and publish it."""
@@ -66,7 +67,7 @@ class Monitor:
             seen.lost += abs(lost)
             if await board.read("counted_tasks", plan_id=plan_id):
                 seen.plans[plan_id] = dict(await board.read("counted_tasks", plan_id=plan_id))
-            await publish.status(self._deps, board, plan_id)
+            await publish.status(self._deps, board, plan_id, self._shown)
 
     async def _agents(self, seen: Watchlist) -> None:
         board = (await boards(self._deps))[0]

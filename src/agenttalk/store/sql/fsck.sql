@@ -27,10 +27,12 @@ WHERE board = :board AND ((lease IS NOT NULL AND (state <> 'RUNNING' OR owner IS
     OR (lease IS NULL AND token IS NOT NULL))
 ORDER BY plan_id, task_id
 
+-- Who runs a task received its command; the task itself may be another's by now.
 -- name: fsck_busy_agents
-SELECT agent_id, count(*) FROM tasks
-WHERE board = :board AND lease IS NOT NULL
-GROUP BY agent_id HAVING count(*) > 1 ORDER BY agent_id
+SELECT d.receiver, count(*)
+FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery
+WHERE t.board = :board AND t.lease IS NOT NULL
+GROUP BY d.receiver HAVING count(*) > 1 ORDER BY d.receiver
 
 -- name: fsck_payloads
 SELECT p.plan_id, p.receiver, p.path, coalesce(d.state, 'gone')
