@@ -30,9 +30,21 @@ SELECT '{board}', 'old_' || value, {blob} FROM numbers WHERE value < {plans};
 INSERT INTO journals (board, plan_id, latest, seq, base, size)
 SELECT '{board}', 'old_' || value, 3 * {plans} * {tasks}, 3 * {plans} * {tasks}, 0, 0 FROM numbers WHERE value < {plans};
 
-INSERT INTO tasks (board, plan_id, task_id, agent_id, state, updated_at, epoch, attempt)
-SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'dev', 'COMPLETED', '2026', 1, 1
+INSERT INTO tasks (board, plan_id, task_id, agent_id, state, updated_at, epoch, attempt, unmet)
+SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'dev', 'COMPLETED', '2026', 1, 1, 0
 FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO runs (board, plan_id, state, settings, completed, began_at, ended_at)
+SELECT '{board}', 'old_' || value, 'ENDED', {blob}, {tasks}, '2026', '2026' FROM numbers WHERE value < {plans};
+
+INSERT INTO nodes (board, plan_id, task_id, node)
+SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), {blob} FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO edges (board, plan_id, task_id, dependant)
+SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 't' || (value % {tasks} + 1)
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO cursors (board, name, value) SELECT 'other_' || value, 'acks', 1 FROM numbers WHERE value < {plans} * {tasks};
 
 INSERT INTO messages (id, board, plan_id, message_id, sha256, type, task_id, command_id, seq, output_name, producer,
     name, envelope, dag_sha256, accepted_at, state) {given}

@@ -267,6 +267,7 @@ def test_a_task_of_a_person_is_a_question_and_its_answer(tmp_path: Path) -> None
         )
         await engine.until(lambda now: states(now)["choose"] == "RUNNING")
         await engine.asked()
+        assert (await engine.ended()).result == "waiting"
         await engine.answer("APPROVE", notes="blue")
         return await engine.until(lambda now: now.state == "ENDED")
 
@@ -398,6 +399,7 @@ def test_an_agent_that_works_by_hand_takes_part(tmp_path: Path) -> None:
         await engine.until(lambda now: states(now)["draft"] == "READY")
         await engine.route()
         assert tree.inbox("writer") == ["cmd_draft_001.msg.json"]
+        assert (await engine.ended()).result == "waiting"
         tree.artifact("writer", "draft", "draft.md", {"draft.md": b"Once."}, message_id="m1")
         await engine.route()
         return await engine.until(lambda now: now.state == "ENDED")

@@ -19,7 +19,8 @@ from storekit import Place
 
 OF_A_BOARD: Final = {"plans"}
 """Asks for every plan of a board, of which each is one short row."""
-OF_A_PLAN: Final = {"artifacts_of", "counted_messages", "counted_tasks", "inputs_of", "tasks_of", "views_under"}
+OF_A_PLAN: Final = {"artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
+    "inputs_of", "skipped_by_failure", "standings", "tasks_of", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
     "fsck_undelivered", "kept_contents", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
@@ -33,9 +34,10 @@ ALLOWED: Final = 60
 """Steps by which a deeper index may be dearer; a scan of the long past takes thousands."""
 
 BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "missing", "payloads", "pointer", "prev",
-    "progress", "reason", "response")  # fmt: skip
+    "progress", "reason", "response", "settings", "node", "wards", "guards", "verdict")  # fmt: skip
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
-    "priority", "retriable", "revision", "rounds", "sent", "size", "superseded")  # fmt: skip
+    "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
+    "unmet", "held", "queued", "score", "retries", "sent_back", "deaths", "value")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),
@@ -45,7 +47,19 @@ KNOWN: Final[dict[str, Any]] = {
     "target": ".sent", "after": 0, "limit": 10, "version": 2, "role": "worker", "hash": "sha256:5",
 }  # fmt: skip
 SPECIAL: Final[dict[str, dict[str, Any]]] = {
+    "acknowledge_by_hand": {"ack": "SUCCEEDED"},
     "add_comment": {"body": "", "kind": "comment"},
+    "add_direct_delivery": {"state": "processed", "receiver": "new"},
+    "add_run": {"state": "RUNNING"},
+    "cancel_tasks": {"reason": ""},
+    "cancel_deliveries": {"reason": ""},
+    "end_turn": {"state": "READY", "reason": ""},
+    "end_by_hand": {"state": "COMPLETED", "reason": ""},
+    "ended_acks": {"after": 10**9},
+    "engine_commands": {"after": 10**9},
+    "note_request": {"reason": ""},
+    "set_engine_task": {"state": "PENDING", "reason": ""},
+    "set_run_state": {"state": "RUNNING"},
     "add_deadletter": {"reason": "", "deadletter_id": "new", "key": "new"},
     "add_handover": {"content": "sha256:x"},
     "add_message": {"message_id": "new"},

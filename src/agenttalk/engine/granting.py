@@ -75,6 +75,7 @@ def _next(moves: Moves, desk: Desk, agent_id: str, ticket: int) -> Granted | Non
     sheet = moves.sheets.of(tx, plan_id)
     lease, secret = f"lease_{secrets.token_hex(12)}", secrets.token_urlsafe(24)
     message_id, command = _command(tx, delivery)
+    profile = sheet.profile(agent_id)
     token = attempt_token(tx.board, plan_id, task_id, epoch + 1, secret)
     [(epoch, attempt)] = tx.run(
         "lease_task",
@@ -83,10 +84,10 @@ def _next(moves: Moves, desk: Desk, agent_id: str, ticket: int) -> Granted | Non
         lease=lease,
         owner=desk.owner,
         token=token_hash(token),
+        phase="asking" if profile.driver == "human" else "executing",
         at=moves.at,
     )
     inputs, used = _inputs(tx, sheet, command)
-    profile = sheet.profile(agent_id)
     base = f"{desk.root}/{places.task(agent_id, plan_id, task_id)}/.agenttalk/{command.command_id}-{attempt}"
     prompt = execute(
         profile.prompt or "",

@@ -43,13 +43,14 @@ class Standing:
 async def of(deps: Deps, plan_id: str) -> Standing:
     """Where a plan stands. Raises UsageError when the engine runs no such plan."""
     store = await board_of(deps, plan_id)
+    # First what goes on: a plan in which nothing does stays as it is, so what is read afterwards fits it.
+    [(running, queued, due)] = await store.read("activity", plan_id=plan_id)
     rows = await store.read("run", plan_id=plan_id)
     if not rows:
         raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint="'agenttalk status' lists all")
     state, _, still_open, completed, failed, skipped, began_at, ended_at, *_ = rows[0]
     tasks = tuple(_task(row) for row in await store.read("standings", plan_id=plan_id))
     [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
-    [(running, queued, due)] = await store.read("activity", plan_id=plan_id)
     goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due))
     counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))

@@ -10,7 +10,7 @@ from agenttalk.contracts.plan import TaskState
 from agenttalk.errors import Code, ConflictError
 
 State = TaskState
-Phase = Literal["validating", "executing", "verifying"]
+Phase = Literal["validating", "executing", "asking", "verifying"]
 """What a RUNNING task is doing."""
 Board = Literal["pending", "working", "review", "blocked", "done", "failed", "skipped"]
 """What people see of a state."""

@@ -103,7 +103,7 @@ LIMIT 1
 
 -- name: lease_task
 UPDATE tasks
-SET state = 'RUNNING', cause = 'LEASED', phase = 'executing', queued = NULL, epoch = epoch + 1, lease = :lease,
+SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = epoch + 1, lease = :lease,
     owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = attempt + 1
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND state = 'READY'
 RETURNING epoch, attempt
@@ -127,11 +127,15 @@ ORDER BY plan_id, task_id
 
 -- name: unqueue_plan
 UPDATE tasks SET queued = NULL
-WHERE board = :board AND plan_id = :plan_id AND queued IS NOT NULL AND state = 'READY'
+WHERE board = :board AND plan_id = :plan_id AND queued IS NOT NULL AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'READY')
 
 -- name: requeue_plan
 UPDATE tasks SET queued = delivery
-WHERE board = :board AND plan_id = :plan_id AND queued IS NULL AND state = 'READY' AND unmet IS NOT NULL
+WHERE board = :board AND plan_id = :plan_id AND queued IS NULL AND unmet IS NOT NULL AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'READY')
 RETURNING agent_id
 
 -- name: score_of
@@ -184,11 +188,19 @@ RETURNING reexecutions
 UPDATE tasks SET request_id = :request_id, reason = :reason
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
--- Whether anything of a plan goes on by itself: tasks that run, wait in a queue, or are due.
+-- Whether anything of a plan goes on by itself: tasks that run, wait in a queue, or are due. Not what a person does.
 -- name: activity
 SELECT
-    (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'RUNNING'),
-    (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'READY'),
+    (SELECT count(*) FROM tasks AS t
+     WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase <> 'asking' AND t.task_id IN (
+        SELECT o.task_id FROM tasks AS o
+        WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
+            AND o.state = 'RUNNING')),
+    (SELECT count(*) FROM tasks AS t
+     WHERE t.board = :board AND t.plan_id = :plan_id AND t.queued IS NOT NULL AND t.task_id IN (
+        SELECT o.task_id FROM tasks AS o
+        WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
+            AND o.state = 'READY')),
     (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0)
 
 -- Every task of a plan, for people.
@@ -211,21 +223,25 @@ ON CONFLICT (board, name) DO UPDATE SET value = excluded.value
 
 -- name: engine_commands
 SELECT id, plan_id, name, envelope FROM messages
-WHERE id > :after AND board = :board AND type = 'command' AND producer = 'engine'
+WHERE id > :after AND board || '' = :board AND type = 'command' AND producer = 'engine'
 ORDER BY id LIMIT :limit
 
 -- name: newest_message
 SELECT coalesce(max(id), 0) FROM messages
 
 -- name: ended_acks
-SELECT seq, body FROM ledger WHERE seq > :after AND board = :board AND kind = 'turn.ended' ORDER BY seq LIMIT :limit
+SELECT seq, body FROM ledger WHERE seq > :after AND board || '' = :board AND kind = 'turn.ended'
+ORDER BY seq LIMIT :limit
 
 -- name: newest_fact
 SELECT coalesce(max(seq), 0) FROM ledger
 
 -- Steering.
 -- name: working_in_plan
-SELECT lease FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'RUNNING' AND lease IS NOT NULL
+SELECT lease FROM tasks
+WHERE board = :board AND plan_id = :plan_id AND lease IS NOT NULL AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'RUNNING')
 
 -- name: cancel_tasks
 UPDATE tasks
@@ -258,21 +274,27 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 -- name: answered_tasks
 SELECT t.task_id, t.state, t.cause, t.delivery, r.response, r.answered_by
 FROM tasks AS t CROSS JOIN requests AS r
-WHERE t.board = :board AND t.plan_id = :plan_id AND t.state IN ('BLOCKED_WAITING_HUMAN', 'BLOCKED_WAITING_REVIEW')
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state IN ('BLOCKED_WAITING_HUMAN', 'BLOCKED_WAITING_REVIEW'))
     AND t.unmet IS NOT NULL AND r.board = t.board AND r.request_id = t.request_id AND r.state = 'answered'
 ORDER BY t.task_id
 
 -- name: waiting_tasks
 SELECT task_id, waiting_since, request_id FROM tasks
-WHERE board = :board AND plan_id = :plan_id AND state = 'BLOCKED_WAITING_INPUT' AND unmet IS NOT NULL
+WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'BLOCKED_WAITING_INPUT')
 ORDER BY task_id
 
 -- Tasks that agents work on by hand, and what became of their commands.
 -- name: tasks_by_hand
 SELECT t.task_id, t.state, t.delivery, d.ack, d.details, t.updated_at
 FROM tasks AS t CROSS JOIN deliveries AS d
-WHERE t.board = :board AND t.plan_id = :plan_id AND t.state IN ('READY', 'RUNNING') AND t.lease IS NULL
-    AND t.queued IS NULL AND t.unmet IS NOT NULL AND d.id = t.delivery
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state IN ('READY', 'RUNNING'))
+    AND t.lease IS NULL AND t.queued IS NULL AND t.unmet IS NOT NULL AND d.id = t.delivery
 ORDER BY t.task_id
 
 -- name: end_by_hand

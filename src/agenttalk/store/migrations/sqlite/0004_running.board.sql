@@ -53,7 +53,6 @@ ALTER TABLE tasks ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN verdict BLOB;
 CREATE INDEX tasks_due ON tasks (board, plan_id, task_id) WHERE state = 'PENDING' AND unmet = 0;
 CREATE INDEX tasks_queued ON tasks (board, agent_id, priority, queued) WHERE queued IS NOT NULL;
-CREATE INDEX tasks_working ON tasks (board, agent_id) WHERE lease IS NOT NULL;
 
 -- How far what is shown of a board has come, for views that follow from rows in their order.
 CREATE TABLE cursors (
