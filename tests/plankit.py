@@ -19,6 +19,7 @@ from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.people import People
 from agenttalk.engine.router import Router
 from agenttalk.engine.standing import Standing
+from agenttalk.ports import Performer
 from agenttalk.rules.planfile import Compiled, compile_plan
 from agenttalk.wiring import opened
 
@@ -103,7 +104,7 @@ async def engine(root: Path, *, max_running: int = 8, **agents: Agent) -> AsyncI
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
     async with opened(root) as deps:
-        performers = {"python": Calls(known, deps.stores.blobs), "human": People(deps)}
+        performers: dict[str, Performer] = {"python": Calls(known, deps.stores.blobs), "human": People(deps)}
         dispatcher = Dispatcher(deps, performers, LocalProcesses(), max_running=max_running)
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))

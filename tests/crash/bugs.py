@@ -69,7 +69,7 @@ def _start_before_commit() -> None:
         turn = turns._turn(seat, setting, ready, lease, layout, laid)
         ended = await setting.driver.run(turn)
         await seat.store.transact(lambda tx: turns._inject(tx, seat, ready.order, lease, turn.prompt, laid))
-        outcome, outputs = await outcomes.judge(seat, ready.order, layout.outputs, layout.result, layout.cwd, ended)
+        outcome, outputs = await outcomes.judge(seat, ready.order.command, layout.outputs, layout.result, layout.cwd, ended)
         return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
 
     _replace(heartbeat, take_turn=take_turn)

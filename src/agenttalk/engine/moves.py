@@ -318,7 +318,7 @@ class Moves:
 
     def _sources(self, sheet: Sheet, node: Node) -> dict[str, None]:
         """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
-        found = dict.fromkeys(node.depends_on)
+        found: dict[str, None] = dict.fromkeys(node.depends_on)
         for task_id in node.depends_on:
             wards = sheet.spec(self.tx, task_id).wards
             if wards and self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][1] == "FAILED":
