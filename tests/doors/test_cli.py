@@ -266,7 +266,7 @@ def test_schemas_are_listed_shown_and_exported(tmp_path: Path) -> None:
 def test_the_demo_checks_itself_and_ends_green() -> None:
     done = run("demo")
     assert done.returncode == 0
-    assert "8 of 8 scenes went as they should" in done.stdout
+    assert "9 of 9 scenes went as they should" in done.stdout
     code, body = answer("demo")
     assert (code, body["ok"], len(body["scenes"])) == (0, True, 5)
 
