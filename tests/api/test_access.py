@@ -29,6 +29,10 @@ ROUTES = [
     ("POST", "/api/deadletters/dl_1/replay", {OPERATOR}),
     ("POST", "/api/commands/send", {OPERATOR}),
     ("POST", "/api/commands/log", {OPERATOR}),
+    ("POST", "/api/plans", {OPERATOR}),
+    ("GET", "/api/plans/dl_1", {OPERATOR, VIEWER}),
+    ("POST", "/api/plans/dl_1/pause", {OPERATOR}),
+    ("GET", "/api/plans/dl_1/tasks/plan_shop:build/explanation", {OPERATOR, VIEWER}),
     ("GET", "/api/fsck", {OPERATOR, VIEWER}),
     ("POST", "/api/republish", {OPERATOR}),
     ("GET", TASK, {OPERATOR, VIEWER, "agent"}),
@@ -77,7 +81,10 @@ def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
     known = {path for _, path, _ in ROUTES} | {"/healthz", "/readyz"}
     found = {getattr(route, "path", "") for route in create_app(door.service).routes}
     named = {
-        path.replace("{board}", "default").replace("{task}", "plan_shop:build").replace("{id}", "dl_1")
+        path.replace("{board}", "default")
+        .replace("{task}", "plan_shop:build")
+        .replace("{id}", "dl_1")
+        .replace("{action}", "pause")
         for path in found
     }
     assert {path.replace("req_1", "dl_1") for path in known} == named

@@ -268,7 +268,7 @@ def test_the_demo_checks_itself_and_ends_green() -> None:
     assert done.returncode == 0
     assert "9 of 9 scenes went as they should" in done.stdout
     code, body = answer("demo")
-    assert (code, body["ok"], len(body["scenes"])) == (0, True, 5)
+    assert (code, body["ok"], len(body["scenes"])) == (0, True, 9)
 
 
 def test_root_and_json_may_stand_before_the_command(tmp_path: Path) -> None:

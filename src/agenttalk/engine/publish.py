@@ -112,6 +112,8 @@ def _write(
 
 async def _turns(deps: Deps, board: Store) -> int:
     """Commands that the engine made, and the receipts for them: their rows are in order, so a cursor is enough."""
+    if not await board.read("any_run"):
+        return 0
     commands = await _follow(deps, board, _COMMANDS, ("newest_message", "engine_commands"), _command_file)
     return commands + await _follow(deps, board, _ACKS, ("newest_fact", "ended_acks"), _ack_file)
 

@@ -15,6 +15,9 @@ WHERE r.board = :board AND r.plan_id = :plan_id
 -- name: open_runs
 SELECT plan_id, state FROM runs WHERE board || '' = :board AND state <> 'ENDED' ORDER BY plan_id
 
+-- name: any_run
+SELECT plan_id FROM runs WHERE board = :board ORDER BY plan_id LIMIT 1
+
 -- name: set_run_state
 UPDATE runs SET state = :state, ended_at = CASE WHEN :state = 'ENDED' THEN :at ELSE NULL END
 WHERE board = :board AND plan_id = :plan_id AND state <> :state
