@@ -33,7 +33,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.tasks import Remark, TaskName
-from agenttalk.errors import Code, UsageError
+from agenttalk.errors import Code, MachineError, UsageError
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
 """A part's pass: gets the agent, if one is named, and returns what it did."""
@@ -107,7 +107,7 @@ class Service:
 
     def _dispatching(self) -> Dispatcher:
         if self._dispatcher is None:
-            raise UsageError(Code.NOT_ALLOWED, "plans are run by an engine, and this is none")
+            raise MachineError(Code.ENGINE_UNREACHABLE, "plans are run by an engine, and this is none")
         return self._dispatcher
 
     async def requests(self) -> list[Request]:
