@@ -59,11 +59,13 @@ def read(data: bytes, *, limit: int = ENVELOPE_LIMIT) -> JsonValue:
     return value
 
 
+_canonical = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+
+
 def write(value: JsonValue) -> bytes:
     """The one canonical form: sorted keys, no white space, UTF-8. Raises JsonError for what JSON cannot hold."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
-        return text.encode("utf-8")
+        return _canonical(value).encode("utf-8")
     except (ValueError, TypeError, RecursionError) as error:
         raise JsonError(Code.JSON_VALUE, f"this value cannot be written as JSON: {error}") from error
 

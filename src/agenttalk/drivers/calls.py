@@ -77,10 +77,9 @@ class Calls:
         began = time.monotonic()
         turn = Turn(job.plan_id, job.task_id, job.attempt, job.prompt, job.command, await self._inputs(job))
         try:
-            if inspect.iscoroutinefunction(function):
-                said = await asyncio.wait_for(function(turn), job.timeout)
-            else:
-                said = await asyncio.wait_for(asyncio.to_thread(function, turn), job.timeout)
+            async with asyncio.timeout(job.timeout):
+                is_async = inspect.iscoroutinefunction(function)
+                said = await (function(turn) if is_async else asyncio.to_thread(function, turn))
         except TimeoutError:
             seconds = time.monotonic() - began
             return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)

@@ -36,13 +36,20 @@ class Ordered:
 
 
 def order(
-    tx: Tx, sheet: Sheet, node: Node, inputs: Sequence[ResolvedInput], *, at: str, rework: dict[str, Any] | None = None
+    tx: Tx,
+    sheet: Sheet,
+    node: Node,
+    inputs: Sequence[ResolvedInput],
+    *,
+    at: str,
+    first: bool = False,
+    rework: dict[str, Any] | None = None,
 ) -> Ordered:
-    """Make the next command of a task and send it to its agent."""
-    [(last,)] = tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)
-    command = compose(sheet, node, inputs, last + 1, rework)
+    """Make the next command of a task, which may be its `first`, and send it to its agent."""
+    last = 0 if first else tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0]
+    document = compose(sheet, node, inputs, last + 1, rework)
+    command = Command.model_validate(document)
     message_id = records.named("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
-    document = command.as_json()
     envelope = wire.write(
         {
             "schema_version": "1.0",
@@ -64,8 +71,8 @@ def order(
 
 def compose(
     sheet: Sheet, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
-) -> Command:
-    """The command itself."""
+) -> dict[str, Any]:
+    """The command itself, as JSON."""
     command_id = f"cmd_{node.task_id}_{seq:03d}"
     fields: dict[str, Any] = {
         "schema_version": "1.0",
@@ -93,7 +100,7 @@ def compose(
         fields["promise"] = node.promise.as_json()
     if rework is not None:
         fields["reexecute"] = rework
-    return Command.model_validate(fields)
+    return fields
 
 
 def _send(

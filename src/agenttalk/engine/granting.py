@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from agenttalk.engine.slots import Slots
 from agenttalk.ports import Handed, Job, Tx
 from agenttalk.prompts.execute import Handover, InputText, execute
 from agenttalk.rules.leases import History, time_limit
+from agenttalk.rules.readiness import Candidate
 from agenttalk.rules.tokens import attempt_token, token_hash
 
 _TEXT: Final = 32 * 1024
@@ -74,7 +75,7 @@ def _next(moves: Moves, desk: Desk, agent_id: str, ticket: int) -> Granted | Non
     plan_id, task_id, delivery, epoch, _, retries, sent_back, _, reason = rows[0]
     sheet = moves.sheets.of(tx, plan_id)
     lease, secret = f"lease_{secrets.token_hex(12)}", secrets.token_urlsafe(24)
-    message_id, command = _command(tx, delivery)
+    message_id, command, sources = _ordered(moves, delivery)
     profile = sheet.profile(agent_id)
     token = attempt_token(tx.board, plan_id, task_id, epoch + 1, secret)
     [(epoch, attempt)] = tx.run(
@@ -87,7 +88,7 @@ def _next(moves: Moves, desk: Desk, agent_id: str, ticket: int) -> Granted | Non
         phase="asking" if profile.driver == "human" else "executing",
         at=moves.at,
     )
-    inputs, used = _inputs(tx, sheet, command)
+    inputs, used = _picked(tx, command, sources) if sources is not None else _inputs(tx, sheet, command)
     base = f"{desk.root}/{places.task(agent_id, plan_id, task_id)}/.agenttalk/{command.command_id}-{attempt}"
     prompt = execute(
         profile.prompt or "",
@@ -125,9 +126,32 @@ def _next(moves: Moves, desk: Desk, agent_id: str, ticket: int) -> Granted | Non
     return Granted(job, delivery, message_id, retries, sent_back, ticket)
 
 
-def _command(tx: Tx, delivery: int) -> tuple[str, Command]:
-    [(message_id, envelope)] = tx.run("command_of_delivery", id=delivery)
-    return message_id, CommandEnvelope.model_validate_json(bytes(envelope)).payload.command
+def _ordered(moves: Moves, delivery: int) -> tuple[str, Command, Mapping[str, tuple[Candidate, ...]] | None]:
+    """The command of a delivery; what was picked for it is known only if it was just made."""
+    made = moves.made.get(delivery)
+    if made is not None:
+        ordered, picked = made
+        return ordered.message_id, ordered.command, picked.sources if picked.sources or not picked.inputs else None
+    [(message_id, envelope)] = moves.tx.run("command_of_delivery", id=delivery)
+    return message_id, CommandEnvelope.model_validate_json(bytes(envelope)).payload.command, None
+
+
+def _picked(
+    tx: Tx, command: Command, sources: Mapping[str, tuple[Candidate, ...]]
+) -> tuple[tuple[Handed, ...], list[str]]:
+    """The files of inputs that were just picked, and the messages that brought them."""
+    found: list[Handed] = []
+    used: dict[str, None] = {}
+    for each in command.resolved_inputs or ():
+        for source in sources[each.input_name]:
+            used[source.message_id] = None
+            folder = f"{source.task_id}/{places.segment(source.output_name)}"
+            for path, sha256 in source.paths:
+                if f"{folder}/{path}" in each.paths:
+                    rows = tx.run("get_blob", hash=sha256)
+                    data = bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+                    found.append(Handed(each.input_name, path, sha256, len(data) if data is not None else 0, data))
+    return tuple(found), list(used)
 
 
 def _inputs(tx: Tx, sheet: Sheet, command: Command) -> tuple[tuple[Handed, ...], list[str]]:

@@ -6,6 +6,7 @@ wide for one transaction is left to the next look, which finds it by its index.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from typing import Any, Final, TypeAlias
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.engine import commanding, human, records
 from agenttalk.engine.commanding import Ordered
@@ -46,6 +46,8 @@ class Moves:
     """Whether a message has to be brought to an inbox."""
     left: bool = False
     """Whether tasks are due that did not fit into this transaction."""
+    made: dict[int, tuple[Ordered, Picked]] = field(default_factory=dict)
+    """Commands that this transaction made, by their delivery, and what was picked for them."""
     closed: list[str] = field(default_factory=list)
     """Plans in which nothing is open any more."""
     _made: int = 0
@@ -118,17 +120,17 @@ class Moves:
         for task_id, since, request_id in self.tx.run("waiting_tasks", plan_id=sheet.plan_id):
             self._look_again(sheet, task_id, since, request_id)
         rows = self.tx.run("due_tasks", plan_id=sheet.plan_id, limit=limit)
-        for (task_id,) in rows:
-            self.consider(sheet, task_id)
+        for task_id, delivery in rows:
+            self.consider(sheet, task_id, first=delivery is None)
         return len(rows)
 
-    def consider(self, sheet: Sheet, task_id: str) -> None:
+    def consider(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
         """Everything before a task has ended: pick its inputs, and make its command if they are there."""
         node = sheet.node(self.tx, task_id)
         picked = self._pick(sheet, node)
         match picked:
             case Picked():
-                self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED")
+                self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
             case Missing():
                 self._wait(sheet, node, picked)
             case Ambiguous():
@@ -216,11 +218,13 @@ class Moves:
         state: State,
         cause: Cause,
         *,
+        first: bool = False,
         rework: dict[str, Any] | None = None,
     ) -> Ordered:
-        """Make the task's next command and put it into its agent's queue."""
+        """Make the task's next command, which may be its `first`, and put it into its agent's queue."""
         lifecycle.move(state, cause)
-        ordered = commanding.order(self.tx, sheet, node, picked.inputs, at=self.at, rework=rework)
+        ordered = commanding.order(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
+        self.made[ordered.delivery] = (ordered, picked)
         self.tx.run(
             "queue_task",
             plan_id=sheet.plan_id,
@@ -267,13 +271,13 @@ class Moves:
         return new
 
     def _meet(self, sheet: Sheet, task_id: str) -> None:
-        for dependant, unmet, state in self.tx.run("meet", plan_id=sheet.plan_id, task_id=task_id):
+        for dependant, unmet, state, delivery in self.tx.run("meet", plan_id=sheet.plan_id, task_id=task_id):
             if unmet == 0 and state == "PENDING":
-                self._due(sheet, dependant)
+                self._due(sheet, dependant, first=delivery is None)
 
-    def _due(self, sheet: Sheet, task_id: str) -> None:
+    def _due(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
         if self._made < AT_ONCE:
-            self.consider(sheet, task_id)
+            self.consider(sheet, task_id, first=first)
         else:
             self.left = True
 
@@ -300,16 +304,16 @@ class Moves:
             for output_name, message_id, seq, command_id, at, envelope in self.tx.run(
                 "versions_from", plan_id=sheet.plan_id, task_id=task_id
             ):
-                artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
+                artifact = json.loads(envelope)  # ours, and checked when it was accepted
                 found.append(
                     Candidate(
                         message_id=message_id,
                         task_id=task_id,
                         output_name=output_name,
-                        subtype=artifact.subtype,
-                        paths=tuple((_inside(file.path), file.sha256) for file in artifact.payload.files),
+                        subtype=artifact.get("subtype"),
+                        paths=tuple((_inside(file["path"]), file["sha256"]) for file in artifact["payload"]["files"]),
                         delivered_at=at,
-                        score=artifact.score.value if artifact.score else None,
+                        score=artifact["score"]["value"] if artifact.get("score") else None,
                         seq=seq,
                         command_id=command_id,
                     )
@@ -323,7 +327,9 @@ class Moves:
             wards = sheet.spec(self.tx, task_id).wards
             if wards and self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][1] == "FAILED":
                 found |= dict.fromkeys(wards)
-        return found | {node.task_id: None}
+        if any(need.external for need in node.needs):  # what people give is filed under the task itself
+            found[node.task_id] = None
+        return found
 
     def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:
         names = [f"{each.task_id}/{each.output_name} ({each.message_id})" for each in unclear.candidates]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import places, wire
-from agenttalk.contracts.record import DeliveryEntry, DeliveryStatus
+from agenttalk.contracts.record import DeliveryStatus
 from agenttalk.errors import MEANINGS, Code, Problem
 from agenttalk.ports import Tx
 
@@ -113,24 +113,24 @@ def journal(
     **more: Any,
 ) -> None:
     """One line of the plan's deliveries.jsonl: a fact, from which the file is written."""
-    entry = DeliveryEntry.from_json(
-        {
-            "delivery_id": delivery_id,
-            "plan_id": letter.plan_id,
-            "message_id": letter.message_id,
-            "envelope_sha256": letter.sha256,
-            "task_id": letter.task_id,
-            "command_id": letter.command_id,
-            "output_name": letter.output_name,
-            "from_agent_id": letter.sender,
-            "to_agent_id": to,
-            "delivered_at": at,
-            "status": status,
-            **({"payload": {"files": list(letter.files)}} if letter.files else {}),
-            **more,
-        }
-    )
-    seq = tx.record("delivery", journal_subject(letter.plan_id), entry.as_json())
+    entry = {  # a DeliveryEntry; the letter was read strictly when it came, so it is not checked once more
+        "schema_version": "1.0",
+        "delivery_id": delivery_id,
+        "plan_id": letter.plan_id,
+        "message_id": letter.message_id,
+        "envelope_sha256": letter.sha256,
+        "task_id": letter.task_id,
+        "command_id": letter.command_id,
+        "output_name": letter.output_name,
+        "from_agent_id": letter.sender,
+        "to_agent_id": to,
+        "delivered_at": at,
+        "status": status,
+        "payload": {"files": list(letter.files)} if letter.files else None,
+        **more,
+    }
+    told = {key: value for key, value in entry.items() if value is not None}
+    seq = tx.record("delivery", journal_subject(letter.plan_id), told)
     tx.run("journal_grown", plan_id=letter.plan_id, seq=seq)
 
 

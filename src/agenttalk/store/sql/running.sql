@@ -68,7 +68,7 @@ FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 UPDATE tasks SET unmet = unmet - 1
 WHERE board = :board AND plan_id = :plan_id AND unmet > 0 AND task_id IN (
     SELECT dependant FROM edges WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id)
-RETURNING task_id, unmet, state
+RETURNING task_id, unmet, state, delivery
 
 -- name: activate
 UPDATE tasks SET unmet = unmet - 1, held = 0
@@ -77,7 +77,7 @@ RETURNING unmet, state
 
 -- Tasks that nothing holds up any more and that nobody has looked at.
 -- name: due_tasks
-SELECT task_id FROM tasks
+SELECT task_id, delivery FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0
 ORDER BY task_id
 LIMIT :limit

@@ -1,0 +1,339 @@
+"""Random plans with random agents, and engines that end in the middle: a simple interpreter says how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from agenttalk.drivers.calls import Calls, Result, Turn
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.engine import explaining, fsck
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.standing import Standing
+from agenttalk.ports import Job, Performance
+from agenttalk.rules.planfile import Compiled
+from agenttalk.wiring import opened
+from effort import EFFORT
+from plankit import Engine, plan, states, task
+from referencekit import ENGINE_ENDS, Reference, Try
+
+TESTS: Final = Path(__file__).parent.parent
+SCORES: Final = (0, 49, 50, 70, 100)
+CONDITIONS: Final = ("score < 50", "score >= 50", "score >= 70", "score == 100", "score != 49")
+Task = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan, and what its agents do."""
+
+    tasks: tuple[Task, ...]
+    scripts: Mapping[str, tuple[Try, ...]]
+    ends: tuple[tuple[int, bool], ...] = ()
+    """After how many turns each engine ends, and whether the turn at hand is still finished."""
+
+    def compiled(self) -> Compiled:
+        return plan(*self.tasks, policies={"max_reexecute_times": 1})
+
+    def reference(self) -> Reference:
+        return Reference(self.compiled().dag, self.scripts, rounds=1)
+
+    def as_json(self) -> dict[str, Any]:
+        scripts = {name: [asdict(each) for each in script] for name, script in self.scripts.items()}
+        return {"tasks": list(self.tasks), "scripts": scripts}
+
+    @classmethod
+    def from_json(cls, said: Any) -> Case:
+        scripts = {
+            name: tuple(Try(**{**each, "made": tuple(each["made"])}) for each in script)
+            for name, script in said["scripts"].items()
+        }
+        return cls(tuple(said["tasks"]), scripts)
+
+
+# Plans. What hangs on the order in which agents happen to finish is left out: which of two equal deliveries is the
+# latest, and whether a task that nobody has called for yet is lost before nobody calls for it at all.
+
+
+@dataclass
+class Draft:
+    """A plan on its way."""
+
+    draw: st.DrawFn
+    tasks: dict[str, Task] = field(default_factory=dict)
+    above: dict[str, set[str]] = field(default_factory=dict)
+    """Task → everything before it."""
+    spared: set[str] = field(default_factory=set)
+    """Tasks that have somebody to stand in for them."""
+    spares: set[str] = field(default_factory=set)
+
+    def chance(self, percent: int) -> bool:
+        return self.draw(st.integers(0, 99)) >= 100 - percent
+
+    def some(self, names: Collection[str], most: int) -> list[str]:
+        return self.draw(st.lists(st.sampled_from(sorted(names)), max_size=most, unique=True)) if names else []
+
+    def add(self) -> None:
+        name = f"t{len(self.tasks)}"
+        before = [each for each in self.tasks if each not in self.spares]
+        guards = self.some([each for each in before if self.tasks[each].get("score_required")], 2)
+        if not guards or not self.chance(50):
+            guards = []
+        for guard in guards:
+            before = sorted({*guards, *(each for above in guards for each in self.above[above])})
+            gates = self.tasks[guard].setdefault("gates", {"required": self.chance(50)})
+            branch = {"when": self.draw(st.sampled_from(CONDITIONS)), "activate": [name]}
+            gates.setdefault("branches", []).append(branch)
+        needs = self.some([each for each in before if each not in self.spares], 3)
+        new = self._task(name, needs)
+        if needs and not guards and self.spared.isdisjoint(needs) and self.chance(40):
+            self._spare(new, needs)
+        self._inputs(new, needs)
+        self._thresholds(new, needs)
+
+    def _task(self, name: str, needs: list[str], outputs: list[Task] | None = None) -> Task:
+        scored = self.chance(50) if outputs is None else any("when" in each for each in outputs)
+        new = task(name, self.draw(st.sampled_from("abc")), needs=needs)
+        for key, values in (
+            ("retry_times", (0, 0, 1, 2)),
+            ("max_reexecute_times", (0, 1, None)),
+            ("priority", ("LOW", None, "HIGH")),
+            ("on_dependency_failed", (None, "SKIP", "SKIP", "BLOCK", "REPLAN_REQUEST")),
+        ):
+            value = self.draw(st.sampled_from(values))
+            new |= {} if value is None else {key: value}
+        if scored:
+            new |= {"score_required": True, "score_criteria": "0-100"}
+        new["outputs"] = self._outputs(name, scored=scored) if outputs is None else outputs
+        self.tasks[name] = new
+        self.above[name] = {*needs, *(each for need in needs for each in self.above[need])}
+        return new
+
+    def _outputs(self, name: str, *, scored: bool) -> list[Task]:
+        found = []
+        for number in range(self.draw(st.integers(0, 2))):
+            output: Task = {"name": f"{name}_{number}.md", "deliverable": True}
+            if scored and self.chance(30):
+                output["when"] = self.draw(st.sampled_from(CONDITIONS))
+            elif self.chance(15):
+                output["optional"] = True
+            found.append(output)
+        if self.chance(15):
+            found.append({"name": "shared.md", "deliverable": True})
+        return found
+
+    def _spare(self, new: Task, needs: list[str]) -> None:
+        """Give a task somebody to stand in for what it needs."""
+        replaced = self.draw(st.sampled_from(needs))
+        name = f"s{len(self.tasks)}"
+        far = self.above[replaced] - set(needs) - self.spares
+        self._task(name, self.some(far, 1), [dict(each) for each in self.tasks[replaced]["outputs"]])
+        new |= {"on_dependency_failed": "FALLBACK", "fallback": name}
+        self.spared.update(needs)
+        self.spares.add(name)
+
+    def _inputs(self, new: Task, needs: list[str]) -> None:
+        names = dict.fromkeys(each["name"] for need in needs for each in self.tasks[need]["outputs"])
+        inputs: list[Task] = []
+        for number, name in enumerate(self.some(names, 2)):
+            said: Task = {"name": f"in{number}", "from": name, "required": self.chance(70)}
+            if name == "shared.md":
+                said["pick"] = "highest_score"
+            inputs.append(said)
+        if names and self.chance(30):
+            glob = self.draw(st.sampled_from(("*.md", "t*_0.md", f"{needs[0]}_*.md")))
+            inputs.append({"name": "all", "glob": glob, "required": self.chance(60)})
+            if self.chance(40):
+                inputs[-1]["min_count"] = self.draw(st.integers(1, 3))
+        if self.chance(4):
+            inputs.append({"name": "budget.csv", "external": True})
+        new["inputs"] = inputs
+
+    def _thresholds(self, new: Task, needs: list[str]) -> None:
+        known = [each for each in (new["id"], *needs) if self.tasks[each].get("score_required")]
+        if known and self.chance(30):
+            name = f"{self.draw(st.sampled_from(known))}_min_score"
+            new["gates"] = {"required": self.chance(80), "thresholds": {name: self.draw(st.sampled_from(SCORES))}}
+
+
+@st.composite
+def cases(draw: st.DrawFn, most: int = 9, engines: int = 2) -> Case:
+    draft = Draft(draw)
+    for _ in range(draw(st.integers(1, most))):
+        draft.add()
+    scripts = {name: tuple(_attempts(draft, each)) for name, each in draft.tasks.items()}
+    ends = draw(st.lists(st.tuples(st.integers(1, 6), st.booleans()), max_size=engines))
+    return Case(tuple(draft.tasks.values()), scripts, tuple(ends))
+
+
+def _attempts(draft: Draft, each: Task) -> list[Try]:
+    scored = each.get("score_required")
+    kinds = ["fine", "fine", "fine", "fine", "fine", "crashed", "timeout", "lazy", "mute"]
+    kinds += ["unscored", "overscored"] if scored else []
+    found = []
+    for kind in draft.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=4)):
+        score = draft.draw(st.sampled_from(SCORES)) if scored else None
+        made = tuple(output["name"] for output in each["outputs"])
+        match kind:
+            case "crashed" | "timeout":
+                found.append(Try(kind))
+            case "lazy":
+                left = draft.draw(st.integers(0, max(0, len(made) - 1)))
+                found.append(Try(score=score, made=made[:left]))
+            case "mute":
+                found.append(Try(said="", score=score))
+            case "unscored":
+                found.append(Try(made=made))
+            case "overscored":
+                found.append(Try(score=101, made=made))
+            case _:
+                found.append(Try(score=score, made=made))
+    return found
+
+
+# Engines.
+
+
+@dataclass
+class Actors:
+    """Carries out jobs as their scripts say. How many attempts there were is asked of the engine, which may be new."""
+
+    deps: Deps
+    case: Case
+    left: int | None = None
+    """Turns until this engine is to end."""
+    finishing: bool = True
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    at_work: set[str] = field(default_factory=set)
+    deadly: bool = False
+    """Whether the process dies instead."""
+
+    async def perform(self, job: Job) -> Performance:
+        """Do what the script says; an agent is never asked for two things at once."""
+        assert job.agent_id not in self.at_work
+        self.at_work.add(job.agent_id)
+        try:
+            return await self._acted(job)
+        finally:
+            self.at_work.discard(job.agent_id)
+
+    async def _acted(self, job: Job) -> Performance:
+        told = await explaining.explain(self.deps, job.plan_id, job.task_id)
+        script = self.case.scripts[job.task_id]
+        now = script[min(len(told["attempts"]), len(script) - 1)]
+        if self.left is not None:
+            self.left -= 1
+            if self.left <= 0:
+                await self._ends()
+        if now.how == "timeout":
+            return Performance("timeout", error="it was ended after no time at all")
+        return await Calls({job.agent_id: partial(_act, now)}, self.deps.stores.blobs).perform(job)
+
+    async def _ends(self) -> None:
+        if self.deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.over.set()
+        if not self.finishing:
+            await asyncio.Event().wait()
+
+
+async def _act(now: Try, turn: Turn) -> Result:
+    if now.how == "crashed":
+        raise RuntimeError("as written")
+    turn.outputs.update({name: f"{turn.task_id}/{name}" for name in now.made})
+    return Result(now.said, score=now.score)
+
+
+@asynccontextmanager
+async def engine(root: Path, actors: Actors) -> AsyncIterator[Engine]:
+    """An engine whose agents have scripts."""
+    dispatcher = Dispatcher(actors.deps, {"python": actors}, LocalProcesses())
+    stop = asyncio.Event()
+    running = asyncio.create_task(dispatcher.run(stop))
+    try:
+        yield Engine(actors.deps, dispatcher)
+    finally:
+        stop.set()
+        await running
+    assert await fsck.check(actors.deps) == []
+
+
+async def lived(root: Path, case: Case, *, end: tuple[int, bool] | None = None, deadly: bool = False) -> Standing | None:
+    """One engine: how the plan stands when nothing goes on any more; None when the engine ended before."""
+    for name in ("agents", "system_runtime"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    async with opened(root) as deps:
+        left, finishing = end or (None, True)
+        actors = Actors(deps, case, left, finishing, deadly=deadly)
+        async with engine(root, actors) as found:
+            await found.submit(case.compiled())
+            ended = asyncio.create_task(found.ended())
+            over = asyncio.create_task(actors.over.wait())
+            await asyncio.wait({ended, over}, return_when=asyncio.FIRST_COMPLETED)
+            over.cancel()
+            if actors.over.is_set():
+                ended.cancel()
+                return None
+            return await ended
+
+
+async def played(root: Path, case: Case) -> Standing:
+    """The plan, by as many engines as the case has, and one that lives."""
+    for end in case.ends:
+        await lived(root, case, end=end)
+    found = await lived(root, case)
+    assert found is not None
+    return found
+
+
+def told(found: Standing) -> dict[str, tuple[str, int, int]]:
+    return {each["task_id"]: (each["state"], each["retries"], each["reexecutions"]) for each in found.tasks}
+
+
+def expected(case: Case) -> dict[str, tuple[str, int, int]]:
+    fates = case.reference().interpret()
+    return {name: (fate.state, fate.retries, fate.reexecutions) for name, fate in fates.items()}
+
+
+def agree(case: Case, found: Standing) -> None:
+    """A plan stands as the interpreter says."""
+    assert told(found) == expected(case)
+    assert found.result == case.reference().result()
+    reasons = {each["task_id"]: each["reason"] for each in found.tasks}
+    for name, (state, *_) in told(found).items():
+        assert state in {"COMPLETED", "PENDING"} or reasons[name], f"{name} is {state} and nobody is told why"
+
+
+def memory() -> tempfile.TemporaryDirectory[str]:
+    """In memory where that is possible: no machine dies here."""
+    shared = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None)
+
+
+def check(case: Case) -> None:
+    with memory() as folder:
+        agree(case, asyncio.run(played(Path(folder) / "root", case)))
+
+
+@settings(max_examples=150 * EFFORT, suppress_health_check=list(HealthCheck))
+@given(cases())
+def test_every_plan_ends_as_a_simple_interpreter_says(case: Case) -> None:
+    check(case)
