@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agenttalk.drivers import script, tree
+from agenttalk.drivers import calls, script, tree
 from agenttalk.mailbox import syscalls
 from agenttalk.store import sqlite
 from crash.normal import calm
@@ -82,6 +82,7 @@ def install(boundaries: Boundaries) -> None:
     _wrap_files(boundaries)
     _wrap_appending(boundaries)
     _wrap_programs(boundaries)
+    _wrap_calls(boundaries)
 
 
 def _wrap_transactions(boundaries: Boundaries) -> None:
@@ -196,6 +197,18 @@ def _wrap_programs(boundaries: Boundaries) -> None:
 
     _replace(tree.Tree, start=staticmethod(start), _hear=hear)
     _replace(script.ScriptDriver, run=run)
+
+
+def _wrap_calls(boundaries: Boundaries) -> None:
+    real = calls.Calls.perform
+
+    async def perform(self: calls.Calls, job: Any) -> Any:
+        boundaries.reach("an agent is called")
+        ended = await real(self, job)
+        boundaries.reach("a call is over")
+        return ended
+
+    _replace(calls.Calls, perform=perform)
 
 
 def _replace(where: Any, **new: Any) -> None:

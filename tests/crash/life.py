@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from agenttalk.drivers.calls import Agent
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.router import Router
+from crash.engine import Engine
 from treekit import Tree
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -31,17 +33,34 @@ class Clock:
 
 @dataclass
 class Life:
-    """One process: an open root, a router, and a heartbeat for each agent that is driven."""
+    """One process: an open root, a router, a heartbeat for each agent that is driven, and what runs plans."""
 
     tree: Tree
     deps: Deps
     say: Callable[[str], None]
     """Acknowledge something to the world outside of the process."""
+    functions: Callable[[Life], Mapping[str, Agent]] = field(default=lambda _: {})
+    """What agents do that are functions."""
     beats: dict[str, Heartbeat] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.router = Router(self.deps)
         self._processes = LocalProcesses()
+        self._engine: Engine | None = None
+
+    async def engine(self) -> Engine:
+        """What runs plans; it starts when it is asked for first."""
+        if self._engine is None:
+            self._engine = Engine(self.deps, self.functions(self))
+            await self._engine.start()
+        return self._engine
+
+    async def close(self) -> None:
+        """End what is under way."""
+        if self._engine is not None:
+            await self._engine.close()
+        for beat in self.beats.values():
+            await beat.close()
 
     async def route(self) -> bool:
         """One pass; whether there was anything to do."""
@@ -104,6 +123,10 @@ class Scenario:
     """What happened earlier, by a process that ended well."""
     again: int = 0
     """How many more attempts a death may cost, besides one for the command that was running."""
+    fewer: int = 0
+    """How many attempts a death may save, because what was running is not wanted any more."""
+    functions: Callable[[Life], Mapping[str, Agent]] = field(default=lambda _: {})
+    """What agents do that are functions."""
     witness: Callable[[Path, list[str]], list[str]] = field(default=lambda _root, _said: [])
     """What is wrong when a process died, given what it had acknowledged."""
 

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -18,11 +18,13 @@ from crash.normal import calm
 
 LOG = "effects.log"
 """Into this file under the root a program writes a line when it starts: its command and its attempt."""
-LEASES = frozenset({"lease.granted", "lease.ended", "turn.injected"})
+LEASES = frozenset({"lease.granted", "lease.ended", "turn.injected", "turn.started"})
 """Facts of which an attempt that died leaves more."""
 _IDS = frozenset({"id", "message", "delivery"})
-_RANDOM = frozenset({"prompt_sha256", "epoch", "attempt", "lease", "owner", "leased_at", "token", "seq", "version"})
-_NUMBERS = frozenset({("journals", "latest")})
+_COUNTED = frozenset({"epoch", "attempt", "deaths"})
+"""Columns that are compared by how often a process died."""
+_RANDOM = frozenset({"prompt_sha256", "lease", "owner", "leased_at", "token", "seq", "version"}) | _COUNTED
+_NUMBERS = frozenset({("journals", "latest"), ("cursors", "value")})
 """Columns that hold the number of a fact, which is a higher one when an attempt died."""
 _SKIPPED = frozenset({"migrations", "ledger", "sqlite_sequence"})
 _WHOLE = 2_000
@@ -30,21 +32,22 @@ _WHOLE = 2_000
 Snapshot = dict[str, list[str]]
 
 
-def leased(root: Path) -> dict[str, str]:
-    """The leases that were held when the process died, each with its command as plan/command."""
-    found: dict[str, str] = {}
+def leased(root: Path) -> dict[str, tuple[str, str]]:
+    """The leases that were held when the process died, each with its command as plan/command and its task as plan:task."""
+    found: dict[str, tuple[str, str]] = {}
     for path in databases(root).values():
         connection = opened(path)
         try:
             rows = connection.execute(
-                "SELECT t.lease, m.plan_id || '/' || m.command_id FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery"
-                " JOIN messages AS m ON m.id = d.message WHERE t.lease IS NOT NULL"
+                "SELECT t.lease, m.plan_id || '/' || m.command_id, t.plan_id || ':' || t.task_id FROM tasks AS t"
+                " JOIN deliveries AS d ON d.id = t.delivery JOIN messages AS m ON m.id = d.message"
+                " WHERE t.lease IS NOT NULL"
             ).fetchall()
         except apsw.SQLError:
             rows = []  # the tables are not there yet, or it is the system's
         finally:
             connection.close()
-        found |= {str(row[0]): str(row[1]) for row in rows}
+        found |= {str(row[0]): (str(row[1]), str(row[2])) for row in rows}
     return found
 
 
@@ -76,13 +79,14 @@ def _begun(connection: apsw.Connection) -> Iterator[str]:
     """The attempts whose prompt was recorded, as a program notes them."""
     leases: dict[str, str] = {}
     facts = connection.execute(
-        "SELECT kind, subject, body FROM ledger WHERE kind IN ('lease.granted', 'turn.injected') ORDER BY seq"
+        "SELECT kind, subject, body FROM ledger WHERE kind IN ('lease.granted', 'turn.injected', 'turn.started')"
+        " ORDER BY seq"
     ).fetchall()
     for kind, subject, body in facts:
         told = json.loads(bytes(body))  # type: ignore[arg-type]
-        if kind == "lease.granted":
+        if kind != "turn.injected":
             leases[told["lease"]] = f"{_command_of(connection, str(subject))} {told['attempt']}"
-        else:
+        if kind != "lease.granted":
             yield leases[told["lease"]]
 
 
@@ -102,20 +106,39 @@ def snapshot(root: Path) -> Snapshot:
 
 
 def differences(
-    expected: Mapping[str, list[str]], found: Mapping[str, list[str]], died: Mapping[str, int], spare: int = 0
+    expected: Mapping[str, list[str]],
+    found: Mapping[str, list[str]],
+    died: Mapping[str, int],
+    spare: int = 0,
+    fewer: int = 0,
 ) -> list[str]:
-    """How a root differs. `died` says how often a command was running when its process died.
+    """How a root differs. `died` says how often a command, and how often a task, was running when its process died.
 
-    Each such death is followed by one more attempt; at most `spare` others are forgiven.
+    Each such death is followed by one more attempt; at most `spare` others are forgiven, and `fewer` that are not
+    made.
     """
     told = []
+    allowed = _Allowed(died, spare, fewer)
     for part in sorted(expected.keys() | found.keys()):
         if part not in {"attempts", "log"} and not part.startswith("leases/"):
             told += _compared(part, expected.get(part, []), found.get(part, []))
     for part in sorted(key for key in expected.keys() | found.keys() if key.startswith("leases/")):
-        told += _repeated(part, expected.get(part, []), found.get(part, []), died, spare)
-    told += _attempts(expected["attempts"], found["attempts"], died, spare)
-    return told + _runs(expected["log"], found["log"], died, spare)
+        told += _repeated(part, expected.get(part, []), found.get(part, []), allowed)
+    told += _attempts(expected["attempts"], found["attempts"], allowed)
+    return told + _runs(expected["log"], found["log"], allowed)
+
+
+class _Allowed(NamedTuple):
+    """How many more of something there may be."""
+
+    died: Mapping[str, int]
+    spare: int
+    fewer: int
+
+    def more(self, name: str, *, least: bool = True) -> range:
+        """Because processes died. Without `least`, there may also be none."""
+        deaths = self.died.get(name, 0)
+        return range(deaths - self.fewer if least else 0, deaths + self.spare + 1)
 
 
 def _compared(part: str, expected: list[str], found: list[str]) -> list[str]:
@@ -126,37 +149,37 @@ def _compared(part: str, expected: list[str], found: list[str]) -> list[str]:
     ]
 
 
-def _attempts(expected: list[str], found: list[str], died: Mapping[str, int], spare: int) -> list[str]:
+def _attempts(expected: list[str], found: list[str], allowed: _Allowed) -> list[str]:
     """Each attempt that died is followed by exactly one more."""
     told = []
     before, after = (dict(text.rsplit(" ", 1) for text in texts) for texts in (expected, found))
     for name in before.keys() | after.keys():
-        deaths = died.get(name.split(" ")[1], 0)
+        what, whose = name.split(" ")
         more = int(after.get(name, 0)) - int(before.get(name, 0))
-        if not deaths <= more <= deaths + spare:
+        if more not in allowed.more(whose, least=what != "deaths"):
+            deaths = allowed.died.get(whose, 0)
             told.append(f"attempts: {name} is {after.get(name)} and not {before.get(name)}, for {deaths} died")
     return told
 
 
-def _repeated(part: str, expected: list[str], found: list[str], died: Mapping[str, int], spare: int) -> list[str]:
+def _repeated(part: str, expected: list[str], found: list[str], allowed: _Allowed) -> list[str]:
     told = []
     before, after = Counter(expected), Counter(found)
     for name in before.keys() | after.keys():
-        deaths = died.get(name, 0)
-        least = 0 if part.endswith("turn.injected") else deaths
-        if not least <= after[name] - before[name] <= deaths + spare:
+        if after[name] - before[name] not in allowed.more(name, least=not part.endswith("turn.injected")):
+            deaths = allowed.died.get(name, 0)
             told.append(f"{part}: {name}: {after[name]} and not {before[name]}, for {deaths} died")
     return told
 
 
-def _runs(expected: list[str], found: list[str], died: Mapping[str, int], spare: int) -> list[str]:
+def _runs(expected: list[str], found: list[str], allowed: _Allowed) -> list[str]:
     """A program runs once for each attempt, and again only after one that died."""
     told = [f"log: attempt {text!r} began {count} times" for text, count in Counter(found).items() if count > 1]
     before, after = (Counter(text.rsplit(" ", 1)[0] for text in texts) for texts in (expected, found))
     told += [
         f"log: {command} ran {after[command]} times and not {before[command]}"
         for command in before.keys() | after.keys()
-        if not 0 <= after[command] - before[command] <= died.get(command, 0) + spare
+        if after[command] - before[command] not in allowed.more(command, least=False)
     ]
     return told
 
@@ -177,8 +200,11 @@ def _read_board(board: str, connection: apsw.Connection, root: str, found: Snaps
         rows = [dict(zip(columns, row, strict=True)) for row in cursor]
         found[f"{board}.{table}"] = sorted(calm(_row(table, row, names), root) for row in rows)
         if table == "tasks":
-            found["attempts"] += [f"{key} {names[row['delivery']][1]} {row[key]}" for row in rows if row["delivery"]
-                                  for key in ("attempt", "epoch")]  # fmt: skip
+            for row in rows:
+                task = f"{row['plan_id']}:{row['task_id']}"
+                found["attempts"] += [f"epoch {task} {row['epoch']}", f"deaths {task} {row['deaths']}"]
+                if row["delivery"]:
+                    found["attempts"].append(f"attempt {names[row['delivery']][1]} {row['attempt']}")
     _read_facts(board, connection, root, found)
 
 

@@ -23,12 +23,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agenttalk.engine import fsck
+from agenttalk.engine import fsck, moves, people, submission
 from agenttalk.store import writer
 from agenttalk.wiring import opened
 from crash import bugs, durable, scenarios
 from crash.boundaries import KILLED, Boundaries, install
 from crash.life import Clock, Life, Scenario
+from crash.orphans import orphans
 from crash.snapshot import Snapshot, differences, leased, premature, snapshot
 from treekit import Tree
 
@@ -70,6 +71,8 @@ def live(birth: Birth, tell: Callable[..., None], pause: Callable[[str], None] |
     boundaries = Boundaries(birth.root, birth.fatal, lambda name: tell(died_at=name), hard=birth.hard, pause=pause)
     gc.disable()
     writer.SEAL_SECONDS = 3600.0  # type: ignore[misc] # heads are copied when a process ends, not when a second is over
+    submission._AT_ONCE = moves.AT_ONCE = 2  # type: ignore[misc] # small plans take several transactions too
+    people.POLL = 0.01  # type: ignore[misc] # nobody waits for answers
     install(boundaries)
     bugs.plant(birth.bug)
     asyncio.run(_act(birth, boundaries, tell))
@@ -86,7 +89,7 @@ async def _act(birth: Birth, boundaries: Boundaries, tell: Callable[..., None]) 
             boundaries.reach(f"say {text}")
             tell(said=text)
 
-        life = Life(tree, deps, say)
+        life = Life(tree, deps, say, birth.scenario.functions)
         try:
             for number, step in enumerate(birth.scenario.all_steps()):
                 clock.time = step.time
@@ -102,8 +105,7 @@ async def _act(birth: Birth, boundaries: Boundaries, tell: Callable[..., None]) 
             for fault in await fsck.check(deps):
                 tell(fault=f"fsck: {fault}")
         finally:
-            for beat in life.beats.values():
-                await beat.close()
+            await life.close()
 
 
 def _dags(root: Path) -> dict[str, str]:
@@ -232,7 +234,7 @@ class Zygote:
         """One life after the other, each where the one before died."""
         scenario, root = births[0].scenario, births[0].root
         missed: list[str] = []
-        running: dict[str, str] = {}
+        running: dict[str, tuple[str, str]] = {}
         faults: list[str] = []
         said: list[str] = []
         died = 0
@@ -249,8 +251,10 @@ class Zygote:
             faults += premature(root) + scenario.witness(root, said)
         if story.finished:
             faults += scenario.witness(root, said)
-            lost = Counter(running.values())
-            faults += differences(self._expected[scenario.name], snapshot(root), lost, scenario.again * died)
+            faults += orphans(root)
+            lost = Counter(name for names in running.values() for name in names)
+            spare, fewer = scenario.again * died, scenario.fewer * died
+            faults += differences(self._expected[scenario.name], snapshot(root), lost, spare, fewer)
         return {"faults": faults, "missed": missed, "order": story.order, "keys": story.keys}
 
     def _fresh(self, scenario: Scenario) -> Path:

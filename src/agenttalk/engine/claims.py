@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import write_time
+from agenttalk.contracts.base import instant, write_time
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import handover, records
+from agenttalk.contracts.record import Ack
+from agenttalk.engine import collect, handover, records
 from agenttalk.engine.intake import recall
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
@@ -24,7 +25,8 @@ from agenttalk.rules.routing import Order, Parcel, Rejection
 _COPIES: Final = 10_000
 """How many copies of one message are kept."""
 
-Fate = Literal["claim", "copy", "leave"]
+Fate = Literal["claim", "copy", "done"]
+"""Taken, put aside beside the one that was taken, or put aside as the one that was worked before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Found:
     """What a dead letter keeps of it."""
     name: str = ""
     """The name that it goes by from now on."""
+    copy: int = 0
+    """The lowest number that it may get among the copies of its message."""
 
     @property
     def path(self) -> str:
@@ -153,18 +157,24 @@ async def _take(seat: Seat, looked: tuple[list[Found], list[str]]) -> Claimed:
     dead: list[tuple[Found, Rejection]] = []
     taken: list[Found] = []
     copies: list[Found] = []
+    worked: list[tuple[Found, Ack]] = []
     seen: dict[str, tuple[str, str]] = {}
     for each in found:
         fate = await _fate(seat, each, seen)
         if isinstance(fate, Rejection):
             dead.append((await _with_original(seat, each), fate))
+            continue
+        receipt = await asyncio.to_thread(_final_receipt, seat, each.message_id) if fate[0] == "claim" else None
+        if receipt is not None:
+            worked.append((replace(each, name=fate[1]), receipt))
         elif fate[0] == "claim":
             taken.append(replace(each, name=fate[1]))
-        elif fate[0] == "copy":
-            copies.append(replace(each, name=fate[1]))
+        else:
+            copies.append(replace(each, name=fate[1], copy=int(fate[0] == "copy")))
     taken = await asyncio.to_thread(_move_to_pending, seat, taken, errors)
-    if taken or dead:
-        await seat.store.transact(lambda tx: _note(tx, seat, taken, dead))
+    if taken or dead or worked:
+        await seat.store.transact(lambda tx: _note(tx, seat, taken, dead, worked))
+    copies += [each for each, _ in worked]
     await asyncio.to_thread(_put_away, seat, [each for each, _ in dead], copies, errors)
     return Claimed(len(found), len(taken), len(dead), tuple(errors))
 
@@ -195,7 +205,20 @@ async def _fate(seat: Seat, found: Found, seen: dict[str, tuple[str, str]]) -> t
     if state in {None, "stored", "delivered"} or (state == "superseded" and shown not in {"claimed", "superseded"}):
         seen[message_id] = (sha256, name)
         return "claim", name
-    return "copy", name
+    return ("done" if state == shown == "processed" else "copy"), name
+
+
+def _final_receipt(seat: Seat, message_id: str) -> Ack | None:
+    """The receipt by which the agent said that it is done with a message, before the store knew of it."""
+    for folder in (seat.outbox, f"{seat.outbox}/{places.SENT}"):
+        try:
+            ack = Ack.from_bytes(seat.root.read(f"{folder}/{places.ack(message_id)}", wire.ENVELOPE_LIMIT))
+        except (MissingError, InputError):
+            continue
+        named = (ack.plan_id, ack.message_id, ack.consumer_agent_id)
+        if named == (seat.plan_id, message_id, seat.agent_id) and ack.status != "CONSUMED":
+            return ack
+    return None
 
 
 async def _forged(seat: Seat, parcel: Parcel) -> Rejection | None:
@@ -256,7 +279,7 @@ def _put_away(seat: Seat, dead: list[Found], copies: list[Found], errors: list[s
 
 
 def _move_aside(inbox: Folder, found: Found, target: Folder) -> None:
-    for copy in range(0 if found.name == "" else 1, _COPIES):
+    for copy in range(found.copy, _COPIES):
         if found.name:
             new = kept_name(found.message_id, found.name, copy)
         else:
@@ -265,10 +288,18 @@ def _move_aside(inbox: Folder, found: Found, target: Folder) -> None:
             return
 
 
-def _note(tx: Tx, seat: Seat, taken: list[Found], dead: list[tuple[Found, Rejection]]) -> None:
+def _note(
+    tx: Tx,
+    seat: Seat,
+    taken: list[Found],
+    dead: list[tuple[Found, Rejection]],
+    worked: list[tuple[Found, Ack]],
+) -> None:
     at = seat.deps.stamp()
     for found in taken:
         _note_claim(tx, seat, found, at)
+    for found, receipt in worked:
+        _note_worked(tx, seat, found, receipt, at)
     for found, why in dead:
         _bury(tx, seat, found, why, at)
 
@@ -311,6 +342,16 @@ def _note_claim(tx: Tx, seat: Seat, found: Found, at: str) -> None:
     tx.record("message.claimed", found.message_id, {"agent_id": seat.agent_id, "plan_id": seat.plan_id})
     if is_command:
         handover.acknowledge(tx, seat, named_message(found), "CONSUMED", consumed_at=at)
+
+
+def _note_worked(tx: Tx, seat: Seat, found: Found, receipt: Ack, at: str) -> None:
+    """A message that the agent worked before, as its receipt says. It does not run again."""
+    rows = tx.run("known_delivery", plan_id=seat.plan_id, message_id=found.message_id, receiver=seat.agent_id)
+    if not rows or rows[0][3] is None:
+        delivery = _import(tx, seat, found, rows, at)
+        tx.run("claim_delivery", id=delivery, at=instant(receipt.consumed_at), ack="", stored_at=at)
+    origin = tx.run("plan", plan_id=seat.plan_id)[0][1]
+    collect.acknowledge(tx, receipt, plan_id=seat.plan_id, foreign=origin == "foreign", at=at)
 
 
 def named_message(found: Found) -> dict[str, object]:

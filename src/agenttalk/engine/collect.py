@@ -73,7 +73,7 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, at: str) -> Reje
     tx.record(f"control.{said.kind}", said.id, {"agent_id": said.owner, "sha256": said.sha256})
     match said.document:
         case Ack() as ack:
-            _acknowledge(tx, ack, said.owner, plan, at)
+            acknowledge(tx, ack, plan_id=plan.plan_id, foreign=plan.origin == "foreign", at=at)
         case TaskStateReport() as report:
             _report(tx, report, said.owner, plan, at)
         case HumanInterventionRequest() as request:
@@ -108,15 +108,15 @@ def _is_of_another(tx: Tx, path: str, said: Control, plan: Plan) -> bool:
     return isinstance(said.document, Alert)
 
 
-def _acknowledge(tx: Tx, ack: Ack, owner: str, plan: Plan, at: str) -> None:
+def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> None:
     """What a receipt says of its message. A receipt of our own heartbeat says nothing new."""
-    rows = tx.run("delivery_of", plan_id=plan.plan_id, message_id=ack.message_id, receiver=owner)
+    rows = tx.run("delivery_of", plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
     if not rows:
         return
     delivery, state, earlier, consumed_at, _, _, kind, task_id, _, _ = rows[0]
     if state in {"superseded", "dead"} or earlier in {ack.status, "SUCCEEDED", "FAILED"}:
         return
-    if any(row[4] is not None and row[6] == delivery for row in tx.run("task", plan_id=plan.plan_id, task_id=task_id)):
+    if any(row[4] is not None and row[6] == delivery for row in tx.run("task", plan_id=plan_id, task_id=task_id)):
         return  # it runs, and how that ends is told by its turn
     final = ack.status != "CONSUMED"
     new = "processed" if final else "claimed"
@@ -131,9 +131,9 @@ def _acknowledge(tx: Tx, ack: Ack, owner: str, plan: Plan, at: str) -> None:
         details=ack.result.details if ack.result else None,
     )
     tx.run("free_payloads", delivery=delivery)
-    if kind == "command" and plan.origin == "foreign":
+    if kind == "command" and foreign:
         state = _FINAL[ack.status] if final else "RUNNING"
-        tx.run("set_task_state", plan_id=plan.plan_id, task_id=task_id, state=state, at=at)
+        tx.run("set_task_state", plan_id=plan_id, task_id=task_id, state=state, at=at)
 
 
 def _report(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) -> None:

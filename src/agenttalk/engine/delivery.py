@@ -94,7 +94,7 @@ async def _hold(deps: Deps, board: Store, plan_id: str, artifacts: list[Delivery
     if not artifacts:
         return set()
     held = await board.transact(partial(_reserve, plan_id=plan_id, artifacts=artifacts))
-    if held and await _free_what_is_gone(deps, board, plan_id):
+    if held and await _free_what_is_gone(deps, board, plan_id, [each for each in artifacts if each.id in held]):
         held = await board.transact(partial(_reserve, plan_id=plan_id, artifacts=artifacts))
     return held
 
@@ -117,21 +117,30 @@ def _own_paths(delivery: Delivery) -> list[str]:
     return [file.path for file in delivery.artifact().payload.files]
 
 
-async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str) -> bool:
-    """A receiver that is not ours frees a path by taking message and file away. Whether any was."""
+async def _free_what_is_gone(deps: Deps, board: Store, plan_id: str, waiting: Iterable[Delivery]) -> bool:
+    """A receiver that is not ours frees a path by taking message and file away, or by ending with the message.
+
+    Whether any was freed of those that others wait for.
+    """
     gone = set()
-    for receiver, path, delivery, name in await board.read("holders_of", plan_id=plan_id):
-        box = places.box(receiver, "inbox", plan_id)
-        if await asyncio.to_thread(_is_gone, deps.root, (f"{box}/{path}", f"{box}/{name}")):
-            gone.add(delivery)
+    for receiver, path in {(each.receiver, path) for each in waiting for path in _own_paths(each)}:
+        for delivery, *message in await board.read("holder_of", plan_id=plan_id, receiver=receiver, path=path):
+            box = places.box(receiver, "inbox", plan_id)
+            if await asyncio.to_thread(_is_gone, deps.root, box, path, *message):
+                gone.add(delivery)
     if gone:
         await board.transact(lambda tx: [tx.run("free_payloads", delivery=each) for each in gone])
     return bool(gone)
 
 
-def _is_gone(root: Folder, paths: Iterable[str]) -> bool:
+def _is_gone(root: Folder, box: str, path: str, message_id: str, name: str, sha256: str) -> bool:
+    claimed = places.claimed(message_id, name)
     try:
-        return not any(root.exists(path) for path in paths)
+        with root.sub(box) as inbox:
+            if inbox.exists(name) or inbox.exists(claimed):
+                return False
+            ended = [f"{folder}/{each}" for folder in (places.PROCESSED, places.DEADLETTER) for each in (claimed, name)]
+            return not inbox.exists(path) or any(_holds(inbox, each, sha256) for each in ended)
     except AgentTalkError:
         return False
 

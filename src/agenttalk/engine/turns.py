@@ -208,12 +208,13 @@ def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
     def meant(argument: str) -> str:
         if argument.startswith(("/", "-")):
             return argument
+        path = f"{folder}/{argument.removeprefix('./')}"
         try:
-            entry = seat.root.entry(f"{folder}/{argument}")
+            entry = seat.root.entry(path)
         except AgentTalkError:
             return argument
         is_file = entry is not None and entry.kind == "regular"
-        return str(seat.root.path.absolute() / folder / argument) if is_file else argument
+        return str(seat.root.path.absolute() / path) if is_file else argument
 
     return tuple(meant(argument) for argument in profile.argv)
 

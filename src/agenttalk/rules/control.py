@@ -70,7 +70,9 @@ def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> Control | Rejec
     except ContractError as error:
         unsupported = any(each.code is Code.SCHEMA_VERSION_UNSUPPORTED for each in error.problems)
         code = Code.SCHEMA_VERSION_UNSUPPORTED if unsupported else Code.SCHEMA_INVALID
-        return Rejection(code, error.problems[0].message, error.problems)
+        first = next((each for each in error.problems if each.code is code), error.problems[0])
+        where = f"{first.field}: " if first.field else ""
+        return Rejection(code, where + first.message, error.problems)
     author, about_plan = _author(document), getattr(document, "plan_id", None)
     if author is not None and author != owner:
         return Rejection(Code.PRODUCER_MISMATCH, f"it speaks for {author!r}, but {owner!r} owns the outbox")

@@ -302,14 +302,12 @@ LIMIT 1
 UPDATE tasks SET reexecutions = reexecutions + :rounds
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND :rounds > 0
 
--- name: holders_of
-SELECT p.receiver, p.path, p.delivery, m.name
+-- name: holder_of
+SELECT p.delivery, m.message_id, m.name, m.sha256
 FROM payloads AS p
 JOIN deliveries AS d ON d.id = p.delivery AND d.state <> 'stored'
 JOIN messages AS m ON m.id = d.message
-WHERE p.board = :board AND p.plan_id = :plan_id
-ORDER BY p.receiver, p.path
-LIMIT 1000
+WHERE p.board = :board AND p.plan_id = :plan_id AND p.receiver = :receiver AND p.path = :path
 
 -- name: counted_tasks
 SELECT state, count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id GROUP BY state ORDER BY state

@@ -1,0 +1,93 @@
+"""The part of an engine that runs plans, so that every run does the same in the same order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from agenttalk.drivers.calls import Agent, Calls
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.drivers.script import ScriptDriver
+from agenttalk.engine import standing
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.people import People
+from agenttalk.engine.performing import Programs
+from agenttalk.engine.standing import Standing
+from agenttalk.ports import Job, Performance, Performer
+
+PATIENCE = 30.0
+"""Seconds within which a plan has to come where it is to come."""
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A performer that begins and ends turns only while a gate is open."""
+
+    inner: Performer
+    gate: asyncio.Event
+
+    async def perform(self, job: Job) -> Performance:
+        """Carry it out, when it may be."""
+        await self.gate.wait()
+        performance = await self.inner.perform(job)
+        await self.gate.wait()
+        return performance
+
+
+class Engine:
+    """A dispatcher that has one turn carried out at a time, and never while it looks at everything."""
+
+    def __init__(self, deps: Deps, agents: Mapping[str, Agent]) -> None:
+        """`agents` are the functions of those that are functions."""
+        self._deps = deps
+        self._gate = asyncio.Event()
+        processes = LocalProcesses()
+        performers: dict[str, Performer] = {
+            "python": Calls(agents, deps.stores.blobs),
+            "script": Programs(deps, ScriptDriver(processes, grace=0.2)),
+            "human": People(deps),
+        }
+        gated = {name: Gated(each, self._gate) for name, each in performers.items()}
+        self.dispatcher = Dispatcher(deps, gated, processes, max_running=1)
+
+    async def start(self) -> None:
+        """Find what a process that died left behind."""
+        await self.dispatcher.recover()
+
+    async def look(self) -> None:
+        """Begin what can begin; whatever has begun goes on afterwards."""
+        self._gate.clear()
+        await self.dispatcher.look()
+        self._gate.set()
+
+    async def until(self, plan_id: str, condition: Callable[[Standing], bool]) -> None:
+        """Go on until a plan has come so far. Looks again whenever no turn is under way and something waits."""
+        with self.dispatcher.followed() as news:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    await self.look()
+                    found = await self._quiet(plan_id, news)
+                    if condition(found):
+                        break
+                    if found.result != "running":
+                        await news.wait()
+        self._gate.clear()
+
+    async def _quiet(self, plan_id: str, news: asyncio.Event) -> Standing:
+        """Where a plan stands once no turn is under way but that of a person."""
+        while True:
+            news.clear()
+            found = await standing.of(self._deps, plan_id)
+            if not found.counts["running"]:
+                return found
+            await news.wait()
+
+    async def ended(self, plan_id: str) -> None:
+        """Go on until everything in a plan has ended."""
+        await self.until(plan_id, lambda found: found.state == "ENDED")
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await self.dispatcher.close()

@@ -1,0 +1,44 @@
+"""Processes that outlive their turns: there must be none once somebody has recovered."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import apsw
+
+from agenttalk.drivers.processes import LEASE
+from agenttalk.store.root import databases
+from crash.snapshot import opened
+
+
+def orphans(root: Path) -> list[str]:
+    """Processes that carry a lease of a root, or whose working directory lies in it."""
+    carried = {f"{LEASE}={each}".encode() for each in _leases(root)}
+    told = []
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        try:
+            environ = set((Path("/proc") / str(pid) / "environ").read_bytes().split(b"\0"))
+            cwd = (Path("/proc") / str(pid) / "cwd").readlink()
+            name = (Path("/proc") / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # it is gone, or not ours
+            continue
+        if carried & environ or cwd.is_relative_to(root):
+            told.append(f"a process is left: {name}")
+    return told
+
+
+def _leases(root: Path) -> list[str]:
+    """All that were ever given."""
+    found = []
+    for path in databases(root).values():
+        connection = opened(path)
+        try:
+            rows = connection.execute("SELECT body FROM ledger WHERE kind IN ('lease.granted', 'turn.started')")
+            found += [str(json.loads(bytes(row[0]))["lease"]) for row in rows]  # type: ignore[arg-type]
+        except apsw.SQLError:
+            continue  # the tables are not there yet
+        finally:
+            connection.close()
+    return found
