@@ -108,7 +108,7 @@ class Reference:
             return Fate(state, lost=state == "SKIPPED")
         guards = self._guards(node.task_id)
         if guards and not any(self._calls_for(each, node.task_id) for each in guards):
-            return None if any(self._now(each) == "open" for each in guards) else Fate("SKIPPED")
+            return None if any(self._now(each.task_id) == "open" for each in guards) else Fate("SKIPPED")
         if "open" in edges:
             return None
         return self._blocked(node) or self._worked(node)

@@ -66,14 +66,18 @@ class Engine:
         """Go on until a plan has come so far. Looks again whenever no turn is under way and something waits."""
         with self.dispatcher.followed() as news:
             async with asyncio.timeout(PATIENCE):
-                while True:
-                    await self.look()
-                    found = await self._quiet(plan_id, news)
-                    if condition(found):
-                        break
-                    if found.result != "running":
-                        await news.wait()
+                while not await self._came(plan_id, condition, news):
+                    pass
         self._gate.clear()
+
+    async def _came(self, plan_id: str, condition: Callable[[Standing], bool], news: asyncio.Event) -> bool:
+        """Look once and see whether it comes so far; False when it has to be looked at again."""
+        await self.look()
+        while True:
+            found = await self._quiet(plan_id, news)
+            if condition(found) or found.result == "running":
+                return condition(found)
+            await news.wait()
 
     async def _quiet(self, plan_id: str, news: asyncio.Event) -> Standing:
         """Where a plan stands once no turn is under way but that of a person."""

@@ -131,6 +131,8 @@ class GatesSpec(Gates):
 
     model_config = ConfigDict(extra="forbid")
 
+    required: bool = True
+    """Whether they must be met; whoever writes them into a plan means it."""
     branches: Many[BranchSpec] = ()
     """Where the score leads."""
 

@@ -83,6 +83,22 @@ def is_asked(tx: Tx, request: HumanInterventionRequest) -> bool:
     return bool(rows) and rows[0][5] == wire.sha256(wire.write(request.as_json()))
 
 
+async def is_spent(board: Store, request_id: str, *, plan_id: str) -> bool:
+    """Whether a question was answered, and all that the answer sent to who asked has reached its end there."""
+    rows = await board.read("request", request_id=request_id)
+    if not rows or rows[0][7] == "open":
+        return False
+    asker, response = rows[0][3], HumanInterventionResponse.from_bytes(bytes(rows[0][8]))
+    files = [file.name for file in response.provided_files if file.deliver_to_agent_id in {None, asker}]
+    sent = [(f"{request_id}/answer", ANSWER_OUTPUT), *((f"{request_id}/file", name) for name in files)]
+    for key, output in sent:
+        message_id = records.named("msg", f"{key}/{output}/{asker}")
+        rows = await board.read("known_delivery", plan_id=plan_id, message_id=message_id, receiver=asker)
+        if not rows or rows[0][4] not in {"processed", "dead"}:
+            return False
+    return True
+
+
 async def requests(deps: Deps) -> list[Request]:
     """Every open question, the oldest first."""
     found = [

@@ -147,10 +147,14 @@ class Orders:
         if step == "run":
             return Ready(order, resolution, sources)
         looked.waiting += 1
-        asked = known is not None and known[0] == "BLOCKED_WAITING_HUMAN"
-        if known is None or known[1] != resolution.missing or (step == "ask" and not asked):
-            looked.asked += int(step == "ask" and not asked)
-            await seat.store.transact(partial(_block, seat=seat, order=order, missing=resolution.missing, step=step))
+        earlier = str(tasks[0][10]) if known is not None and known[0] == "BLOCKED_WAITING_HUMAN" else None
+        spent = earlier is not None and await human.is_spent(seat.store, earlier, plan_id=seat.plan_id)
+        asks = step == "ask" and (earlier is None or spent)
+        if known is None or known[1] != resolution.missing or asks:
+            looked.asked += int(asks)
+            request_id = _request_id(seat, order, earlier, spent=spent) if step == "ask" else None
+            missing = resolution.missing
+            await seat.store.transact(partial(_block, seat=seat, order=order, missing=missing, request_id=request_id))
         return None
 
 
@@ -162,13 +166,18 @@ def _waiting(task: Row | None, delivery: int) -> tuple[Any, tuple[str, tuple[str
     return moment(task[8]), (task[1], tuple(missing))
 
 
-def _block(tx: Tx, *, seat: Seat, order: Order, missing: tuple[str, ...], step: str) -> None:
+def _request_id(seat: Seat, order: Order, earlier: str | None, *, spent: bool) -> str:
+    """Which question it is: one for each command, and another one when an answer did not bring all that is missing."""
+    if earlier is not None and not spent:
+        return earlier
+    return records.named("request", "/".join([seat.plan_id, order.message_id, *([earlier] if earlier else [])]))
+
+
+def _block(tx: Tx, *, seat: Seat, order: Order, missing: tuple[str, ...], request_id: str | None) -> None:
     at = seat.deps.stamp()
     about = {"plan_id": seat.plan_id, "task_id": order.task_id}
     tx.run("add_task", **about, agent_id=seat.agent_id, at=at)
-    asked = step == "ask"
-    state = "BLOCKED_WAITING_HUMAN" if asked else "BLOCKED_WAITING_INPUT"
-    request_id = records.named("request", f"{seat.plan_id}/{order.message_id}") if asked else None
+    state = "BLOCKED_WAITING_HUMAN" if request_id else "BLOCKED_WAITING_INPUT"
     rows = tx.run(
         "wait_for_inputs",
         **about,
