@@ -229,6 +229,8 @@ class Turn:
     """AGENTTALK_* variables, and whatever the profile hands over. Nothing else of ours reaches the program."""
     keep: int = 1024 * 1024
     """How many bytes of standard output are kept; of standard error the last 16 KiB."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """The kernel's limits for each process of the turn, by their names: AS and FSIZE in bytes, CPU in seconds."""
 
 
 @dataclass(frozen=True, slots=True)

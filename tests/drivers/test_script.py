@@ -224,3 +224,24 @@ def test_the_keeper_loads_next_to_nothing(yard: Yard) -> None:
     loaded = set(yard.run(*PYTHON, code).stdout.decode().split())
     assert "keeper" in loaded
     assert not loaded & {"typing", "enum", "re", "collections", "pathlib", "subprocess", "asyncio", "agenttalk"}
+
+
+GREEDY = {
+    "AS": ("print(len(bytearray(400 * 1024 * 1024)))", 200 * 1024 * 1024, "exited", 1),
+    "CPU": ("while True: pass", 1, "killed", None),
+    "FSIZE": ("open('big', 'wb').write(b'x' * 9_000_000)", 1_000_000, "exited", 1),
+}
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_a_limit_holds_for_the_program_and_for_what_it_starts(yard: Yard, name: str) -> None:
+    code, most, how, exit_code = GREEDY[name]
+    ended = yard.run(*PYTHON, code, limits={name: most})
+    assert (ended.how, ended.exit_code) == (how, exit_code), ended
+    child = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-I', '-S', '-c', {code!r}]) != 0)"
+    assert yard.run(*PYTHON, child, limits={name: most}).exit_code == 1
+
+
+def test_limits_are_hard_so_that_only_root_could_lift_them(yard: Yard) -> None:
+    code = "import resource as r, time; time.sleep(0.2); print(r.getrlimit(r.RLIMIT_CPU))"
+    assert yard.run(*PYTHON, code, limits={"CPU": 30}).stdout == b"(30, 30)\n"

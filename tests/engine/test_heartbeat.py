@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
+from agenttalk.engine import human
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Api, Heartbeat
+from agenttalk.engine.router import Router
 from agenttalk.mailbox.watch import Watch
 from agenttalk.ports import Ended, Turn
 from treekit import Tree
@@ -184,6 +186,48 @@ def test_waiting_too_long_asks_people_once_and_still_runs_when_the_inputs_come(d
     desk.artifact("design", "both", {"a.md": b"a", "b.md": b"b"})
     desk.once()
     assert desk.ack(message_id)["status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("files", [{"a.md": b"a"}, {}])
+def test_what_an_answer_did_not_bring_is_asked_for_again(desk: Desk, files: dict[str, bytes]) -> None:
+    desk.tree.dag([{"task_id": "build", "assigned_agent_id": "dev", "outputs": []}])
+    desk.program(WRITES)
+    message_id = desk.command(required_inputs=["a.md", "b.md"], wait_for_inputs=True, timeout=100)
+    desk.once()
+    desk.clock.forward(101)
+    desk.once()
+    first = _answered(desk, files=files, notes="the rest comes later")
+    assert desk.once().asked == 0  # the answer is still under way
+    desk.play(lambda _, deps: Router(deps).pass_())
+    assert desk.once().asked == 1
+    assert desk.once().asked == 0
+    [request] = desk.read("open_requests")
+    missing = [file["name"] for file in json.loads(bytes(request[4]))["needed"]["files"]]
+    assert (request[0] != first, missing) == (True, [name for name in ("a.md", "b.md") if name not in files])
+    assert desk.task()["request_id"] == request[0]
+    _answered(desk, files=dict.fromkeys(missing, b"x"))
+    desk.play(lambda _, deps: Router(deps).pass_())
+    assert (desk.once().ran, desk.ack(message_id)["status"]) == (1, "SUCCEEDED")
+
+
+def _answered(desk: Desk, **said: Any) -> str:
+    """Answer the open question."""
+    [request] = desk.read("open_requests")
+    desk.play(lambda _, deps: human.answer(deps, request[0], by="Ada", decision="PROVIDE", **said))
+    return str(request[0])
+
+
+def test_what_an_agent_says_of_its_task_does_not_keep_people_from_being_asked(desk: Desk) -> None:
+    desk.program(WRITES)
+    desk.tree.dag([{"task_id": "build", "assigned_agent_id": "dev"}])
+    desk.command(required_inputs=["a.md"], wait_for_inputs=True, timeout=100)
+    desk.once()
+    about = {"plan_id": "plan_shop", "task_id": "build", "agent_id": "dev", "updated_at": "2026-03-01T12:00:01Z"}
+    desk.tree.put("dev", "task_state_build.json", {**about, "state": "BLOCKED_WAITING_HUMAN"})
+    desk.play(lambda _, deps: Router(deps).pass_())
+    assert desk.task()["state"] == "BLOCKED_WAITING_HUMAN"
+    desk.clock.forward(101)
+    assert desk.once().asked == 1
 
 
 @pytest.mark.shows("X06")
@@ -624,6 +668,15 @@ def test_a_tick_tells_itself_as_json(desk: Desk) -> None:
     told = desk.once().as_json()
     assert {"claimed", "archived", "waiting", "asked", "ran", "failed", "dead"} <= told.keys()
     assert json.loads(json.dumps(told)) == told
+
+
+def test_a_program_in_the_agents_folder_may_be_named_with_a_dot(desk: Desk) -> None:
+    desk.tree.agent("dev", driver="script", argv=["./work.py", "./none"])
+    (desk.folder / "work.py").write_text("", encoding="utf-8")
+    desk.command()
+    driver = Played(lambda _: asyncio.sleep(0, ended()))
+    desk.once(driver=driver)
+    assert driver.turns[0].argv == (str(desk.folder / "work.py"), "./none")
 
 
 def test_the_interpreter_is_named_as_it_is(desk: Desk) -> None:

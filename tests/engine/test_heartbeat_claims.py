@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.engine import plans
+from agenttalk.engine import fsck, plans
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.errors import Code, MachineError
@@ -80,6 +80,48 @@ def test_two_copies_found_at_once_are_one_message(desk: Desk) -> None:
     tick = desk.once()
     assert (tick.claimed, tick.ran) == (1, 1)
     assert desk.names(".processed") == [f"{message_id}__a.msg.json", f"{message_id}__a.msg.json__dup_1"]
+
+
+@pytest.mark.parametrize("folder", ["", ".sent"])
+@pytest.mark.parametrize("claimed", [False, True])
+@pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED"])
+def test_a_message_with_a_final_receipt_is_put_away_and_does_not_run_again(
+    desk: Desk, folder: str, claimed: bool, status: str
+) -> None:
+    """As when another program worked the message, left its receipt, and died before it moved the file."""
+    message_id = desk.command()
+    if claimed:
+        desk.inbox(".pending").mkdir()
+        desk.inbox(COMMAND).rename(desk.inbox(".pending", f"{message_id}__{COMMAND}"))
+    receipt = _receipt(desk, message_id, status)
+    desk.outbox(folder).mkdir(parents=True, exist_ok=True)
+    desk.outbox(folder, f"ack_{message_id}.json").write_bytes(receipt)
+    tick = desk.once()
+    assert (tick.claimed, tick.ran, tick.errors) == (0, 0, [])
+    assert desk.names(".processed") == [f"{message_id}__{COMMAND}"]
+    assert (desk.names(), desk.envelopes()) == ([".pending", ".processed"][not claimed :], [])
+    assert desk.outbox(folder, f"ack_{message_id}.json").read_bytes() == receipt
+    assert (desk.delivery(message_id)["state"], desk.delivery(message_id)["ack"]) == ("processed", status)
+    assert desk.task()["state"] == {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}[status]
+    assert desk.play(lambda _, deps: fsck.check(deps)) == []
+    assert desk.once().worked is False
+
+
+@pytest.mark.parametrize("fault", ["CONSUMED", "another's", "broken"])
+def test_a_receipt_that_is_not_final_or_not_its_own_does_not_keep_a_message_from_running(
+    desk: Desk, fault: str
+) -> None:
+    message_id = desk.command()
+    receipt = _receipt(desk, message_id if fault != "another's" else "msg_other", "SUCCEEDED")
+    receipt = _receipt(desk, message_id, "CONSUMED") if fault == "CONSUMED" else receipt
+    desk.outbox().mkdir(parents=True)
+    desk.outbox(f"ack_{message_id}.json").write_bytes(b"{" if fault == "broken" else receipt)
+    assert desk.once().ran == 1
+
+
+def _receipt(desk: Desk, message_id: str, status: str) -> bytes:
+    about = {"plan_id": desk.tree.plan_id, "message_id": message_id, "task_id": "build", "consumer_agent_id": "dev"}
+    return dumped({**about, "status": status, "consumed_at": "2026-01-08T10:30:00Z"})
 
 
 @pytest.mark.parametrize("later", [False, True])

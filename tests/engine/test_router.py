@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
-from agenttalk.engine import plans, publish
+from agenttalk.engine import plans, publish, records
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.router import Router
 from agenttalk.ports import Tx
@@ -332,6 +335,30 @@ def test_a_payload_waits_for_somebody_who_takes_files_away_by_hand(tree: Tree, r
     assert statuses(tree, second) == ["DELIVERED"]
 
 
+@pytest.mark.parametrize("folder", [".processed", ".deadletter"])
+@pytest.mark.parametrize("prefixed", [True, False])
+def test_a_payload_waits_for_nobody_who_has_ended_with_the_one_before(
+    tree: Tree, route: Route, folder: str, prefixed: bool
+) -> None:
+    """A receiver of another make may leave the payload where it lies."""
+    first = tree.artifact("pm", "design", "notes.md", {"notes.md": b"one"}, seq=1)
+    route()
+    second = tree.artifact("pm", "design", "notes.md", {"notes.md": b"two"}, seq=2)
+    inbox = tree.box("dev", "inbox")
+    name = f"artifact_{first}.msg.json"
+    (inbox / ".pending").mkdir()
+    (inbox / folder).mkdir()
+    (inbox / folder / name).write_bytes(b"an earlier one of that name")
+    (inbox / name).rename(inbox / ".pending" / f"{first}__{name}")
+    assert route().delivered == 0
+    target = inbox / folder / (f"{first}__{name}" if prefixed else name)
+    (inbox / ".pending" / f"{first}__{name}").rename(target)
+    assert route().delivered == 1
+    assert (inbox / "notes.md").read_bytes() == b"two"
+    assert statuses(tree, second) == ["DELIVERED"]
+    assert sound(tree.root)
+
+
 def test_two_messages_of_one_name_lie_side_by_side_in_an_inbox(tree: Tree, route: Route) -> None:
     tree.dag([node("a", "dev"), node("b", "dev")])
     for sender, task in (("lead", "a"), ("pm", "b")):
@@ -582,3 +609,37 @@ def test_an_idle_pass_changes_nothing(tree: Tree, route: Route) -> None:
     before = view_files(tree.root)
     assert route().idle
     assert view_files(tree.root) == before
+
+
+def test_a_view_that_an_older_one_was_written_over_is_written_once_more(tree: Tree) -> None:
+    """As when a router and a monitor publish at the same time."""
+    path = "agent_status/dev.json"
+
+    class Late:
+        """A folder that writes only after somebody else showed something newer."""
+
+        def __init__(self, root: Any, newer: Callable[[], None]) -> None:
+            self.root, self.newer = root, newer
+
+        def write(self, *arguments: Any, **options: Any) -> None:
+            self.newer()
+            self.root.write(*arguments, **options)
+
+    async def race(deps: Deps) -> None:
+        board, loop = await deps.stores.board("default"), asyncio.get_running_loop()
+        news = iter([{"number": 2}])
+
+        async def show(body: dict[str, Any]) -> None:
+            await board.transact(lambda tx: records.show(tx, path, body))
+
+        async def newer() -> None:
+            for body in news:
+                await show(body)
+                await publish.publish(deps, board)
+
+        await show({"number": 1})
+        late: Any = Late(deps.root, lambda: asyncio.run_coroutine_threadsafe(newer(), loop).result())
+        await publish.publish(replace(deps, root=late), board)
+
+    inside(tree.root, race)
+    assert json.loads((tree.root / "system_runtime" / path).read_bytes()) == {"number": 2}

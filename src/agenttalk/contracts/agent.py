@@ -6,9 +6,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agenttalk.contracts.base import AgentIdText, Document, Many, Text
+from agenttalk.contracts.base import AgentIdText, Document, Many, Part, Positive, Text
 
 Locale = Literal["en", "zh"]
+
+
+class ProgramLimits(Part):
+    """What each process of an agent's program may use. Time is limited by the command."""
+
+    memory_mib: Positive | None = None
+    """Memory, in MiB of address space."""
+    cpu_seconds: Positive | None = None
+    """Time on a processor."""
+    file_mib: Positive | None = None
+    """Size of a file that it writes, in MiB."""
 
 
 class AgentProfile(Document):
@@ -34,5 +45,7 @@ class AgentProfile(Document):
     """The language of the prompts that it gets."""
     env: Annotated[Many[Text], Field(max_length=100)] = ()
     """Names of variables of ours that its program gets. Never those that begin with AGENTTALK."""
+    limits: ProgramLimits | None = None
+    """What its program may use."""
     self_assessment: Any = None
     """Whether, and how, it is asked first if it is fit for a command."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from agenttalk.contracts import wire, yamltext
-from agenttalk.contracts.agent import Locale
+from agenttalk.contracts.agent import Locale, ProgramLimits
 from agenttalk.contracts.base import (
     AgentIdText,
     Count,
@@ -190,6 +190,12 @@ class TaskSpec(Spec):
     """Rounds of rework."""
 
 
+class ProgramLimitsSpec(ProgramLimits):
+    """What a program may use."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class AgentSpec(Spec):
     """An agent, as the plan file describes it."""
 
@@ -211,6 +217,8 @@ class AgentSpec(Spec):
     """The language of its prompts."""
     env: Annotated[Many[Text], Field(max_length=100)] | None = None
     """Names of variables that its program gets."""
+    limits: ProgramLimitsSpec | None = None
+    """What its program may use."""
     self_assessment: Any = None
     """Whether, and how, it is asked first if it is fit for a command."""
 

@@ -142,9 +142,15 @@ def strike(process: Process, *signals: int) -> None:
             os.close(handle)
 
 
-def packed(cwd: bytes, argv: Collection[bytes], env: Mapping[bytes, bytes]) -> bytes:
-    """The request to start a program. Nothing in it may hold a NUL."""
-    parts = [cwd, b"%d" % len(argv), *argv, *(b"%b=%b" % entry for entry in env.items())]
+def packed(
+    cwd: bytes, argv: Collection[bytes], env: Mapping[bytes, bytes], limits: Mapping[str, int] | None = None
+) -> bytes:
+    """The request to start a program. Nothing in it may hold a NUL.
+
+    `limits` are the kernel's, by their names (AS, CPU, FSIZE), for each process of the program alone.
+    """
+    said = b",".join(b"%b=%d" % (name.encode(), value) for name, value in (limits or {}).items())
+    parts = [cwd, said, b"%d" % len(argv), *argv, *(b"%b=%b" % entry for entry in env.items())]
     body = b"\0".join(parts)
     return len(body).to_bytes(8, "big") + body
 
@@ -162,7 +168,7 @@ def main() -> None:
         os.chdir(request[0])
         step = "program"
         _tell(control, b"starting")  # not afterwards: a program may be quick to kill us
-        program = _start(request[1], request[2])
+        program = _limited(request[1], request[2], request[3])
     except OSError as error:
         _tell(control, b"failed %b %d" % (step.encode(), error.errno or 0))
         return
@@ -194,14 +200,14 @@ def _catchable() -> set[int]:
     return {int(number) for number in signal.valid_signals()} - {signal.SIGKILL, signal.SIGSTOP}
 
 
-def _request(control: int) -> tuple[bytes, list[bytes], dict[bytes, bytes]] | None:
+def _request(control: int) -> tuple[bytes, list[bytes], dict[bytes, bytes], bytes] | None:
     size = _read(control, 8)
     body = size and _read(control, int.from_bytes(size, "big"))
     if not body:
         return None  # the engine was gone before it had said what to do
-    cwd, count, *rest = body.split(b"\0")
+    cwd, limits, count, *rest = body.split(b"\0")
     argv, entries = rest[: int(count)], rest[int(count) :]
-    return cwd, argv, dict(entry.split(b"=", 1) for entry in entries)
+    return cwd, argv, dict(entry.split(b"=", 1) for entry in entries), limits
 
 
 def _read(control: int, size: int) -> bytes | None:
@@ -212,6 +218,34 @@ def _read(control: int, size: int) -> bytes | None:
             return None
         data += part
     return bytes(data)
+
+
+def _limited(argv: list[bytes], env: dict[bytes, bytes], limits: bytes) -> int:
+    """Start the program under its limits: it is born with them, and cannot lift them afterwards."""
+    if not limits:
+        return _start(argv, env)
+    import resource
+
+    wanted = {}
+    for limit in limits.decode().split(","):
+        name, value = limit.split("=")
+        number = getattr(resource, f"RLIMIT_{name}")
+        soft, hard = resource.getrlimit(number)
+        least = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
+        wanted[number] = (least, soft, hard)
+    for number, (least, _, hard) in wanted.items():
+        resource.setrlimit(number, (least, hard))
+    try:
+        program = _start(argv, env)
+    finally:
+        for number, (_, soft, hard) in wanted.items():
+            resource.setrlimit(number, (soft, hard))
+    for number, (least, _, _) in wanted.items():
+        try:  # noqa: SIM105 - contextlib is slow to load
+            resource.prlimit(program, number, (least, least))
+        except (ProcessLookupError, PermissionError):
+            pass  # it has ended already
+    return program
 
 
 def _start(argv: list[bytes], env: dict[bytes, bytes]) -> int:

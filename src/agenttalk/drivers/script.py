@@ -82,7 +82,8 @@ class ScriptDriver:
             raise ValueError("an argument or a variable holds a NUL; correct the agent's profile")
         try:
             entries = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-            return keeper.packed(os.fsencode(turn.cwd), [os.fsencode(part) for part in turn.argv], entries)
+            argv = [os.fsencode(part) for part in turn.argv]
+            return keeper.packed(os.fsencode(turn.cwd), argv, entries, turn.limits)
         except UnicodeEncodeError as error:
             raise ValueError("an argument or a variable holds half a character; correct the agent's profile") from error
 

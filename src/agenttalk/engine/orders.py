@@ -147,7 +147,7 @@ class Orders:
         if step == "run":
             return Ready(order, resolution, sources)
         looked.waiting += 1
-        earlier = str(tasks[0][10]) if known is not None and known[0] == "BLOCKED_WAITING_HUMAN" else None
+        earlier: str | None = tasks[0][10] if known is not None else None
         spent = earlier is not None and await human.is_spent(seat.store, earlier, plan_id=seat.plan_id)
         asks = step == "ask" and (earlier is None or spent)
         if known is None or known[1] != resolution.missing or asks:

@@ -14,7 +14,7 @@ from agenttalk.engine import outcomes
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
-from agenttalk.engine.turns import FEEDBACK, Api, Layout, argv_of
+from agenttalk.engine.turns import FEEDBACK, Api, Layout, argv_of, limits_of
 from agenttalk.errors import AgentTalkError, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules.results import Fault
@@ -81,6 +81,7 @@ class Programs:
             prompt=job.prompt,
             timeout=job.timeout,
             env={**self._handed(job.profile), **own},
+            limits=limits_of(job.profile),
         )
 
     def _handed(self, profile: AgentProfile) -> dict[str, str]:

@@ -198,7 +198,22 @@ def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layo
         prompt=prompt,
         timeout=time_limit(command, lease.history),
         env=_environment(seat, setting, ready.order, lease, layout, laid),
+        limits=limits_of(profile),
     )
+
+
+def limits_of(profile: AgentProfile) -> dict[str, int]:
+    """The limits of an agent's program, as the kernel names them."""
+    said = profile.limits
+    if said is None:
+        return {}
+    mib = 1024 * 1024
+    found = {
+        "AS": said.memory_mib and said.memory_mib * mib,
+        "CPU": said.cpu_seconds,
+        "FSIZE": said.file_mib and said.file_mib * mib,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:

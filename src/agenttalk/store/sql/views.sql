@@ -25,9 +25,10 @@ WHERE board || '' = :board AND shown <> version
 ORDER BY rank, path
 LIMIT :limit
 
+-- Whoever wrote an older version may have written it over a newer one: then it has to be written once more.
 -- name: view_shown
-UPDATE views SET shown = :version
-WHERE board = :board AND path = :path AND shown < :version
+UPDATE views SET shown = CASE WHEN version = :version THEN :version ELSE 0 END
+WHERE board = :board AND path = :path AND (shown < :version OR version <> :version)
 
 -- name: unshow_views
 UPDATE views SET shown = 0
