@@ -369,6 +369,7 @@ def test_messages_that_the_store_says_are_there_are_put_back_when_their_files_ar
                 details=None,
             )
         )
+        desk.outbox(f"ack_{message_id}.json").unlink()
         await beat.start()
         await beat.run_once()
 

@@ -70,7 +70,7 @@ def _end(
 ) -> None:
     performance = Performance("finished", result=details or "handed in", outputs=made)
     gate = gates.judge(node, scores={}, evidence=())
-    verdict = done.decide(ending.promise_of(node), ending.evidence(node, performance, gate, moves.at), ())
+    verdict = done.decide(sheet.promise(node), ending.evidence(node, performance, gate, moves.at), ())
     cause, reason = _worth(moves, sheet, node, verdict, ack=ack, details=details)
     told: dict[str, Any] = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
     if not moves.tx.run(

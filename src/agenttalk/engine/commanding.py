@@ -97,7 +97,7 @@ def compose(
     if node.score_required:
         fields["score_criteria"] = node.score_criteria or "0-100"
     if node.promise is not None:
-        fields["promise"] = node.promise.as_json()
+        fields["promise"] = sheet.promise(node).as_json()
     if rework is not None:
         fields["reexecute"] = rework
     return fields

@@ -13,7 +13,6 @@ from typing import Any, Final
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import records
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
@@ -45,6 +44,7 @@ class Outcome:
     reason: str | None = None
     verdict: Verdict | None = None
     gate: Gate | None = None
+    promise_id: str | None = None
     again: bool = False
     """Whether the same command is run once more."""
 
@@ -127,24 +127,20 @@ def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
             engine_deaths=row[13],
         )
         return Outcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
-    promise = promise_of(node)
+    promise = sheet.promise(node)
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
     verdict = done.decide(promise, evidence(node, performance, gate, moves.at), ())
     if verdict.fulfilled:
-        return Outcome("FULFILLED", None, verdict, gate)
+        return Outcome("FULFILLED", None, verdict, gate, promise.id)
     if not gate.met and done.decide(promise, evidence(node, performance, Gate(met=True), moves.at), ()).fulfilled:
-        return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate)
+        return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id)
     rounds = _rounds(sheet, node)
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     reason = "; ".join([*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)])
     if performance.code is not None:
         reason = f"{performance.error}; {reason}"
-    return Outcome("NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED", reason, verdict)
-
-
-def promise_of(node: Node) -> CompletionPromise:
-    """What done means for a task: its own promise, or the one that follows from its node."""
-    return node.promise if node.promise is not None else done.derive(node, promise_id="cp-0-0000")
+    left: Cause = "NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED"
+    return Outcome(left, reason, verdict, promise_id=promise.id)
 
 
 def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[Evidence]:
@@ -225,7 +221,7 @@ def _told(granted: Granted, performance: Performance, outcome: Outcome) -> dict[
         body |= {"result": performance.result} if len(said) <= _SHOWN else {"result_sha256": wire.sha256(said)}
         body |= {"score": performance.score, "score_explanation": performance.explanation}
     if outcome.verdict is not None:
-        body["verdict"] = _verdict(outcome.verdict)
+        body["verdict"] = {"promise_id": outcome.promise_id, **_verdict(outcome.verdict)}
     return body
 
 

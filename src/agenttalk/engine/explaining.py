@@ -7,8 +7,8 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.ending import promise_of
 from agenttalk.engine.plans import board_of
+from agenttalk.engine.sheets import sheet_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
 
@@ -37,7 +37,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     node = Node.model_validate_json(bytes(found[0][0]))
     agent_id, state, _, lease, _, attempt, unmet, phase, cause, reason, score, retries, *rest = rows[0]
     _, _, rounds, missing, request_id, *_ = rest
-    promise = promise_of(node)
+    promise = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0]).promise(node)
     turns = await _turns(store, plan_id, task_id)
     verdict = next((turn["verdict"] for turn in reversed(turns) if "verdict" in turn), None)
     moves_on = _NEXT[state].format(plan=plan_id, task=task_id)

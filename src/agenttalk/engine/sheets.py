@@ -5,17 +5,22 @@ Read once and kept, because every step of a plan needs them. A new revision of t
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import AgentId
+from agenttalk.contracts.base import AgentId, moment
 from agenttalk.contracts.dag import EVERYONE, Node, Output
 from agenttalk.contracts.plan import Policies
+from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.errors import Code, MissingError
-from agenttalk.ports import Tx
+from agenttalk.ports import Row, Tx
+from agenttalk.rules import done
 
+_UNNAMED: Final = "cp-0-0000"
+"""The id of a promise that was not submitted yet, or that follows from its node."""
 _KEPT: Final = 20_000
 """Tasks that are kept in memory for each plan."""
 
@@ -40,6 +45,8 @@ class Sheet:
     revision: int
     policies: Policies
     profiles: dict[str, AgentProfile]
+    began_ms: int = 0
+    """When it was submitted, in milliseconds since 1970."""
     specs: dict[str, Spec] = field(default_factory=dict)
 
     def spec(self, tx: Tx, task_id: str) -> Spec:
@@ -59,6 +66,14 @@ class Sheet:
     def node(self, tx: Tx, task_id: str) -> Node:
         """What is asked for in a task."""
         return self.spec(tx, task_id).node
+
+    def promise(self, node: Node) -> CompletionPromise:
+        """What done means for a task: its own promise, or the one that follows from its node. Its id stays the same."""
+        promise = node.promise if node.promise is not None else done.derive(node, promise_id=_UNNAMED)
+        if promise.id != _UNNAMED:
+            return promise
+        digest = hashlib.sha256(f"{self.plan_id}/{node.task_id}".encode()).hexdigest()
+        return promise.model_copy(update={"id": f"cp-{self.began_ms}-{digest[:4]}"})
 
     def profile(self, agent_id: str) -> AgentProfile:
         """How an agent is driven; one that nobody described is worked by hand."""
@@ -87,8 +102,7 @@ class Sheets:
         """The sheet of a plan."""
         known = self._known.get(plan_id)
         if known is None:
-            [(_, settings, *_, dag_sha256, revision)] = tx.run("run", plan_id=plan_id)
-            known = self._known[plan_id] = _sheet(plan_id, wire.read(bytes(settings)), dag_sha256, revision)
+            known = self._known[plan_id] = sheet_of(plan_id, tx.run("run", plan_id=plan_id)[0])
         return known
 
     def forget(self, plan_id: str) -> None:
@@ -96,13 +110,17 @@ class Sheets:
         self._known.pop(plan_id, None)
 
 
-def _sheet(plan_id: str, settings: Any, dag_sha256: str, revision: int | None) -> Sheet:
+def sheet_of(plan_id: str, run: Row) -> Sheet:
+    """The sheet of a plan, from its row (the query `run`)."""
+    _, data, _, _, _, _, began_at, _, dag_sha256, revision = run
+    settings: Any = wire.read(bytes(data))
     return Sheet(
         plan_id,
         dag_sha256,
         revision or 1,
         Policies.model_validate(settings["policies"]),
         {name: AgentProfile.from_json(each) for name, each in settings["profiles"].items()},
+        int(moment(began_at).timestamp() * 1000),
     )
 
 
