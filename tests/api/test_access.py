@@ -30,6 +30,7 @@ ROUTES = [
     ("POST", "/api/commands/send", {OPERATOR}),
     ("POST", "/api/commands/log", {OPERATOR}),
     ("POST", "/api/plans", {OPERATOR}),
+    ("POST", "/api/plans/apply", {OPERATOR}),
     ("GET", "/api/plans/dl_1", {OPERATOR, VIEWER}),
     ("POST", "/api/plans/dl_1/pause", {OPERATOR}),
     ("GET", "/api/plans/dl_1/tasks/plan_shop:build/explanation", {OPERATOR, VIEWER}),

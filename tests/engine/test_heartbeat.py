@@ -510,6 +510,7 @@ def test_a_newer_command_cancels_the_one_that_runs(desk: Desk) -> None:
     desk.play(scenario)
     assert desk.delivery(old)["state"] == desk.delivery(old)["shown"] == "superseded"
     assert desk.delivery(old)["ack"] == "FAILED"
+    assert (desk.ack(old)["status"], desk.ack(old)["result"]["details"][:10]) == ("FAILED", "SUPERSEDED")
     assert [each["command_id"] for each in desk.envelopes()] == ["cmd_build_002"]
     assert len(desk.facts(old, "lease.ended")) == 1
     assert desk.names(".pending") == []

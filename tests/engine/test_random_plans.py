@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -143,6 +144,8 @@ class Draft:
     def _spare(self, new: Task, needs: list[str]) -> None:
         """Give a task somebody to stand in for what it needs."""
         replaced = self.draw(st.sampled_from(needs))
+        if len(needs) > 1 and self.tasks[replaced]["outputs"]:
+            return  # it would make what another one may have made already
         name = f"s{len(self.tasks)}"
         far = self.above[replaced] - set(needs) - self.spares
         self._task(name, self.some(far, 1), [dict(each) for each in self.tasks[replaced]["outputs"]])
@@ -161,8 +164,12 @@ class Draft:
         if names and self.chance(30):
             glob = self.draw(st.sampled_from(("*.md", "t*_0.md", f"{needs[0]}_*.md")))
             inputs.append({"name": "all", "glob": glob, "required": self.chance(60)})
-            if self.chance(40):
-                inputs[-1]["min_count"] = self.draw(st.integers(1, 3))
+            made = ([each["name"] for each in self.tasks[need]["outputs"]] for need in needs)
+            possible = sum(any(fnmatchcase(each, glob) for each in names) for names in made)
+            if not possible:
+                inputs.pop()
+            elif self.chance(40):
+                inputs[-1]["min_count"] = self.draw(st.integers(1, possible))
         if self.chance(4):
             inputs.append({"name": "budget.csv", "external": True})
         new["inputs"] = inputs

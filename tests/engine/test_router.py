@@ -200,6 +200,24 @@ def test_a_running_order_is_failed_when_a_newer_one_comes(tree: Tree, route: Rou
     assert rows[0][1:3] == ("superseded", "FAILED")
     assert statuses(tree, old)[-1] == "SKIPPED_SUPERSEDED"
     assert tree.journal()[-2]["skip_reason"] == "recalled while it ran"
+    [ack] = tree.documents("plans/plan_shop/acks")
+    assert (ack["message_id"], ack["status"], ack["consumed_at"]) == (old, "FAILED", "2026-01-08T10:30:00Z")
+    assert ack["result"] == {"ok": False, "details": "SUPERSEDED: superseded by cmd_build_002"}
+    assert sound(tree.root)
+    tree.put("dev", f"ack_{old}.json", receipt(old, status="SUCCEEDED"))
+    route()
+    assert tree.documents("plans/plan_shop/acks") == [ack]
+    assert tree.codes() == ["CONTROL_CHANGED"]
+
+
+def test_a_receipt_that_comes_with_the_newer_order_is_no_fault(tree: Tree, route: Route) -> None:
+    old = tree.command("lead", "build", 1)
+    route()
+    (tree.box("dev", "inbox") / "cmd_build_001.msg.json").unlink()
+    tree.put("dev", f"ack_{old}.json", receipt(old))
+    tree.command("lead", "build", 2)
+    route()
+    assert tree.codes() == []
     assert sound(tree.root)
 
 

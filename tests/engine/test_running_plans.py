@@ -412,3 +412,70 @@ def test_an_agent_that_works_by_hand_takes_part(tmp_path: Path) -> None:
 
     assert play(tmp_path, use, b=read).result == "done"
     assert seen == [b"Once."]
+
+
+def test_a_new_revision_keeps_what_did_not_change(tmp_path: Path) -> None:
+    ran: list[str] = []
+    gate = asyncio.Event()
+
+    async def work(turn: Turn) -> str:
+        ran.append(f"{turn.task_id}:{turn.command.prompt}")
+        if turn.command.prompt == "Wait.":
+            await gate.wait()
+        return "ok"
+
+    async def use(engine: Engine) -> Standing:
+        one, three = task("one"), task("three", needs=["two"])
+        before = plan(one, task("two", needs=["one"]) | {"prompt": "Wait."}, three, task("gone", needs=["two"]))
+        after = plan(one, task("two", needs=["one"]) | {"prompt": "Go."}, three, task("new", needs=["one"]))
+        await engine.submit(before)
+        await engine.until(lambda _: "two:Wait." in ran)
+        found = await engine.dispatcher.apply(after.dag, after.manifest, after.profiles, by="ada")
+        assert (found.added, found.changed, found.removed) == (["new"], ["two"], ["gone"])
+        return await engine.until(lambda now: now.state == "ENDED")
+
+    found = play(tmp_path, use, a=work)
+    assert (found.result, states(found)) == (
+        "done",
+        {"one": "COMPLETED", "two": "COMPLETED", "three": "COMPLETED", "new": "COMPLETED", "gone": "SKIPPED"},
+    )
+    assert sorted(ran) == ["new:Do new.", "one:Do one.", "three:Do three.", "two:Go.", "two:Wait."]
+
+
+def test_a_task_that_waits_in_the_queue_gets_a_command_of_the_new_revision(tmp_path: Path) -> None:
+    refs: dict[str, list[int | None]] = {}
+    gate = asyncio.Event()
+
+    async def work(turn: Turn) -> str:
+        assert turn.command.dag_ref is not None
+        refs.setdefault(turn.task_id, []).append(turn.command.dag_ref.revision)
+        await gate.wait()
+        return "ok"
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(plan(task("one"), task("two")))
+        await engine.until(lambda _: bool(refs))
+        changed = plan(task("one"), task("two"), task("three"))
+        await engine.dispatcher.apply(changed.dag, changed.manifest, changed.profiles, by="ada")
+        gate.set()
+        return await engine.until(lambda now: now.state == "ENDED")
+
+    assert play(tmp_path, use, a=work).result == "done"
+    assert sorted(refs.values()) == [[1], [2], [2]]
+
+
+def test_a_new_revision_lets_what_failed_begin_anew(tmp_path: Path) -> None:
+    async def work(turn: Turn) -> str:
+        return await broken(turn) if turn.command.prompt == "Fail." else "ok"
+
+    async def use(engine: Engine) -> Standing:
+        follows = task("next", needs=["bad"], on_dependency_failed="SKIP")
+        await engine.submit(plan(task("bad") | {"prompt": "Fail."}, follows))
+        found = await engine.ended()
+        assert states(found) == {"bad": "FAILED", "next": "SKIPPED"}
+        changed = plan(task("bad") | {"prompt": "Work."}, follows)
+        await engine.dispatcher.apply(changed.dag, changed.manifest, changed.profiles, by="ada")
+        return await engine.until(lambda now: now.state == "ENDED")
+
+    found = play(tmp_path, use, a=work)
+    assert (found.result, states(found)) == ("done", {"bad": "COMPLETED", "next": "COMPLETED"})

@@ -45,6 +45,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
         routes += [
             _route(service, "GET", "/api/status", _status, _READERS),
             _route(service, "POST", "/api/plans", _submit, _OPERATOR),
+            _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),
             _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
             _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
             _route(service, "POST", "/api/plans/{id}/{action}", _steer, _OPERATOR),
@@ -142,6 +143,12 @@ async def _submit(service: Service, request: Request, _: Caller) -> Response:
     dag, manifest, profiles = body.documents()
     new = await service.submit(dag, manifest, profiles)
     return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
+
+
+async def _apply(service: Service, request: Request, caller: Caller) -> Response:
+    body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
+    dag, manifest, profiles = body.documents()
+    return answered(await service.apply(dag, manifest, profiles, by=caller.name))
 
 
 async def _standing(service: Service, request: Request, _: Caller) -> Response:

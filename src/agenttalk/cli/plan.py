@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agenttalk.errors import Problem
     from agenttalk.rules.planfile import Compiled
 
-app = typer.Typer(no_args_is_help=True, help="Check plan files.", add_completion=False)
+app = typer.Typer(no_args_is_help=True, help="Check plan files, and change plans that run.", add_completion=False)
 
 BAD = 2
 SHOWN = 200
@@ -32,7 +32,7 @@ SHOWN = 200
 
 @app.callback()
 def main() -> None:
-    """Check plan files."""
+    """Check plan files, and change plans that run."""
 
 
 @app.command("check")
@@ -65,10 +65,46 @@ def check(
         except ContractError as error:
             _tell_refused(out, file, error.problems)
             return BAD
-        compiled = rules.compile_plan(plan, agents=_settled(settings.root, plan))
+        compiled = rules.compile_plan(plan, agents=settled(settings.root, plan))
         written = _written(out_folder, compiled) if out_folder is not None and compiled.ok else []
         _tell(out, file, source, compiled, written)
     return 0 if compiled.ok else BAD
+
+
+@app.command("apply")
+def apply(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The changed plan file.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Put a new revision of a plan in force. What did not change goes on; what changed begins anew.
+
+    Programs of tasks that changed or are gone are ended. 'agenttalk run' goes on with the plan.
+    """
+    import getpass
+
+    from agenttalk.cli import roots
+    from agenttalk.cli.run import by_hand_service, compiled_plan, documents, refused
+    from agenttalk.engine.deps import Deps
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    compiled = compiled_plan(file, folder)
+    if compiled.problems:
+        return refused(out, compiled)
+    by = getpass.getuser()
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        service = by_hand_service(deps)
+        return await service.apply(compiled.dag, compiled.manifest, compiled.profiles, by=by)
+
+    told = roots.asked(folder, "/api/plans/apply", by_hand, documents(compiled))
+    if out.as_json:
+        out.data({"ok": True, "plan_id": compiled.dag.plan_id, **told})
+    else:
+        words = ", ".join(f"{len(told[what])} {what}" for what in ("added", "changed", "removed") if told[what])
+        out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {words or 'nothing changed'}")
+    return 0
 
 
 def _is_yaml(file: str, data: bytes) -> bool:
@@ -78,7 +114,7 @@ def _is_yaml(file: str, data: bytes) -> bool:
     return data.lstrip()[:1] != b"{"
 
 
-def _settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
+def settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
     """Profiles of the root: agenttalk.toml over the plan file over agents/<id>/agent_profile.json, key by key."""
     if root is None:
         return {}

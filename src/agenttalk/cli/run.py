@@ -13,7 +13,9 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
+    from agenttalk.engine.deps import Deps
     from agenttalk.engine.running import Running
+    from agenttalk.engine.service import Service
     from agenttalk.rules.planfile import Compiled
 
 run_app = typer.Typer(add_completion=False)
@@ -47,9 +49,10 @@ def run(
     from agenttalk.cli.live import Live
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
-    compiled = compiled_plan(file)
+    given = Settings.merged(ctx, root, as_json).root
+    compiled = compiled_plan(file, given if given is not None and given.is_dir() else None)
     if compiled.problems:
-        return _refused(out, compiled)
+        return refused(out, compiled)
     if dry_run:
         out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(compiled.dag.nodes)} tasks; nothing was run")
         return 0
@@ -60,8 +63,12 @@ def run(
     return CODES[standing["result"]]
 
 
-def compiled_plan(file: Path) -> Compiled:
-    """A plan file, and what it comes to. Programs that lie beside it are named by their whole path."""
+def compiled_plan(file: Path, root: Path | None = None) -> Compiled:
+    """A plan file, and what it comes to. Programs that lie beside it are named by their whole path.
+
+    What the root's settings say of agents wins over the plan file.
+    """
+    from agenttalk.cli.plan import settled
     from agenttalk.contracts import planfile
     from agenttalk.errors import Code, MachineError
     from agenttalk.rules.planfile import compile_plan
@@ -70,7 +77,8 @@ def compiled_plan(file: Path) -> Compiled:
         data = file.read_bytes()
     except OSError as error:
         raise MachineError(Code.FILE_UNREADABLE, f"{file}: {error.strerror}") from error
-    compiled = compile_plan(planfile.read(data, yaml=file.suffix.lower() != ".json"))
+    plan = planfile.read(data, yaml=file.suffix.lower() != ".json")
+    compiled = compile_plan(plan, agents=settled(root, plan))
     beside = file.absolute().parent
     profiles = {
         name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
@@ -86,7 +94,8 @@ def _found(folder: Path, argument: str) -> str:
     return str(folder / argument)
 
 
-def _refused(out: Output, compiled: Compiled) -> int:
+def refused(out: Output, compiled: Compiled) -> int:
+    """Say what is wrong with a plan; the exit code."""
     if out.as_json:
         errors = [
             {"code": str(each.code), "field": each.field, "message": each.message, "hint": each.hint}
@@ -143,12 +152,7 @@ def _beside(
 ) -> dict[str, Any]:
     import time
 
-    body = {
-        "dag": compiled.dag.as_json(),
-        "manifest": compiled.manifest.as_json(),
-        "profiles": {name: profile.as_json() for name, profile in compiled.profiles.items()},
-    }
-    client.post("/api/plans", body)
+    client.post("/api/plans", documents(compiled))
     standing: dict[str, Any] = {}
     try:
         while True:
@@ -159,6 +163,24 @@ def _beside(
             time.sleep(PACE)
     except KeyboardInterrupt:  # only the following ends: the engine goes on
         return {**standing, "result": "running"}
+
+
+def documents(compiled: Compiled) -> dict[str, Any]:
+    """A plan as an engine takes it."""
+    return {
+        "dag": compiled.dag.as_json(),
+        "manifest": compiled.manifest.as_json(),
+        "profiles": {name: profile.as_json() for name, profile in compiled.profiles.items()},
+    }
+
+
+def by_hand_service(deps: Deps) -> Service:
+    """What steers plans of a root that has no engine. It begins nothing."""
+    from agenttalk.drivers.processes import LocalProcesses
+    from agenttalk.engine.dispatcher import Dispatcher
+    from agenttalk.engine.service import Service
+
+    return Service(deps, dispatcher=Dispatcher(deps, {}, LocalProcesses(), max_running=0))
 
 
 def _is_over(standing: dict[str, Any], *, watch: bool) -> bool:
@@ -211,7 +233,6 @@ def explain(
     """Say in plain words why a task is in its state, and what moves it on."""
     from agenttalk.cli import roots
     from agenttalk.engine import explaining
-    from agenttalk.engine.deps import Deps
 
     plan, task_id = _named(task)
 
@@ -272,17 +293,12 @@ def _steered(
     import getpass
 
     from agenttalk.cli import roots
-    from agenttalk.engine.deps import Deps
 
     out, folder = roots.chosen(ctx, root, as_json)
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.drivers.processes import LocalProcesses
-        from agenttalk.engine.dispatcher import Dispatcher
-        from agenttalk.engine.service import Service
-
-        service = Service(deps, dispatcher=Dispatcher(deps, {}, LocalProcesses(), max_running=0))
+        service = by_hand_service(deps)
         done: dict[str, Any] = await service.steer(
             plan, action, by=by, task_id=more.get("task"), why=more.get("why", "")
         )

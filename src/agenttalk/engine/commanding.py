@@ -14,6 +14,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.command import PRIORITIES, Command, ResolvedInput
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import records
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Tx
@@ -67,6 +68,12 @@ def order(
     in_folder = sheet.profile(node.assigned_agent_id).driver == FOLDER
     delivery = _send(tx, sheet, node, command, (message_id, envelope), at=at, in_folder=in_folder)
     return Ordered(delivery, message_id, command, in_folder)
+
+
+def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
+    """The inputs that were picked for an earlier command."""
+    [(_, envelope)] = tx.run("command_of_delivery", id=delivery)
+    return tuple(CommandEnvelope.model_validate_json(bytes(envelope)).payload.command.resolved_inputs or ())
 
 
 def compose(

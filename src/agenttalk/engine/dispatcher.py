@@ -15,7 +15,10 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from agenttalk.contracts import wire
-from agenttalk.engine import by_hand, ending, granting, steering
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.plan import PlanManifest
+from agenttalk.engine import by_hand, ending, granting, revising, steering
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
@@ -159,6 +162,12 @@ class Dispatcher:
     def _begin(self, board: _Board, granted: Granted) -> None:
         task = asyncio.create_task(self._turn(board, granted))
         self._turns[granted.job.lease] = task
+        task.add_done_callback(lambda _: self._forget(granted))  # one that is cancelled before it begins ends, too
+
+    def _forget(self, granted: Granted) -> None:
+        self._free(granted)
+        self._turns.pop(granted.job.lease, None)
+        self._ours.discard(granted.job.lease)
 
     async def _turn(self, board: _Board, granted: Granted) -> None:
         """Carry out a job and write down its end. An end that the store refuses is told again until it takes it."""
@@ -184,9 +193,6 @@ class Dispatcher:
         except Exception:
             LOG.exception("%s: our own code failed on it", job.task_id, extra={"action": "dispatcher.turn"})
             self._free(granted)
-        finally:
-            self._turns.pop(job.lease, None)
-            self._ours.discard(job.lease)
 
     async def _perform(self, granted: Granted) -> Performance:
         job = granted.job
@@ -217,17 +223,37 @@ class Dispatcher:
         rows = await board.store.read("run", plan_id=plan_id)
         if rows and rows[0][0] != "ENDED":
             await board.store.transact(lambda tx: steering.pause(tx, plan_id, by=by, at=at))
-        leases = [row[0] for row in await board.store.read("working_in_plan", plan_id=plan_id)]
-        turns = [self._turns[lease] for lease in leases if lease in self._turns]
-        for turn in turns:
-            turn.cancel()
-        await asyncio.gather(*turns, return_exceptions=True)
+        tasks = {row[1] for row in await board.store.read("working_in_plan", plan_id=plan_id)}
+        await self._end_turns(board, plan_id, tasks)
         return await self._step(board, lambda moves: steering.cancel(moves, plan_id, by=by, why=why))
 
     async def retry(self, plan_id: str, task_id: str, *, by: str) -> list[str]:
         """Try a failed task again; the tasks that wait for something again."""
         board = await self._board_of(plan_id)
         return await self._step(board, lambda moves: steering.retry(moves, plan_id, task_id, by=by))
+
+    async def apply(
+        self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str
+    ) -> revising.Difference:
+        """Put a new revision of a plan in force: what changed is ended first, what did not goes on."""
+        board = await self._board_of(dag.plan_id)
+        at = self._deps.stamp()
+        found = await board.store.transact(lambda tx: revising.difference(tx, dag))
+        state = (await board.store.read("run", plan_id=dag.plan_id))[0][0]
+        if state == "RUNNING":
+            await board.store.transact(lambda tx: steering.pause(tx, dag.plan_id, by=by, at=at))
+        await self._end_turns(board, dag.plan_id, {*found.changed, *found.removed})
+        return await self._step(
+            board, lambda moves: revising.apply(moves, dag, manifest, profiles, by=by, paused=state == "PAUSED")
+        )
+
+    async def _end_turns(self, board: _Board, plan_id: str, tasks: set[str]) -> None:
+        rows = await board.store.read("working_in_plan", plan_id=plan_id)
+        turns = [self._turns[lease] for lease, task_id in rows if lease in self._turns and task_id in tasks]
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+        await self.recover()
 
     async def _board_of(self, plan_id: str) -> _Board:
         store = await board_of(self._deps, plan_id)

@@ -127,7 +127,7 @@ def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
             engine_deaths=row[13],
         )
         return Outcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
-    promise = sheet.promise(node)
+    promise = sheet.promise(node, performance.score)
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
     verdict = done.decide(promise, evidence(node, performance, gate, moves.at), ())
     if verdict.fulfilled:
@@ -262,8 +262,9 @@ def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> dict[str,
 def publish(
     moves: Moves, sheet: Sheet, node: Node, granted: Granted, files: Sequence[Made], score: float | None
 ) -> None:
-    """Send the outputs of a turn to whom the DAG names."""
-    due = {output.name: output for output in node.outputs}
+    """Send the outputs of a turn to whom the DAG names. Those that the score does not choose go nowhere."""
+    chosen = [each for each in node.outputs if each.when is None or gates.holds(each.when, score)]
+    due = {output.name: output for output in chosen}
     for name in dict.fromkeys(each.output_name for each in files if each.output_name in due):
         _send(moves, sheet, granted, [each for each in files if each.output_name == name], due[name], score)
 

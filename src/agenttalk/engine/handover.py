@@ -46,8 +46,8 @@ def add(tx: Tx, seat: Sender, name: str, content: str, message_id: str | None = 
     )
 
 
-def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, consumed_at: str, **more: Any) -> None:
-    """Hand over a receipt. `message` names the message, its task and its command."""
+def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, consumed_at: str, **more: Any) -> Ack:
+    """Hand over a receipt, and return it. `message` names the message, its task and its command."""
     ack = Ack.from_json(
         {
             **{key: value for key, value in message.items() if value is not None},
@@ -59,6 +59,7 @@ def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, c
         }
     )
     hand_over(tx, seat, places.ack(ack.message_id), ack.to_bytes() + b"\n")
+    return ack
 
 
 def report_state(tx: Tx, seat: Sender, task_id: str, state: str, *, at: str, **more: Any) -> None:

@@ -6,13 +6,13 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.dag import Output, Versioning
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import outbox, records, sheets
+from agenttalk.engine import handover, outbox, records, sheets
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
@@ -130,6 +130,13 @@ async def keep_original(deps: Deps, blobs: Blobs, found: Found) -> str | None:
             return await blobs.put(stream)
     except (InputError, MissingError):
         return None
+
+
+class Receiver(NamedTuple):
+    """Who a message went to."""
+
+    agent_id: str
+    plan_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,10 +283,13 @@ def _superseded_by(newest: Order) -> dict[str, Any]:
 def recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: str) -> None:
     """Withdraw older orders of the task: unclaimed ones vanish, a running one fails and is cancelled."""
     rows = tx.run("earlier_orders", plan_id=plan_id, task_id=newer.task_id, dag_sha256=dag_sha256, seq=newer.seq)
-    for message, message_id, command_id, seq, state, delivery, receiver, progress in rows:
+    for message, message_id, command_id, seq, state, delivery, receiver, progress, consumed_at in rows:
         claimed = progress == "claimed"
-        why = f"superseded by {newer.command_id}"
-        tx.run("withdraw", id=delivery, ack="FAILED" if claimed else None, at=at, details=f"{Code.SUPERSEDED}: {why}")
+        why = f"{Code.SUPERSEDED}: superseded by {newer.command_id}"
+        tx.run("withdraw", id=delivery, ack="FAILED" if claimed else None, at=at, details=why)
+        if claimed:
+            about = {"message_id": message_id, "task_id": newer.task_id, "command_id": command_id, "command_seq": seq}
+            _fail(tx, Receiver(receiver, plan_id), about, consumed_at, why, at)
         tx.run("set_message_state", id=message, state="superseded")
         records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
         [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run("message", id=message)
@@ -295,6 +305,20 @@ def recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: 
             **_superseded_by(newer),
         )
         tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "by": newer.message_id})
+
+
+def _fail(tx: Tx, receiver: Receiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:
+    """A command that was claimed ends by our word: the receipt that was collected says so at once.
+
+    The receiver's heartbeat leaves the same receipt. From one that is not ours nothing else counts any more.
+    """
+    times = {"consumed_at": consumed_at, "finished_at": at}
+    ack = handover.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})
+    control = {"plan_id": receiver.plan_id, "kind": "ack", "id": f"{ack.message_id}@{receiver.agent_id}"}
+    if tx.run("control", **control):
+        data = ack.to_bytes() + b"\n"
+        tx.run("put_control", **control, agent_id=receiver.agent_id, sha256=wire.sha256(data), body=data, at=at)
+        records.show(tx, f"plans/{receiver.plan_id}/acks/{places.ack(ack.message_id)}", data)
 
 
 def _output(plan: Plan, envelope: ArtifactEnvelope) -> Output:

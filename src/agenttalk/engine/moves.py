@@ -72,10 +72,19 @@ class Moves:
             for ward in sheet.spec(self.tx, ended).wards:
                 self._decide_ward(sheet, ward, chosen, ends)
 
+    def fail_dependants_of(self, sheet: Sheet, task_id: str) -> None:
+        """Have those that wait for a task that failed before follow their policies; they may be new."""
+        ends: Ends = deque()
+        chosen = self._fail_dependants(sheet, task_id, ends)
+        for ward in sheet.spec(self.tx, task_id).wards:
+            if ward in chosen:
+                self._decide_ward(sheet, ward, chosen, ends)
+        self._settle_all(sheet, ends)
+
     def _fail_dependants(self, sheet: Sheet, failed: str, ends: Ends) -> tuple[str, ...]:
         """Dependants of a failed task follow their policies; the fallbacks that stand in for it."""
         rows = self.tx.run("dependants", plan_id=sheet.plan_id, task_id=failed)
-        nodes = [sheet.node(self.tx, dependant) for dependant, state, _ in rows if state == "PENDING"]
+        nodes = [self._before(sheet, dependant, failed) for dependant, state, _ in rows if state == "PENDING"]
         fallbacks: dict[str, None] = {}
         why = f"{failed} failed"
         for task_id, consequence in failure.cascade(nodes, failed).items():
@@ -88,8 +97,27 @@ class Moves:
                     self._ask_for_plan(sheet, sheet.node(self.tx, task_id), failed)
                 case failure.Fallback(task_id=fallback):
                     fallbacks[fallback] = None
-                    self.tx.run("put_edge", plan_id=sheet.plan_id, task_id=fallback, dependant=task_id)
+                    self._stand_in(sheet, fallback, task_id, ends)
         return tuple(fallbacks)
+
+    def _before(self, sheet: Sheet, task_id: str, failed: str) -> Node:
+        """A task that waits for a failed one, which may only stand in for what it depends on."""
+        node = sheet.node(self.tx, task_id)
+        return node if failed in node.depends_on else node.model_copy(update={"depends_on": (failed,)})
+
+    def _stand_in(self, sheet: Sheet, fallback: str, dependant: str, ends: Ends) -> None:
+        """Have a task wait for a fallback. It may have ended before, or stand in for another dependency already."""
+        plan_id = sheet.plan_id
+        waits = dependant in [row[0] for row in self.tx.run("dependants", plan_id=plan_id, task_id=fallback)]
+        self.tx.run("put_edge", plan_id=plan_id, task_id=fallback, dependant=dependant)
+        row = self.tx.run("engine_task", plan_id=plan_id, task_id=fallback)[0]
+        standing = failure.standing(row[1], row[8])
+        if standing == "failed":
+            self._fail_dependants(sheet, fallback, ends)
+        elif waits or standing == "fine":
+            [(unmet, state)] = self.tx.run("meet_one", plan_id=plan_id, task_id=dependant)
+            if unmet == 0 and state == "PENDING":
+                self._due(sheet, dependant)
 
     def _decide_ward(self, sheet: Sheet, task_id: str, chosen: Sequence[str], ends: Ends) -> None:
         """A task that runs only if somebody says so: activated, or skipped once nobody is left to say so."""
@@ -325,7 +353,8 @@ class Moves:
         found: dict[str, None] = dict.fromkeys(node.depends_on)
         for task_id in node.depends_on:
             wards = sheet.spec(self.tx, task_id).wards
-            if wards and self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][1] == "FAILED":
+            row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
+            if row is not None and failure.standing(row[1], row[8]) == "failed":
                 found |= dict.fromkeys(wards)
         if any(need.external for need in node.needs):  # what people give is filed under the task itself
             found[node.task_id] = None

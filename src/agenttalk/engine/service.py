@@ -81,6 +81,13 @@ class Service:
         self._dispatching().nudge()
         return new
 
+    async def apply(
+        self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str
+    ) -> dict[str, Any]:
+        """Put a new revision of a plan in force."""
+        found = await self._dispatching().apply(dag, manifest, profiles, by=by)
+        return found.as_json()
+
     async def standing(self, plan_id: str) -> dict[str, Any]:
         """Where a plan stands."""
         return (await standing.of(self.deps, plan_id)).as_json()

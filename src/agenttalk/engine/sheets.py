@@ -67,9 +67,12 @@ class Sheet:
         """What is asked for in a task."""
         return self.spec(tx, task_id).node
 
-    def promise(self, node: Node) -> CompletionPromise:
-        """What done means for a task: its own promise, or the one that follows from its node. Its id stays the same."""
-        promise = node.promise if node.promise is not None else done.derive(node, promise_id=_UNNAMED)
+    def promise(self, node: Node, score: float | None = None) -> CompletionPromise:
+        """What done means for a task: its own promise, or the one that follows from its node. Its id stays the same.
+
+        A score may make more outputs due.
+        """
+        promise = node.promise if node.promise is not None else done.derive(node, promise_id=_UNNAMED, score=score)
         if promise.id != _UNNAMED:
             return promise
         digest = hashlib.sha256(f"{self.plan_id}/{node.task_id}".encode()).hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.engine import commanding
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code, UsageError
@@ -72,11 +72,18 @@ def retry(moves: Moves, plan_id: str, task_id: str, *, by: str) -> list[str]:
     tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
     tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by})
-    moves.queue(sheet, node, Picked(inputs=_inputs(tx, rows[0]), sources={}, absent=()), "FAILED", "OPERATOR_RETRY")
-    return [task_id, *_wake_stopped(moves, sheet, task_id)]
+    moves.queue(
+        sheet,
+        node,
+        Picked(inputs=commanding.inputs_of(tx, rows[0][4]) if rows[0][4] is not None else (), sources={}, absent=()),
+        "FAILED",
+        "OPERATOR_RETRY",
+    )
+    return [task_id, *wake_stopped(moves, sheet, task_id)]
 
 
-def _wake_stopped(moves: Moves, sheet: Sheet, task_id: str) -> list[str]:
+def wake_stopped(moves: Moves, sheet: Sheet, task_id: str) -> list[str]:
+    """Have those that the failure of a task stopped wait for it again; which they are."""
     woken: list[str] = []
     ahead = deque([task_id])
     while ahead:
@@ -88,14 +95,6 @@ def _wake_stopped(moves: Moves, sheet: Sheet, task_id: str) -> list[str]:
                 ahead.append(dependant)
             woken.append(dependant)
     return woken
-
-
-def _inputs(tx: Tx, row: Any) -> tuple[Any, ...]:
-    """The inputs of the command that failed, if there was one."""
-    if row[4] is None:
-        return ()
-    [(_, envelope)] = tx.run("command_of_delivery", id=row[4])
-    return tuple(CommandEnvelope.model_validate_json(bytes(envelope)).payload.command.resolved_inputs or ())
 
 
 def _run(tx: Tx, plan_id: str) -> Any:

@@ -109,7 +109,12 @@ class Links:
 
 
 def _put(tx: Tx, plan_id: str, nodes: Sequence[Node], links: Links, at: str) -> None:
-    tx.run_many("put_engine_task", [_task(plan_id, node, links, at) for node in nodes])
+    tx.run_many("put_engine_task", [task_row(plan_id, node, links, at) for node in nodes])
+    put_nodes(tx, plan_id, nodes, links)
+
+
+def put_nodes(tx: Tx, plan_id: str, nodes: Sequence[Node], links: Links) -> None:
+    """Write down what is asked for in tasks, and who waits for whom."""
     tx.run_many("put_node", [_node(plan_id, node, links) for node in nodes])
     tx.run_many("put_edge", list(_edges(plan_id, nodes)))
 
@@ -125,7 +130,8 @@ def _node(plan_id: str, node: Node, links: Links) -> dict[str, Any]:
     }
 
 
-def _task(plan_id: str, node: Node, links: Links, at: str) -> dict[str, Any]:
+def task_row(plan_id: str, node: Node, links: Links, at: str) -> dict[str, Any]:
+    """The row of a task that nobody has looked at yet."""
     held = int(node.task_id in links.guards)
     return {
         "plan_id": plan_id,

@@ -117,7 +117,7 @@ ORDER BY seq DESC, (state = 'superseded'), id
 LIMIT 1
 
 -- name: earlier_orders
-SELECT m.id, m.message_id, m.command_id, m.seq, m.state, d.id, d.receiver, d.state
+SELECT m.id, m.message_id, m.command_id, m.seq, m.state, d.id, d.receiver, d.state, d.consumed_at
 FROM messages AS m JOIN deliveries AS d ON d.message = m.id
 WHERE m.board = :board AND m.plan_id = :plan_id AND m.task_id = :task_id AND m.dag_sha256 = :dag_sha256
     AND m.type = 'command' AND m.seq < :seq AND d.state IN ('stored', 'delivered', 'claimed')

@@ -70,6 +70,11 @@ WHERE board = :board AND plan_id = :plan_id AND unmet > 0 AND task_id IN (
     SELECT dependant FROM edges WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id)
 RETURNING task_id, unmet, state, delivery
 
+-- name: meet_one
+UPDATE tasks SET unmet = unmet - 1
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+RETURNING unmet, state
+
 -- name: activate
 UPDATE tasks SET unmet = unmet - 1, held = 0
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND held = 1
@@ -78,9 +83,11 @@ RETURNING unmet, state
 -- Tasks that nothing holds up any more and that nobody has looked at.
 -- name: due_tasks
 SELECT task_id, delivery FROM tasks
-WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0
+WHERE board = :board AND plan_id = :plan_id AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state = 'PENDING' AND o.unmet = 0
+    ORDER BY o.task_id LIMIT :limit)
 ORDER BY task_id
-LIMIT :limit
 
 -- name: queue_task
 UPDATE tasks
@@ -241,7 +248,7 @@ SELECT coalesce(max(seq), 0) FROM ledger
 
 -- Steering.
 -- name: working_in_plan
-SELECT lease FROM tasks
+SELECT lease, task_id FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND lease IS NOT NULL AND task_id IN (
     SELECT o.task_id FROM tasks AS o
     WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'RUNNING')
@@ -317,3 +324,42 @@ WHERE board = :board AND id = :id AND state IN ('delivered', 'claimed')
 -- name: commands_of
 SELECT message_id FROM messages
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'command' ORDER BY seq
+
+-- A new revision.
+-- name: nodes_of
+SELECT task_id, node FROM nodes WHERE board = :board AND plan_id = :plan_id ORDER BY task_id
+
+-- name: removed_tasks
+SELECT task_id FROM tasks
+WHERE board = :board AND plan_id = :plan_id AND state = 'SKIPPED' AND cause = 'REMOVED' ORDER BY task_id
+
+-- name: held_tasks
+SELECT task_id FROM tasks WHERE board = :board AND plan_id = :plan_id AND held = 1 ORDER BY task_id
+
+-- name: drop_edges
+DELETE FROM edges WHERE board = :board AND plan_id = :plan_id
+
+-- name: drop_task
+DELETE FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL
+
+-- name: recount_task
+UPDATE tasks SET unmet = :unmet, held = :held, agent_id = :agent_id, priority = :priority
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- name: recount_run
+UPDATE runs
+SET open = (SELECT count(*) FROM tasks AS t WHERE t.board = :board AND t.plan_id = :plan_id AND t.unmet IS NOT NULL
+        AND t.state NOT IN ('COMPLETED', 'FAILED', 'SKIPPED')),
+    completed = (SELECT count(*) FROM tasks AS t WHERE t.board = :board AND t.plan_id = :plan_id AND t.state = 'COMPLETED'),
+    failed = (SELECT count(*) FROM tasks AS t WHERE t.board = :board AND t.plan_id = :plan_id AND t.state = 'FAILED'),
+    skipped = (SELECT count(*) FROM tasks AS t WHERE t.board = :board AND t.plan_id = :plan_id AND t.state = 'SKIPPED')
+WHERE board = :board AND plan_id = :plan_id
+
+-- name: set_run_settings
+UPDATE runs SET settings = :settings WHERE board = :board AND plan_id = :plan_id
+
+-- name: withdraw_direct
+UPDATE deliveries
+SET state = 'processed', shown = CASE WHEN shown = '' THEN '' ELSE 'processed' END, ack = 'FAILED', finished_at = :at,
+    consumed_at = coalesce(consumed_at, :at), details = :details
+WHERE board = :board AND id = :id AND state IN ('delivered', 'claimed')

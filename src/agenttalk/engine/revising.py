@@ -1,0 +1,184 @@
+"""A new revision of a plan that runs: what did not change goes on, the rest begins anew or is called off.
+
+All of it is one transaction. Programs of tasks that changed must be dead before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.command import PRIORITIES, ResolvedInput
+from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.plan import PlanManifest
+from agenttalk.engine import commanding, records, steering, submission
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import settings_of
+from agenttalk.errors import Code, UsageError
+from agenttalk.ports import Tx, Value
+from agenttalk.rules import failure, lifecycle
+from agenttalk.rules.lifecycle import Cause, State
+from agenttalk.rules.readiness import Picked
+
+States: TypeAlias = "dict[str, tuple[State, Cause | None]]"
+"""Task → its state, and what brought it there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a new DAG changes."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"added": self.added, "changed": self.changed, "removed": self.removed}
+
+
+def difference(tx: Tx, dag: TaskDag) -> Difference:
+    """Compare a DAG with the one in force. Raises UsageError when the engine runs no such plan."""
+    rows = tx.run("run", plan_id=dag.plan_id)
+    if not rows or rows[0][0] == "SUBMITTED":
+        hint = "'agenttalk run' submits a plan"
+        raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {dag.plan_id!r}", hint=hint)
+    known = {task_id: bytes(node) for task_id, node in tx.run("nodes_of", plan_id=dag.plan_id)}
+    new = {node.task_id: wire.write(node.as_json()) for node in dag.nodes}
+    gone = {row[0] for row in tx.run("removed_tasks", plan_id=dag.plan_id)}
+    return Difference(
+        [task_id for task_id in new if task_id not in known or task_id in gone],
+        [task_id for task_id in new if task_id in known and task_id not in gone and known[task_id] != new[task_id]],
+        [task_id for task_id in known if task_id not in new and task_id not in gone],
+    )
+
+
+def apply(
+    moves: Moves,
+    dag: TaskDag,
+    manifest: PlanManifest,
+    profiles: Mapping[str, AgentProfile],
+    *,
+    by: str,
+    paused: bool = False,
+) -> Difference:
+    """Put a new DAG in force; a plan that somebody had `paused` stays so."""
+    tx, plan_id = moves.tx, dag.plan_id
+    found = difference(tx, dag)
+    revision = _put_documents(moves, dag, manifest, profiles)
+    moves.sheets.forget(plan_id)
+    sheet = moves.sheets.of(tx, plan_id)
+    links = submission.Links.of(dag)
+    tx.run("drop_edges", plan_id=plan_id)
+    submission.put_nodes(tx, plan_id, dag.nodes, links)
+    nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
+    for task_id in found.removed:
+        _move(moves, plan_id, task_id, "REMOVED", "the new plan has no such task")
+    for task_id in found.changed:
+        _move(moves, plan_id, task_id, "CHANGED", None)
+        tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
+        steering.wake_stopped(moves, sheet, task_id)
+    for task_id in found.added:
+        tx.run("drop_task", plan_id=plan_id, task_id=task_id)
+        tx.run("put_engine_task", **submission.task_row(plan_id, nodes[task_id], links, moves.at))
+    states = _count_anew(tx, plan_id, nodes, links)
+    for task_id, (state, _) in states.items():
+        if state == "READY" and task_id in nodes:  # its command names the old DAG
+            _order_anew(moves, plan_id, nodes[task_id])
+    _recount(tx, plan_id, moves.at, paused=paused)
+    for task_id, (state, cause) in states.items():
+        if state in lifecycle.FINAL and failure.standing(state, cause) == "failed" and task_id in nodes:
+            moves.fail_dependants_of(sheet, task_id)
+    tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json()})
+    moves.left = True
+    return found
+
+
+def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]) -> int:
+    tx, plan_id = moves.tx, dag.plan_id
+    dag_bytes, manifest_bytes = dag.to_bytes(), manifest.to_bytes()
+    sha256 = wire.sha256(dag_bytes)
+    [(_, _, old_sha256, old_revision, *_)] = tx.run("plan", plan_id=plan_id)
+    revision = (old_revision or 1) + 1
+    [(old, _, _)] = tx.run("plan_documents", plan_id=plan_id)
+    pointer = wire.write(
+        {
+            "schema_version": "1.0",
+            "plan_id": plan_id,
+            "dag_kind": "business",
+            "task_dag_sha256": sha256,
+            "task_dag_revision": revision,
+            "updated_at": moves.at,
+        }
+    )
+    tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=revision, halted=None)
+    tx.run("put_documents", plan_id=plan_id, dag=dag_bytes, pointer=pointer, manifest=manifest_bytes)
+    tx.run("set_run_settings", plan_id=plan_id, settings=settings_of(manifest.policies, dict(profiles)))
+    folder = f"plans/{plan_id}"
+    name = old_sha256.removeprefix("sha256:")[:16]
+    records.show(tx, f"{folder}/dag_history/{revision - 1:06d}_{name}.json", bytes(old))
+    records.show(tx, f"{folder}/{places.DAG}", dag_bytes)
+    records.show(tx, f"{folder}/{places.MANIFEST}", manifest_bytes)
+    records.show(tx, f"{folder}/{places.POINTER}", pointer)
+    for agent_id, profile in sorted(profiles.items()):
+        records.show(tx, f"{places.agent(agent_id)}/{places.PROFILE}", profile.to_bytes() + b"\n")
+    return revision
+
+
+def _move(moves: Moves, plan_id: str, task_id: str, cause: Cause, reason: str | None) -> None:
+    """Take a task that changed, or is gone, out of whatever it was in."""
+    sheet = moves.sheets.of(moves.tx, plan_id)
+    row = moves.tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
+    state, lease, delivery = row[1], row[3], row[4]
+    if lease is not None:
+        raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
+    if delivery is not None:
+        _withdraw(moves, delivery, "the plan changed")
+    moves.put(sheet, task_id, state, cause, reason=reason)
+
+
+def _withdraw(moves: Moves, delivery: int, why: str) -> None:
+    """Take back a command that nobody has worked on to its end."""
+    moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+
+
+def _order_anew(moves: Moves, plan_id: str, node: Node) -> None:
+    tx = moves.tx
+    sheet = moves.sheets.of(tx, plan_id)
+    row = tx.run("engine_task", plan_id=plan_id, task_id=node.task_id)[0]
+    inputs: tuple[ResolvedInput, ...] = ()
+    if row[4] is not None:
+        inputs = commanding.inputs_of(tx, row[4])
+        _withdraw(moves, row[4], "the plan has a new revision")
+    moves.queue(sheet, node, Picked(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
+
+
+def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submission.Links) -> States:
+    """Count what every task waits for; the states of all tasks."""
+    states: States = {row[0]: (row[2], row[4]) for row in tx.run("standings", plan_id=plan_id)}
+    held = {row[0] for row in tx.run("held_tasks", plan_id=plan_id)} & links.guards.keys()
+    rows: list[dict[str, Value]] = []
+    for task_id, node in nodes.items():
+        waits = sum(failure.standing(*states[each]) != "fine" for each in set(node.depends_on))
+        rows.append(
+            {
+                "plan_id": plan_id,
+                "task_id": task_id,
+                "agent_id": node.assigned_agent_id,
+                "priority": PRIORITIES[node.priority or "MEDIUM"],
+                "unmet": waits + (task_id in held),
+                "held": int(task_id in held),
+            }
+        )
+    tx.run_many("recount_task", rows)
+    return states
+
+
+def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool) -> None:
+    tx.run("recount_run", plan_id=plan_id)
+    [(_, _, still_open, *_)] = tx.run("run", plan_id=plan_id)
+    goes_on = "PAUSED" if paused else "RUNNING"
+    tx.run("set_run_state", plan_id=plan_id, state=goes_on if still_open else "ENDED", at=at)
