@@ -134,9 +134,7 @@ class Reference:
 
     def _guards(self, task_id: str) -> list[Node]:
         """Tasks that decide whether another runs: by a branch, or by failing."""
-        replaced = {
-            before for node in self.dag.nodes if _fallback(node) == task_id for before in node.depends_on
-        }
+        replaced = {before for node in self.dag.nodes if _fallback(node) == task_id for before in node.depends_on}
         return [
             node
             for node in self.dag.nodes

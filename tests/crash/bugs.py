@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from agenttalk.contracts import places
-from agenttalk.engine import heartbeat, intake, outcomes, turns
+from agenttalk.engine import granting, heartbeat, intake, outcomes, turns
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.granting import Granted
 from agenttalk.engine.intake import Arrival, Fate
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Ready
@@ -19,6 +23,7 @@ from agenttalk.engine.turns import How, Setting
 from agenttalk.ports import Tx
 from agenttalk.store import queries, writer
 from agenttalk.store.worker import Job, settle
+from crash.snapshot import LOG
 
 
 def plant(name: str) -> None:
@@ -99,6 +104,60 @@ def _no_epoch_check() -> None:
         statements[name] = statement
 
 
+def _turn_before_commit(*, after_another: bool) -> None:
+    """A turn begins, and then it is recorded that it does: the one after another that ends, or the first one."""
+    real_step, real_begin, real_grant = Dispatcher._step, Dispatcher._begin, granting.grant
+    early: dict[Any, Callable[[Granted], None]] = {}
+
+    async def step(self: Dispatcher, board: Any, do: Any, *, after: Granted | None = None) -> Any:
+        loop, log = asyncio.get_running_loop(), self._deps.root.path / LOG
+
+        def begin(granted: Granted) -> None:
+            before = _length(log)
+            loop.call_soon_threadsafe(real_begin, self, board, granted)
+            _wait_until(lambda: _length(log) > before)
+
+        if (after is not None) == after_another:
+            early[self._desk] = begin
+        try:
+            return await real_step(self, board, do, after=after)
+        finally:
+            early.pop(self._desk, None)
+
+    def grant(moves: Any, desk: Any, agents: Any) -> list[Granted]:
+        granted = real_grant(moves, desk, agents)
+        if desk in early:
+            for each in granted:
+                early[desk](each)
+        return granted
+
+    def begin_once(self: Dispatcher, board: Any, granted: Granted) -> None:
+        if self._desk not in early:
+            real_begin(self, board, granted)
+
+    _replace(Dispatcher, _step=step, _begin=begin_once)
+    _replace(granting, grant=grant)
+
+
+def _length(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def _no_check_at_the_end_of_a_turn() -> None:
+    """Whoever once had a task ends its turn."""
+    statements = queries.load("sqlite")
+    statement = statements["end_turn"].replace(" AND epoch = :epoch AND lease = :lease", "")
+    if statement == statements["end_turn"]:
+        raise RuntimeError("end_turn checks nothing")
+    statements["end_turn"] = statement
+
+
 def _replace(where: Any, **new: Any) -> None:
     for name, value in new.items():
         setattr(where, name, value)
@@ -109,4 +168,7 @@ BUGS: dict[str, Callable[[], None]] = {
     "effect before commit": _start_before_commit,
     "delivery before commit": _deliver_before_commit,
     "no epoch check": _no_epoch_check,
+    "next turn before commit": lambda: _turn_before_commit(after_another=True),
+    "first turn before commit": lambda: _turn_before_commit(after_another=False),
+    "no check at the end of a turn": _no_check_at_the_end_of_a_turn,
 }

@@ -36,3 +36,20 @@ def test_a_delivery_before_the_commit_that_records_it_is_found(crash: Harness) -
 def test_a_missing_check_of_the_epoch_is_found(crash: Harness) -> None:
     failures = _found(crash, "no epoch check", "stalled", "commit:default #2")
     assert "" in failures, "even when nobody dies, a turn that lost its lease is believed"
+
+
+def test_a_turn_that_begins_before_the_end_of_the_last_is_committed_is_found(crash: Harness) -> None:
+    failures = _found(crash, "next turn before commit", "course", "commit:default")
+    found = _says(failures, "began before that was recorded")
+    assert len(found) >= 5
+    assert all(place.startswith("commit:default") for place in found)
+
+
+def test_a_program_that_starts_before_its_lease_is_committed_is_found(crash: Harness) -> None:
+    failures = _found(crash, "first turn before commit", "programs", "commit:default")
+    assert _says(failures, "began before that was recorded")
+
+
+def test_a_missing_check_at_the_end_of_a_turn_is_found(crash: Harness) -> None:
+    failures = _found(crash, "no check at the end of a turn", "overtaken", "commit:default #2")
+    assert "" in failures, "even when nobody dies, a turn that lost its lease is believed"

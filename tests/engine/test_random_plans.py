@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from agenttalk.drivers.calls import Calls, Result, Turn
@@ -28,6 +28,7 @@ from agenttalk.engine import explaining, fsck
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.standing import Standing
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.planfile import Compiled
@@ -270,7 +271,7 @@ async def _act(now: Try, turn: Turn) -> Result:
 
 
 @asynccontextmanager
-async def engine(root: Path, actors: Actors) -> AsyncIterator[Engine]:
+async def engine(actors: Actors) -> AsyncIterator[Engine]:
     """An engine whose agents have scripts."""
     dispatcher = Dispatcher(actors.deps, {"python": actors}, LocalProcesses())
     stop = asyncio.Event()
@@ -283,14 +284,16 @@ async def engine(root: Path, actors: Actors) -> AsyncIterator[Engine]:
     assert await fsck.check(actors.deps) == []
 
 
-async def lived(root: Path, case: Case, *, end: tuple[int, bool] | None = None, deadly: bool = False) -> Standing | None:
+async def lived(
+    root: Path, case: Case, *, end: tuple[int, bool] | None = None, deadly: bool = False
+) -> Standing | None:
     """One engine: how the plan stands when nothing goes on any more; None when the engine ended before."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     async with opened(root) as deps:
         left, finishing = end or (None, True)
         actors = Actors(deps, case, left, finishing, deadly=deadly)
-        async with engine(root, actors) as found:
+        async with engine(actors) as found:
             await found.submit(case.compiled())
             ended = asyncio.create_task(found.ended())
             over = asyncio.create_task(actors.over.wait())
@@ -340,7 +343,163 @@ def check(case: Case) -> None:
         agree(case, asyncio.run(played(Path(folder) / "root", case)))
 
 
-@settings(max_examples=150 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120 * EFFORT, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_plan_ends_as_a_simple_interpreter_says(case: Case) -> None:
     check(case)
+
+
+def test_a_branch_that_is_not_taken_and_not_skipped_would_be_seen() -> None:
+    decide = Moves._decide_ward
+
+    def forgetful(moves: Moves, sheet: Sheet, task_id: str, chosen: Sequence[str], ends: Any) -> None:
+        if task_id in chosen:
+            decide(moves, sheet, task_id, chosen, ends)
+
+    @settings(max_examples=100, derandomize=True, database=None, phases=[Phase.generate], report_multiple_bugs=False)
+    @given(cases(engines=0))
+    def search(case: Case) -> None:
+        check(case)
+
+    with patch.object(Moves, "_decide_ward", forgetful), pytest.raises(AssertionError, match="PENDING"):
+        search()
+
+
+# What such plans brought to light.
+
+
+def scripted(*tasks: Task, **scripts: Try | Sequence[Try]) -> Case:
+    """A case in which whoever is not named does all that is asked."""
+    known = {name: (script,) if isinstance(script, Try) else tuple(script) for name, script in scripts.items()}
+    made = {each["id"]: tuple(output["name"] for output in each.get("outputs", ())) for each in tasks}
+    return Case(tasks, {name: known.get(name, (Try(made=names),)) for name, names in made.items()})
+
+
+CRASH: Final = Try("crashed")
+TEXT: Final = [{"name": "text.md", "deliverable": True}]
+SPARED: Final[Task] = {"on_dependency_failed": "FALLBACK", "fallback": "spare"}
+SCORED: Final[Task] = {"score_required": True, "score_criteria": "0-100"}
+FOUND: Final[dict[str, tuple[Case, dict[str, str]]]] = {
+    "a fallback that fails, too": (
+        scripted(
+            task("first"),
+            task("spare"),
+            task("use", needs=["first"], **SPARED),
+            task("also", needs=["first"], on_dependency_failed="SKIP"),
+            first=CRASH,
+            spare=CRASH,
+        ),
+        {"use": "BLOCKED_WAITING_REVIEW", "also": "SKIPPED"},
+    ),
+    "a fallback in two places": (
+        scripted(
+            task("one"), task("two"), task("spare"), task("use", needs=["one", "two"], **SPARED), one=CRASH, two=CRASH
+        ),
+        {"use": "COMPLETED"},
+    ),
+    "a fallback that was lost before it was needed": (
+        scripted(
+            task("a_root"),
+            task("z_first", needs=["a_root"], on_dependency_failed="SKIP"),
+            task("spare", needs=["a_root"], on_dependency_failed="SKIP"),
+            task("use", needs=["z_first"], **SPARED),
+            a_root=CRASH,
+        ),
+        {"use": "BLOCKED_WAITING_REVIEW"},
+    ),
+    "a fallback for what was skipped": (
+        scripted(
+            task("root"),
+            task("first", needs=["root"], on_dependency_failed="SKIP", outputs=TEXT),
+            task("spare", outputs=TEXT),
+            task("use", needs=["first"], inputs=[{"name": "text", "from": "text.md"}], **SPARED),
+            root=CRASH,
+        ),
+        {"use": "COMPLETED"},
+    ),
+    "an output that the score asks for is not there": (
+        scripted(task("judge", outputs=[{**TEXT[0], "when": "score >= 50"}], **SCORED), judge=Try(score=70)),
+        {"judge": "FAILED"},
+    ),
+    "an output that the score does not choose": (
+        scripted(
+            task("judge", outputs=[{**TEXT[0], "when": "score >= 50"}], **SCORED),
+            task("use", needs=["judge"], inputs=[{"name": "text", "from": "text.md"}]),
+            judge=Try(score=10, made=("text.md",)),
+        ),
+        {"judge": "COMPLETED", "use": "BLOCKED_WAITING_INPUT"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_random_plans_found_stays_right(tmp_path: Path, name: str) -> None:
+    case, ends = FOUND[name]
+    found = asyncio.run(played(tmp_path, case))
+    agree(case, found)
+    assert {task_id: states(found)[task_id] for task_id in ends} == ends
+
+
+def test_an_engine_can_end_before_a_turn_has_begun(tmp_path: Path) -> None:
+    case = scripted(*(task(f"t{n}", f"agent{n}") for n in range(6)))
+
+    async def use() -> Standing | None:
+        for _ in range(10):
+            async with asyncio.timeout(30), opened(tmp_path) as deps:
+                dispatcher = Dispatcher(deps, {"python": Actors(deps, case)}, LocalProcesses())
+                await Engine(deps, dispatcher).submit(case.compiled())
+                await dispatcher.look()  # turns are given out, and not one had time to begin
+                await dispatcher.close()
+        return await lived(tmp_path, case)
+
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "system_runtime").mkdir()
+    found = asyncio.run(use())
+    assert found is not None
+    agree(case, found)
+
+
+# Engines that die.
+
+
+def dies(root: Path, case: Case, turns: int) -> int:
+    """Have an engine of its own process die at a turn; how the process ended."""
+    code = "import test_random_plans; test_random_plans.live()"
+    paths = os.pathsep.join([str(TESTS), str(TESTS / "engine")])
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(root), str(turns)],
+        input=json.dumps(case.as_json()).encode(),
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode in {0, -signal.SIGKILL}, ended.stderr.decode()
+    return ended.returncode
+
+
+def live() -> None:
+    """What such a process does."""
+    case = Case.from_json(json.load(sys.stdin))
+    asyncio.run(lived(Path(sys.argv[1]), case, end=(int(sys.argv[2]), True), deadly=True))
+
+
+@settings(max_examples=6 * EFFORT, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(cases(most=6), st.lists(st.integers(1, 5), min_size=1, max_size=ENGINE_ENDS - 1))
+def test_a_plan_whose_engines_are_killed_ends_the_same(case: Case, deaths: list[int]) -> None:
+    with memory() as folder:
+        root = Path(folder) / "root"
+        for turns in deaths:
+            dies(root, case, turns)
+        agree(case, asyncio.run(played(root, replace(case, ends=()))))
+
+
+def test_a_task_that_kills_the_engine_again_and_again_waits_for_a_person(tmp_path: Path) -> None:
+    case = scripted(task("deadly"), task("other", "b"))
+    for _ in range(ENGINE_ENDS):
+        assert dies(tmp_path, case, 1) == -signal.SIGKILL
+    found = asyncio.run(lived(tmp_path, case))
+    assert found is not None
+    [deadly] = [each for each in found.tasks if each["state"] != "COMPLETED"]
+    assert (deadly["state"], found.result) == ("BLOCKED_WAITING_HUMAN", "waiting")
+    assert f"{ENGINE_ENDS} times" in deadly["reason"]

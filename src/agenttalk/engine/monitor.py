@@ -16,6 +16,7 @@ from agenttalk.engine.plans import Plans, boards
 from agenttalk.engine.router import conserve
 from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Folder, Store, Tx
+from agenttalk.rules.lifecycle import board_status
 
 STALE: Final = timedelta(seconds=90)
 """A heartbeat that is older than three slow polls is a bad sign."""
@@ -105,6 +106,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     plan_id, origin, dag_sha256, _, halted, sent, delivered, superseded, duplicate, dead = row
     [(in_flight,)] = await board.read("in_flight", plan_id=plan_id)
     tasks = await board.read("tasks_of", plan_id=plan_id)
+    runs = await board.read("run", plan_id=plan_id)
     return {
         "plan_id": plan_id,
         "board": board.name,
@@ -119,18 +121,23 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
             "dead": dead,
             "in_flight": in_flight,
         },
-        "tasks": [
-            {
-                "task_id": task_id,
-                "agent_id": agent_id,
-                "state": state,
-                "trust": "claimed" if state == "COMPLETED" else None,
-                "board": board.name,
-                "updated_at": updated_at,
-                "attempt": attempt,
-                "missing": wire.read(bytes(missing)) if missing else [],
-                "request_id": request_id,
-            }
-            for task_id, agent_id, state, updated_at, _, _, attempt, _, missing, request_id, _, _ in tasks
-        ],
+        "tasks": [_task(row, engine=bool(runs)) for row in tasks],
+    }
+
+
+def _task(row: tuple[Any, ...], *, engine: bool) -> dict[str, Any]:
+    """A task. What an agent of a foreign plan says of itself is its claim; of its own plans the engine saw more."""
+    task_id, agent_id, state, updated_at, _, _, attempt, _, missing, request_id, _, _ = row
+    done = state == "COMPLETED"
+    return {
+        "task_id": task_id,
+        "agent_id": agent_id,
+        "state": state,
+        "board": board_status(state),
+        "freshness": "fresh" if done and engine else None,
+        "trust": ("observed" if engine else "claimed") if done else None,
+        "updated_at": updated_at,
+        "attempt": attempt,
+        "missing": wire.read(bytes(missing)) if missing else [],
+        "request_id": request_id,
     }
