@@ -84,7 +84,7 @@ class Reference:
 
     def interpret(self) -> dict[str, Fate]:
         """What becomes of every task."""
-        while any([self._looked_at(node) for node in self.dag.nodes]):
+        while sum(self._looked_at(node) for node in self.dag.nodes):
             pass
         return {node.task_id: self.fates.get(node.task_id, Fate()) for node in self.dag.nodes}
 
@@ -150,7 +150,7 @@ class Reference:
     # Inputs.
 
     def _blocked(self, node: Node) -> Fate | None:
-        sources = dict.fromkeys(node.depends_on)
+        sources: dict[str, None] = dict.fromkeys(node.depends_on)
         for each in node.depends_on:
             spare = self._spare(node, each) if self._now(each) == "failed" else None
             sources |= {spare: None} if spare else {}

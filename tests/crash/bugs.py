@@ -74,7 +74,9 @@ def _start_before_commit() -> None:
         turn = turns._turn(seat, setting, ready, lease, layout, laid)
         ended = await setting.driver.run(turn)
         await seat.store.transact(lambda tx: turns._inject(tx, seat, ready.order, lease, turn.prompt, laid))
-        outcome, outputs = await outcomes.judge(seat, ready.order.command, layout.outputs, layout.result, layout.cwd, ended)
+        outcome, outputs = await outcomes.judge(
+            seat, ready.order.command, layout.outputs, layout.result, layout.cwd, ended
+        )
         return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
 
     _replace(heartbeat, take_turn=take_turn)
@@ -104,35 +106,37 @@ def _no_epoch_check() -> None:
         statements[name] = statement
 
 
-def _turn_before_commit(*, after_another: bool) -> None:
-    """A turn begins, and then it is recorded that it does: the one after another that ends, or the first one."""
+def _turn_before_commit() -> None:
+    """A turn begins, and then it is recorded that the one before it has ended and that it has its lease."""
     real_step, real_begin, real_grant = Dispatcher._step, Dispatcher._begin, granting.grant
-    early: dict[Any, Callable[[Granted], None]] = {}
+    early: dict[int, Callable[[Granted], None]] = {}
+    begun: set[str] = set()
 
-    async def step(self: Dispatcher, board: Any, do: Any, *, after: Granted | None = None) -> Any:
+    async def step(self: Dispatcher, board: Any, do: Callable[[Any], Any], *, after: Granted | None = None) -> Any:
         loop, log = asyncio.get_running_loop(), self._deps.root.path / LOG
 
         def begin(granted: Granted) -> None:
+            begun.add(granted.job.lease)
             before = _length(log)
             loop.call_soon_threadsafe(real_begin, self, board, granted)
             _wait_until(lambda: _length(log) > before)
 
-        if (after is not None) == after_another:
-            early[self._desk] = begin
-        try:
-            return await real_step(self, board, do, after=after)
-        finally:
-            early.pop(self._desk, None)
+        def work(moves: Any) -> Any:
+            if after is not None:
+                early[id(moves)] = begin
+            return do(moves)
+
+        return await real_step(self, board, work, after=after)
 
     def grant(moves: Any, desk: Any, agents: Any) -> list[Granted]:
         granted = real_grant(moves, desk, agents)
-        if desk in early:
-            for each in granted:
-                early[desk](each)
+        begin = early.pop(id(moves), None)
+        for each in granted if begin else ():
+            begin(each)  # type: ignore[misc]
         return granted
 
     def begin_once(self: Dispatcher, board: Any, granted: Granted) -> None:
-        if self._desk not in early:
+        if granted.job.lease not in begun:
             real_begin(self, board, granted)
 
     _replace(Dispatcher, _step=step, _begin=begin_once)
@@ -168,7 +172,6 @@ BUGS: dict[str, Callable[[], None]] = {
     "effect before commit": _start_before_commit,
     "delivery before commit": _deliver_before_commit,
     "no epoch check": _no_epoch_check,
-    "next turn before commit": lambda: _turn_before_commit(after_another=True),
-    "first turn before commit": lambda: _turn_before_commit(after_another=False),
+    "turn before commit": _turn_before_commit,
     "no check at the end of a turn": _no_check_at_the_end_of_a_turn,
 }

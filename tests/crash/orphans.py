@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import apsw
@@ -17,11 +16,11 @@ def orphans(root: Path) -> list[str]:
     """Processes that carry a lease of a root, or whose working directory lies in it."""
     carried = {f"{LEASE}={each}".encode() for each in _leases(root)}
     told = []
-    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            environ = set((Path("/proc") / str(pid) / "environ").read_bytes().split(b"\0"))
-            cwd = (Path("/proc") / str(pid) / "cwd").readlink()
-            name = (Path("/proc") / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            environ = set((process / "environ").read_bytes().split(b"\0"))
+            cwd = (process / "cwd").readlink()
+            name = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:  # it is gone, or not ours
             continue
         if carried & environ or cwd.is_relative_to(root):
@@ -36,7 +35,7 @@ def _leases(root: Path) -> list[str]:
         connection = opened(path)
         try:
             rows = connection.execute("SELECT body FROM ledger WHERE kind IN ('lease.granted', 'turn.started')")
-            found += [str(json.loads(bytes(row[0]))["lease"]) for row in rows]  # type: ignore[arg-type]
+            found += [str(json.loads(bytes(row[0]))["lease"]) for row in rows]
         except apsw.SQLError:
             continue  # the tables are not there yet
         finally:

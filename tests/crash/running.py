@@ -345,8 +345,7 @@ async def _overtake(life: Life) -> None:
     await first.look()
     with second.followed() as news:
         async with asyncio.timeout(20):
-            while first._turns:
-                await asyncio.sleep(0)
+            await asyncio.gather(*first._turns.values())
             late.set()
             while not ended(await standing.of(life.deps, P)):
                 await news.wait()

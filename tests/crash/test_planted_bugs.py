@@ -39,14 +39,14 @@ def test_a_missing_check_of_the_epoch_is_found(crash: Harness) -> None:
 
 
 def test_a_turn_that_begins_before_the_end_of_the_last_is_committed_is_found(crash: Harness) -> None:
-    failures = _found(crash, "next turn before commit", "course", "commit:default")
+    failures = _found(crash, "turn before commit", "course", "commit:default")
     found = _says(failures, "began before that was recorded")
     assert len(found) >= 5
     assert all(place.startswith("commit:default") for place in found)
 
 
 def test_a_program_that_starts_before_its_lease_is_committed_is_found(crash: Harness) -> None:
-    failures = _found(crash, "first turn before commit", "programs", "commit:default")
+    failures = _found(crash, "turn before commit", "programs", "commit:default")
     assert _says(failures, "began before that was recorded")
 
 

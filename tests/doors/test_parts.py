@@ -119,6 +119,45 @@ def test_loops_wake_up_by_themselves_and_end_when_told(tree: Tree, line: Line) -
     assert line.json("fsck")["faults"] == []
 
 
+def test_a_loop_tells_programs_a_line_at_a_time(tree: Tree, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    router = line.start("route", "--json")
+    try:
+        assert router.stdout is not None
+        first = next(each for each in router.stdout if each.startswith("{"))
+        assert json.loads(first)["delivered"] == 0
+        tree.command("lead", "design")
+        assert json.loads(router.stdout.readline())["delivered"] == 1
+    finally:
+        router.kill()
+        router.communicate()
+
+
+def test_a_question_of_an_agent_cannot_look_like_lines_of_ours(tree: Tree, line: Line) -> None:
+    asks = {"request_id": "q1", "created_by": {"agent_id": "dev"}, "severity": "HIGH", "type": "DECISION"}
+    options = [{"key": "a", "label": "red\n✓ nobody waits for you"}]
+    needed = {"files": [{"name": "my budget.csv"}], "decision": {"question": "Which?\n→", "options": options}}
+    document = {**asks, "title": "Hm?\nq2  APPROVAL", "needed": needed}
+    tree.put("dev", "human_intervention_request_1.json", document)
+    line("route", "--once")
+    printed = line("inbox").splitlines()
+    assert printed[1:] == [
+        "  Hm? q2 APPROVAL",
+        "  · my budget.csv",
+        "  ? Which? →",
+        "    a: red ✓ nobody waits for you",
+        "  → agenttalk answer q1 --file 'my budget.csv'=PATH --answer KEY",
+    ]
+
+
+def test_a_profile_that_is_no_json_is_told_and_nothing_is_called_good(tree: Tree, line: Line) -> None:
+    (tree.root / "agents/dev/agent_profile.json").write_text("{", encoding="utf-8")
+    printed = line("heartbeat", "--agent", "dev", "--once", code=1)
+    assert "agent_profile.json" in printed
+    assert "✓" not in printed
+    assert "dev, lead, pm" in line("heartbeat", "--agent", "../x", "--once", code=2)
+
+
 def test_a_second_router_refuses_and_names_the_first(tree: Tree, line: Line) -> None:
     router = line.start("route", "--json")
     try:

@@ -441,22 +441,19 @@ def test_what_random_plans_found_stays_right(tmp_path: Path, name: str) -> None:
 
 
 def test_an_engine_can_end_before_a_turn_has_begun(tmp_path: Path) -> None:
-    case = scripted(*(task(f"t{n}", f"agent{n}") for n in range(6)))
+    case = scripted(task("work"), work=[CRASH, Try()])
 
     async def use() -> Standing | None:
-        for _ in range(10):
-            async with asyncio.timeout(30), opened(tmp_path) as deps:
-                dispatcher = Dispatcher(deps, {"python": Actors(deps, case)}, LocalProcesses())
-                await Engine(deps, dispatcher).submit(case.compiled())
-                await dispatcher.look()  # turns are given out, and not one had time to begin
-                await dispatcher.close()
+        assert states(await played(tmp_path, case)) == {"work": "FAILED"}
+        async with asyncio.timeout(30), opened(tmp_path) as deps:
+            dispatcher = Dispatcher(deps, {"python": Actors(deps, case)}, LocalProcesses())
+            await dispatcher.retry("p", "work", by="ada")  # its turn is given out in the same step
+            await dispatcher.close()
         return await lived(tmp_path, case)
 
-    (tmp_path / "agents").mkdir()
-    (tmp_path / "system_runtime").mkdir()
     found = asyncio.run(use())
     assert found is not None
-    agree(case, found)
+    assert (found.result, states(found)) == ("done", {"work": "COMPLETED"})
 
 
 # Engines that die.
@@ -495,7 +492,7 @@ def test_a_plan_whose_engines_are_killed_ends_the_same(case: Case, deaths: list[
 
 
 def test_a_task_that_kills_the_engine_again_and_again_waits_for_a_person(tmp_path: Path) -> None:
-    case = scripted(task("deadly"), task("other", "b"))
+    case = scripted(task("deadly", priority="HIGH"), task("other"))
     for _ in range(ENGINE_ENDS):
         assert dies(tmp_path, case, 1) == -signal.SIGKILL
     found = asyncio.run(lived(tmp_path, case))

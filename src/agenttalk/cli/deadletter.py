@@ -86,7 +86,7 @@ def show(
             "tries",
             "at",
         ):
-            out.say(f"[bold]{key:<14}[/] {plain(letter[key])}")
+            out.say(f"[bold]{key:<14}[/] {plain('-' if letter[key] is None else letter[key])}")
         out.say("")
         out.say(plain(content[:SHOWN].decode(errors="backslashreplace")) or "[dim]nothing was kept of it[/]")
         if len(content) > SHOWN:

@@ -60,6 +60,11 @@ class Output:
         # Indenting a very large document would push it over the limit for reading it again.
         sys.stdout.write((text if len(text) < 512 * 1024 else json.dumps(value, ensure_ascii=False)) + "\n")
 
+    def line(self, value: object) -> None:
+        """A JSON value as one line on standard output, at once: whoever follows a loop reads line by line."""
+        sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
     def say(self, text: str, *, err: bool = False) -> None:
         """A line for people, with rich markup."""
         self.console(err=err).print(text)
@@ -102,6 +107,11 @@ def plain(text: object) -> str:
     from rich.markup import escape
 
     return escape("".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in str(text)))
+
+
+def one_line(text: object) -> str:
+    """As `plain`, for what has to stay in its line: a text from outside cannot look like a line of ours."""
+    return plain(" ".join(str(text).split()))
 
 
 def shortened(value: Any, width: int = 60) -> str:

@@ -80,8 +80,12 @@ def _require_agent(root: Path, agent: str) -> None:
         agents = agents_in(folder)
     if agent not in agents:
         near = nearest(agent, agents)
-        hint = f"did you mean {near!r}?" if near else f"a folder {root / 'agents'}/{agent} makes one"
+        hint = f"did you mean {near!r}?" if near else f"every folder in {root / 'agents'} is one: {_some(agents)}"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent!r}", hint=hint)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "") if names else "there is none yet"
 
 
 def _run(
@@ -105,7 +109,7 @@ def _run(
             return  # a loop speaks when something happened
         seen[:] = [body]
         if out.as_json:
-            out.data({"ok": not _failed(body), **body})
+            (out.data if once else out.line)({"ok": not _failed(body), **body})
         else:
             tell(out, body)
 
@@ -156,7 +160,8 @@ def _tell_monitor(out: Output, seen: dict[str, Any]) -> None:
 
 def _tell_heartbeat(out: Output, tick: dict[str, Any]) -> None:
     parts = [f"{value} {key}" for key, value in tick.items() if isinstance(value, int) and value]
-    out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to do'}")
+    if parts or not tick["errors"]:
+        out.say(f"[green]✓[/] {' · '.join(parts) or 'nothing to do'}")
     for error in tick["errors"]:
         out.say(f"[bold red]✗[/] {plain(error)}", err=True)
 

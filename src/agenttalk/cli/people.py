@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 
 inbox_app = typer.Typer(add_completion=False)
 answer_app = typer.Typer(add_completion=False)
@@ -43,18 +44,20 @@ def _tell(out: Output, each: dict[str, Any]) -> None:
     out.say(
         f"[bold]{plain(asked['request_id'])}[/]  {plain(asked['type'])}  [dim]{plain(where)}, {each['asked_at']}[/]"
     )
-    out.say(f"  {plain(asked['title'])}")
+    out.say(f"  {one_line(asked['title'])}")
     needed = asked.get("needed", {})
     files = needed.get("files", [])
     for file in files:
         to = f" [dim]for {plain(file['deliver_to_agent_id'])}[/]" if file.get("deliver_to_agent_id") else ""
-        out.say(f"  · {plain(file['name'])}{to}")
+        out.say(f"  · {one_line(file['name'])}{to}")
     decision = needed.get("decision")
     if decision:
-        out.say(f"  ? {plain(decision['question'])}")
+        out.say(f"  ? {one_line(decision['question'])}")
         for option in decision.get("options", []):
-            out.say(f"    {plain(option['key'])}: {plain(option['label'])}")
-    example = " ".join(f"--file {plain(file['name'])}=PATH" for file in files) or "--decision APPROVE --note TEXT"
+            out.say(f"    {one_line(option['key'])}: {one_line(option['label'])}")
+    parts = [f"--file {one_line(shlex.quote(file['name']))}=PATH" for file in files]
+    parts += ["--answer KEY"] if decision and decision.get("options") else []
+    example = " ".join(parts) or "--decision APPROVE --note TEXT"
     out.say(f"  [cyan]→[/] agenttalk answer {plain(asked['request_id'])} {example}")
 
 

@@ -74,6 +74,8 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, at: str) -> Reje
     match said.document:
         case Ack() as ack:
             acknowledge(tx, ack, plan_id=plan.plan_id, foreign=plan.origin == "foreign", at=at)
+            if _is_recalled(tx, ack, plan.plan_id):
+                return None  # that it failed is shown already, and stays
         case TaskStateReport() as report:
             _report(tx, report, said.owner, plan, at)
         case HumanInterventionRequest() as request:
@@ -106,6 +108,12 @@ def _is_of_another(tx: Tx, path: str, said: Control, plan: Plan) -> bool:
             rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
             return not rows or rows[0][0] != said.owner
     return isinstance(said.document, Alert)
+
+
+def _is_recalled(tx: Tx, ack: Ack, plan_id: str) -> bool:
+    """Whether a newer command took the place of one that its agent had claimed."""
+    rows = tx.run("delivery_of", plan_id=plan_id, message_id=ack.message_id, receiver=ack.consumer_agent_id)
+    return any(state == "superseded" and earlier == "FAILED" for _, state, earlier, *_ in rows)
 
 
 def acknowledge(tx: Tx, ack: Ack, *, plan_id: str, foreign: bool, at: str) -> None:

@@ -308,17 +308,10 @@ def recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: 
 
 
 def _fail(tx: Tx, receiver: Receiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:
-    """A command that was claimed ends by our word: the receipt that was collected says so at once.
-
-    The receiver's heartbeat leaves the same receipt. From one that is not ours nothing else counts any more.
-    """
+    """A command that was claimed ends by our word: its receipt says so at once, and the receiver leaves the same."""
     times = {"consumed_at": consumed_at, "finished_at": at}
     ack = handover.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})
-    control = {"plan_id": receiver.plan_id, "kind": "ack", "id": f"{ack.message_id}@{receiver.agent_id}"}
-    if tx.run("control", **control):
-        data = ack.to_bytes() + b"\n"
-        tx.run("put_control", **control, agent_id=receiver.agent_id, sha256=wire.sha256(data), body=data, at=at)
-        records.show(tx, f"plans/{receiver.plan_id}/acks/{places.ack(ack.message_id)}", data)
+    records.show(tx, f"plans/{receiver.plan_id}/acks/{places.ack(ack.message_id)}", ack.as_json())
 
 
 def _output(plan: Plan, envelope: ArtifactEnvelope) -> Output:

@@ -1,0 +1,111 @@
+"""AgentTalk's durable steps: the whole way from the command to the ledger, with an agent that does nothing.
+
+`ours.py SHAPE STEPS FOLDER` prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.plan import PlanManifest
+from agenttalk.drivers.calls import Calls, Turn
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.engine import submission
+from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.wiring import opened
+
+PROMPT = "x" * 1400
+OUTPUT = b"y" * 1024
+AGENTS = 32
+
+
+def dag(plan_id: str, steps: int, *, chain: bool, agent: str | None = None) -> TaskDag:
+    """Steps one after the other, or side by side."""
+    nodes: list[dict[str, Any]] = []
+    for number in range(steps):
+        node: dict[str, Any] = {
+            "task_id": f"t{number}",
+            "assigned_agent_id": agent or f"a{number % AGENTS}",
+            "prompt": PROMPT,
+            "outputs": [{"name": "out", "deliverable": not chain, "deliver_to": [agent] if chain and agent else []}],
+        }
+        if chain and number:
+            node["depends_on"] = [f"t{number - 1}"]
+            node["inputs"] = [{"name": "in", "selector": {"type": "by_output_name", "value": "out"}}]
+        nodes.append(node)
+    return TaskDag.from_json({"schema_version": "1.1", "plan_id": plan_id, "nodes": nodes})
+
+
+def plans_of(shape: str, steps: int) -> list[TaskDag]:
+    """What is run: one chain, one fan-out, 32 chains at once, or plans of one step."""
+    if shape == "chain":
+        return [dag("p", steps, chain=True, agent="a0")]
+    if shape == "fanout":
+        return [dag("p", steps, chain=False)]
+    if shape == "inflight":
+        return [dag(f"p{n}", steps // AGENTS, chain=True, agent=f"a{n}") for n in range(AGENTS)]
+    return [dag(f"p{n}", 1, chain=False, agent=f"a{n % AGENTS}") for n in range(steps)]
+
+
+async def work(turn: Turn) -> str:
+    """Nothing but an output."""
+    turn.outputs["out"] = OUTPUT
+    return "ok"
+
+
+async def main(shape: str, steps: int, root: Path) -> dict[str, Any]:
+    """Run it, and say how long it took."""
+    for name in ("agents", "system_runtime"):
+        (root / name).mkdir(parents=True)
+    profiles = {
+        name: AgentProfile.from_json({"schema_version": "1.0", "agent_id": name, "driver": "python"})
+        for name in (f"a{n}" for n in range(AGENTS))
+    }
+    plans = plans_of(shape, steps)
+    url = os.environ.get("BENCH_POSTGRES", "")
+    async with opened(root, url=url) as deps:
+        calls = Calls(dict.fromkeys(profiles, work), deps.stores.blobs)
+        dispatcher = Dispatcher(deps, {"python": calls}, LocalProcesses(), max_running=AGENTS)
+        stop = asyncio.Event()
+        store = await deps.stores.board("default")
+        running = asyncio.create_task(dispatcher.run(stop))
+        warm = dag("warm", 3, chain=True, agent="a0")
+        await submission.submit(deps, warm, PlanManifest.from_json({"plan_id": "warm"}), profiles)
+        dispatcher.nudge()
+        await ended(dispatcher, store)
+        if shape != "single":
+            for each in plans:
+                await submission.submit(deps, each, PlanManifest.from_json({"plan_id": each.plan_id}), profiles)
+        began, cpu = time.perf_counter(), time.process_time()
+        if shape == "single":
+            await asyncio.gather(*(create(deps, each, profiles) for each in plans))
+        dispatcher.nudge()
+        await ended(dispatcher, store)
+        told = {"steps": steps, "seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
+        stop.set()
+        await running
+    return told
+
+
+async def create(deps: Any, plan: TaskDag, profiles: dict[str, AgentProfile]) -> None:
+    """Submit a plan of one step."""
+    await submission.submit(deps, plan, PlanManifest.from_json({"plan_id": plan.plan_id}), profiles)
+
+
+async def ended(dispatcher: Dispatcher, store: Any) -> None:
+    """Wait until no plan is open."""
+    while await store.read("open_runs"):
+        with dispatcher.followed() as news:
+            await asyncio.wait({asyncio.ensure_future(news.wait())}, timeout=0.2)
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))))
