@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import statistics
 import subprocess
@@ -67,8 +66,8 @@ def measured(name: str, shape: str, steps: int, *, traced: bool = False) -> dict
             return None
         told: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
         if traced:
-            calls = re.findall(r"\s(\d+)\s+(?:\d+\s+)?f(?:data)?sync$", report.read_text(), re.MULTILINE)
-            told["syncs"] = sum(map(int, calls))
+            lines = [line.split() for line in report.read_text().splitlines()]
+            told["syncs"] = sum(int(words[3]) for words in lines if words and words[-1] in {"fsync", "fdatasync"})
         return told
 
 

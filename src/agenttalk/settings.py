@@ -85,6 +85,12 @@ class LimitSettings(Section):
     """Largest payload file."""
     max_running: Annotated[int, Field(ge=1, le=1000)] = 8
     """How many programs of agents run at the same time."""
+    poll_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
+    """After so long a heartbeat looks again by itself: half of it when busy, thrice when idle."""
+    max_new_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 50
+    """How many new messages of a plan a heartbeat takes at once."""
+    max_resume_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 10
+    """How many waiting commands of a plan it looks at again at once."""
 
 
 class Settings(Section):

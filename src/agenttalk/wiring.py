@@ -83,7 +83,13 @@ async def opened(
 @asynccontextmanager
 async def opened_as_set(root: Path, settings: Settings) -> AsyncIterator[Deps]:
     """A root with the store and the limits that its settings name, its ledger witnessed."""
-    limits = Limits(payload_bytes=settings.limits.payload_mib * 1024 * 1024)
+    said = settings.limits
+    limits = Limits(
+        payload_bytes=said.payload_mib * 1024 * 1024,
+        new_messages_per_tick=said.max_new_messages_per_tick,
+        resumed_messages_per_tick=said.max_resume_messages_per_tick,
+        poll_seconds=float(said.poll_interval_seconds),
+    )
     async with opened(root, limits=limits, url=settings.store_url, witnessed=True) as deps:
         yield deps
 

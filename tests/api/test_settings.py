@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from agenttalk.engine.deps import Limits
 from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.settings import load
+from agenttalk.wiring import opened_as_set
 
 FULL = """
 locale = "zh"
@@ -147,3 +150,18 @@ def test_a_file_of_its_own_holds_the_url(tmp_path: Path) -> None:
     secret.unlink()
     with pytest.raises(UsageError, match="url_file"):
         load(tmp_path, {})
+
+
+def test_a_root_is_opened_with_the_limits_that_are_set(tmp_path: Path) -> None:
+    text = "[limits]\npayload_mib = 1\npoll_interval_seconds = 4\nmax_new_messages_per_tick = 3\n"
+    (tmp_path / "agenttalk.toml").write_text(text, encoding="utf-8")
+
+    settings = load(tmp_path, {"AGENTTALK__LIMITS__MAX_RESUME_MESSAGES_PER_TICK": "2"})
+
+    async def limits() -> Limits:
+        async with opened_as_set(tmp_path, settings) as deps:
+            return deps.limits
+
+    assert asyncio.run(limits()) == Limits(
+        payload_bytes=1024 * 1024, new_messages_per_tick=3, resumed_messages_per_tick=2, poll_seconds=4.0
+    )

@@ -77,7 +77,9 @@ class Engine:
             found = await self._quiet(plan_id, news)
             if condition(found) or found.result == "running":
                 return condition(found)
-            await news.wait()
+            if all(each["state"] != "RUNNING" for each in found.tasks):
+                raise RuntimeError(f"it stands still: {[(each['task_id'], each['state']) for each in found.tasks]}")
+            await news.wait()  # for a person
 
     async def _quiet(self, plan_id: str, news: asyncio.Event) -> Standing:
         """Where a plan stands once no turn is under way but that of a person."""

@@ -671,6 +671,27 @@ def test_a_tick_tells_itself_as_json(desk: Desk) -> None:
     assert json.loads(json.dumps(told)) == told
 
 
+def test_it_looks_more_often_when_busy_and_less_often_when_idle(desk: Desk) -> None:
+    desk.limits = Limits(poll_seconds=8.0)
+    desk.program(WRITES)
+    desk.command(required_inputs=["never.md"], wait_for_inputs=True)
+
+    async def scenario(beat: Heartbeat, _: Deps) -> None:
+        assert beat.interval == 8.0
+        await beat.tick()
+        assert beat.interval == 4.0
+
+    async def later(beat: Heartbeat, _: Deps) -> None:
+        for interval in (8.0, 8.0, 24.0):
+            await beat.tick()
+            assert beat.interval == interval
+
+    desk.play(scenario)
+    desk.artifact("design", "never.md", {"never.md": b"now"})
+    desk.once()
+    desk.play(later)
+
+
 def test_a_program_in_the_agents_folder_may_be_named_with_a_dot(desk: Desk) -> None:
     desk.tree.agent("dev", driver="script", argv=["./work.py", "./none"])
     (desk.folder / "work.py").write_text("", encoding="utf-8")

@@ -123,7 +123,7 @@ os._exit(0)
         "(OUT / 'out.md').write_bytes(bytes(2 << 20)); print('ok')", told="out.md", outputs=True, payload=1 << 20
     ),
     "writes more than it may": Unruly(
-        "(OUT / 'out.md').write_bytes(bytes(3 << 20))", told="", outputs=True, limits={"file_mib": 1}
+        "(OUT / 'out.md').write_bytes(bytes(3 << 20))", told="File too large", outputs=True, limits={"file_mib": 1}
     ),
     "hands over a link": Unruly(
         "os.symlink('/etc/hostname', OUT / 'out.md'); print('ok')", told="out.md", outputs=True
@@ -206,4 +206,3 @@ def test_a_program_that(tmp_path: Path, name: str) -> None:
     [bad] = [each for each in found.tasks if each["task_id"] == "bad"]
     assert (bad["reason"] is None) == (unruly.state == "COMPLETED")
     assert unruly.told in (bad["reason"] or "")
-    print("REASON", name, repr(bad["reason"])[:200])

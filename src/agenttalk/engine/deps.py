@@ -21,6 +21,8 @@ class Limits:
     """New messages that a heartbeat takes of one plan in one tick."""
     resumed_messages_per_tick: int = 10
     """Waiting messages that a heartbeat looks at of one plan in one tick."""
+    poll_seconds: float = 10.0
+    """After so long a heartbeat looks again by itself: half of it when busy, thrice when idle."""
     replays: int = 3
     """How often a dead letter may be replayed."""
 

@@ -29,8 +29,8 @@ from agenttalk.ports import Driver, Entry, Processes, Store
 
 __all__ = ["Api", "Heartbeat", "Tick", "Wake"]
 
-BUSY, USUAL, IDLE = 5.0, 10.0, 30.0
-"""Seconds after which it looks again, whether or not anything woke it."""
+_WHEN_BUSY, _WHEN_IDLE = 0.5, 3.0
+"""Parts of the poll interval after which it looks again, whether or not anything woke it."""
 _QUIET_TICKS: Final = 3
 """After so many looks at nothing, an agent is idle."""
 _PAUSE: Final = 5.0
@@ -143,7 +143,7 @@ class Heartbeat:
             tick = await self.tick()
             total.add(tick)
             if self._run is not None:
-                await asyncio.wait({self._run.task}, timeout=BUSY)
+                await asyncio.wait({self._run.task}, timeout=min(self.interval, _PAUSE))
             elif not tick.worked:
                 return total
 
@@ -165,9 +165,10 @@ class Heartbeat:
     @property
     def interval(self) -> float:
         """Seconds until the next look, if nothing wakes it."""
+        poll = self._deps.limits.poll_seconds
         if self._busy:
-            return BUSY
-        return IDLE if self._quiet >= _QUIET_TICKS else USUAL
+            return poll * _WHEN_BUSY
+        return poll * _WHEN_IDLE if self._quiet >= _QUIET_TICKS else poll
 
     async def tick(self) -> Tick:
         """Look once: finish, take, keep, ask, and begin at most one turn."""

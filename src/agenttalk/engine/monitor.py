@@ -78,7 +78,8 @@ class Monitor:
             if status is None or status.agent_id != agent_id:
                 continue
             age = max(timedelta(0), now - status.last_heartbeat)
-            health = "CRITICAL" if age > STALE else status.health
+            stale = max(STALE, timedelta(seconds=9 * self._deps.limits.poll_seconds))
+            health = "CRITICAL" if age > stale else status.health
             seen.agents[agent_id] = health
             body = {**status.as_json(), "health": health}
             await board.transact(partial(_show_agent, agent_id=agent_id, body=body))

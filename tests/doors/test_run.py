@@ -1,0 +1,450 @@
+"""`agenttalk run` and what steers a plan, as a process; and the same from a Python program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agenttalk
+from agenttalk.errors import AgentTalkError, Code, ContractError, UsageError
+
+PATIENCE = 40.0
+PROGRAM = """
+import os, pathlib, sys, time
+here = pathlib.Path(__file__).parent
+task = os.environ["AGENTTALK_TASK_ID"]
+with open(here / "ran", "a") as ran:
+    ran.write(f"{task} {os.environ['AGENTTALK_COMMAND_ID']} {os.environ['AGENTTALK_ATTEMPT']}\\n")
+while task.startswith("slow") and not (here / "go").exists():
+    time.sleep(0.02)
+if task.startswith("bad") and not (here / "fixed").exists():
+    sys.exit("no luck today")
+print("ok")
+"""
+
+
+def task(task_id: str, agent: str = "worker", **keys: Any) -> dict[str, Any]:
+    return {"id": task_id, "agent": agent, "prompt": f"Do {task_id}.", **keys}
+
+
+def waited(condition: Callable[[], Any]) -> None:
+    """Wait until something is so; the time limit is a failure, never a pass."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A folder with a program, plan files and a root that is not there yet."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    @property
+    def ran(self) -> list[str]:
+        """What the program was started for, in order."""
+        path = self.folder / "ran"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def let(self, name: str) -> None:
+        """`go` lets slow tasks end, and `fixed` mends bad ones."""
+        (self.folder / name).touch()
+
+    def plan(self, *tasks: dict[str, Any], plan_id: str = "shop", **keys: Any) -> str:
+        agents = {"worker": {"driver": "script", "argv": [sys.executable, "work.py"]}}
+        said = {"plan_id": plan_id, "agents": agents, "tasks": list(tasks), **keys}
+        path = self.folder / "plan.json"
+        path.write_text(json.dumps(said), encoding="utf-8")
+        return str(path)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTTALK", "XDG_"))}
+        return subprocess.Popen(
+            [sys.executable, "-m", "agenttalk", *arguments, "--root", str(self.root)],
+            env={**kept, "HOME": str(self.folder), "COLUMNS": "200"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        """What a command prints for people."""
+        child = self.start(*arguments)
+        out, err = child.communicate(timeout=PATIENCE)
+        assert child.returncode == code, out + err
+        return out + err
+
+    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        """What it says to programs."""
+        child = self.start(*arguments, "--json")
+        out, err = child.communicate(timeout=PATIENCE)
+        assert child.returncode == code, out + err
+        said: dict[str, Any] = json.loads(out)
+        return said
+
+    def states(self, plan_id: str = "shop") -> dict[str, str]:
+        [plan] = [each for each in self.json("status")["plans"] if each["plan_id"] == plan_id]
+        return {each["task_id"]: each["state"] for each in plan["tasks"]}
+
+    def alive(self) -> list[str]:
+        """Processes of turns in this root."""
+        wanted = f"={self.root}/".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                variables = (entry / "environ").read_bytes() if entry.name.isdigit() else b""
+                if b"AGENTTALK_LEASE=" in variables and wanted in variables:
+                    found.append(entry.name)
+        return found
+
+    @contextmanager
+    def serving(self) -> Iterator[subprocess.Popen[str]]:
+        """An engine beside."""
+        for name in ("agents", "system_runtime"):
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+        engine = self.start("serve", "--port", "0")
+        try:
+            assert engine.stdout is not None
+            assert "listening" in engine.stdout.readline()
+            yield engine
+            engine.send_signal(signal.SIGTERM)
+            engine.communicate(timeout=PATIENCE)
+            assert engine.returncode == 0
+        finally:
+            engine.kill()
+            engine.communicate()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    (tmp_path / "work.py").write_text(PROGRAM, encoding="utf-8")
+    desk = Desk(tmp_path)
+    yield desk
+    assert desk.alive() == []
+
+
+def states(standing: dict[str, Any]) -> dict[str, str]:
+    return {each["task_id"]: each["state"] for each in standing["tasks"]}
+
+
+# How it ends.
+
+
+def test_all_done_is_0_and_running_it_again_runs_nothing(desk: Desk) -> None:
+    plan = desk.plan(task("one"), task("two", needs=["one"]))
+    assert "everything is done" in desk("run", plan)
+    assert desk.ran == ["one cmd_one_001 1", "two cmd_two_001 1"]
+    again = desk.json("run", plan)
+    assert (again["ok"], again["result"], states(again)) == (True, "done", {"one": "COMPLETED", "two": "COMPLETED"})
+    assert {(each["board"], each["freshness"]) for each in again["tasks"]} == {("done", "fresh")}
+    assert len(desk.ran) == 2
+    assert desk.json("fsck")["faults"] == []
+    desk("audit", "verify")
+
+
+def test_a_failure_is_1_and_its_reason_is_shown(desk: Desk) -> None:
+    plan = desk.plan(task("bad"), task("next", needs=["bad"], on_dependency_failed="SKIP"))
+    shown = desk("run", plan, code=1)
+    assert "no luck today" in shown
+    told = desk.json("run", plan, code=1)
+    assert (told["ok"], told["result"], states(told)) == (False, "failed", {"bad": "FAILED", "next": "SKIPPED"})
+    assert desk.ran == ["bad cmd_bad_001 1"]
+
+
+def test_a_branch_that_is_not_taken_is_fine(desk: Desk) -> None:
+    (desk.folder / "judge.py").write_text('print(\'{"result": "good", "score": 90}\')')
+    judge = {"driver": "script", "argv": [sys.executable, "judge.py"]}
+    gates = {"thresholds": {"judge_min_score": 70}, "branches": [{"when": "score < 50", "activate": ["again"]}]}
+    scored = {"score_required": True, "score_criteria": "0-100", "gates": gates}
+    plan = desk.plan(
+        task("judge", "critic", **scored),
+        task("again", needs=["judge"]),
+        agents={"critic": judge, "worker": {"driver": "script", "argv": [sys.executable, "work.py"]}},
+    )
+    assert states(desk.json("run", plan)) == {"judge": "COMPLETED", "again": "SKIPPED"}
+
+
+@pytest.mark.parametrize(
+    ("agents", "more"),
+    [
+        ({"worker": {"driver": "human"}}, {}),
+        ({"worker": {"driver": "folder"}}, {}),
+        (
+            {"worker": {"driver": "script", "argv": [sys.executable, "-c", 'print(\'{"result": 1, "score": 5}\')']}},
+            {"score_required": True, "score_criteria": "x", "gates": {"thresholds": {"one_min_score": 70}}},
+        ),
+    ],
+    ids=["a person", "an agent that works by hand", "a gate"],
+)
+def test_somebody_who_is_awaited_is_3(desk: Desk, agents: dict[str, Any], more: dict[str, Any]) -> None:
+    told = desk.json("run", desk.plan(task("one", **more), agents=agents), code=3)
+    assert (told["ok"], told["result"]) == (False, "waiting")
+
+
+def test_a_program_that_does_not_exist_is_told(desk: Desk) -> None:
+    agents = {"worker": {"driver": "script", "argv": ["/no/such/program"]}}
+    shown = desk("run", desk.plan(task("one"), agents=agents), code=1)
+    assert "'/no/such/program' is not found" in shown
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("{", "JSON"),
+        ("[]", "object"),
+        ('{"plan_id": "p", "tasks": [], "agnets": {}}', "agents"),
+        (
+            '{"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": [{"id": "x", "agent": "b", "prompt": "p"}]}',
+            "'b'",
+        ),
+        (
+            '{"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": ['
+            '{"id": "x", "agent": "a", "prompt": "p", "needs": ["y"]},'
+            '{"id": "y", "agent": "a", "prompt": "p", "needs": ["x"]}]}',
+            "x → y",
+        ),
+    ],
+    ids=["no JSON", "a list", "an unknown key", "an unknown agent", "a circle"],
+)
+def test_a_bad_plan_is_2_and_makes_nothing(desk: Desk, text: str, word: str) -> None:
+    path = desk.folder / "plan.json"
+    path.write_text(text)
+    assert word in desk("run", str(path), code=2)
+    assert desk.json("run", str(path), code=2)["ok"] is False
+    assert not desk.root.exists()
+
+
+def test_a_plan_that_is_not_there_is_2(desk: Desk) -> None:
+    assert "nowhere.yaml" in desk("run", str(desk.folder / "nowhere.yaml"), code=2)
+
+
+def test_a_changed_plan_of_the_same_id_is_refused_and_the_way_is_named(desk: Desk) -> None:
+    desk("run", desk.plan(task("one")))
+    changed = desk.plan(task("one"), task("two"))
+    refused = desk.json("run", changed, code=2)
+    assert refused["error"]["code"] == "PLAN_MISMATCH"
+    assert "plan apply" in refused["error"]["hint"]
+    assert "plan apply" in desk("run", changed, code=2)
+    assert desk.ran == ["one cmd_one_001 1"]
+
+
+def test_a_dry_run_runs_nothing(desk: Desk) -> None:
+    plan = desk.plan(task("one"), task("two", needs=["one"]))
+    assert "nothing was run" in desk("run", plan, "--dry-run")
+    told = desk.json("run", plan, "--dry-run")
+    assert (told["ok"], told["plan_id"]) == (True, "shop")
+    assert (desk.ran, desk.root.exists()) == ([], False)
+
+
+# What interrupts it.
+
+
+SLOW = (task("first"), task("slow", needs=["first"]), task("last", needs=["slow"]))
+
+
+def test_ctrl_c_is_130_and_the_next_run_goes_on_there(desk: Desk) -> None:
+    plan = desk.plan(*SLOW)
+    child = desk.start("run", plan, "--json")
+    waited(lambda: len(desk.ran) == 2)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=PATIENCE)
+    assert child.returncode == 130, out + err
+    assert json.loads(out)["result"] == "running"
+    assert desk.alive() == []
+    assert desk.states() == {"first": "COMPLETED", "slow": "READY", "last": "PENDING"}
+    desk.let("go")
+    assert desk.json("run", plan)["result"] == "done"
+    assert desk.ran == ["first cmd_first_001 1", "slow cmd_slow_001 1", "slow cmd_slow_001 2", "last cmd_last_001 1"]
+
+
+def test_what_is_killed_leaves_nothing_and_the_next_run_goes_on_there(desk: Desk) -> None:
+    plan = desk.plan(*SLOW)
+    child = desk.start("run", plan)
+    waited(lambda: len(desk.ran) == 2)
+    child.kill()
+    child.communicate()
+    waited(lambda: not desk.alive())
+    desk.let("go")
+    assert desk.json("run", plan)["result"] == "done"
+    assert desk.ran == ["first cmd_first_001 1", "slow cmd_slow_001 1", "slow cmd_slow_001 2", "last cmd_last_001 1"]
+    assert desk.json("fsck")["faults"] == []
+
+
+# Beside an engine.
+
+
+def test_beside_an_engine_it_is_the_engine_that_runs_the_plan(desk: Desk) -> None:
+    with desk.serving():
+        plan = desk.plan(*SLOW)
+        child = desk.start("run", plan, "--json")
+        waited(lambda: len(desk.ran) == 2)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=PATIENCE)
+        assert child.returncode == 130, out + err
+        assert len(desk.alive()) > 0, "the engine goes on"
+        desk.let("go")
+        told = desk.json("run", plan)
+        assert (told["result"], len(desk.ran)) == ("done", 3)
+        assert "PLAN_MISMATCH" in json.dumps(desk.json("run", desk.plan(task("one")), code=2))
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
+def test_a_plan_is_steered(desk: Desk, *, beside: bool) -> None:
+    plan = desk.plan(task("bad"), task("next", needs=["bad"], on_dependency_failed="SKIP"), task("slow", "other"))
+    other = {"driver": "script", "argv": [sys.executable, "work.py"]}
+    said = json.loads(Path(plan).read_text())
+    Path(plan).write_text(json.dumps({**said, "agents": {**said["agents"], "other": other}}))
+    with desk.serving() if beside else suppress():
+        child = desk.start("run", plan)
+        waited(lambda: len(desk.ran) == 2)
+        waited(lambda: desk.states()["bad"] == "FAILED")
+        assert desk.json("pause", "shop")["changed"] is True
+        assert desk.json("pause", "shop")["changed"] is False
+        desk.let("fixed")
+        desk.let("go")
+        assert child.communicate(timeout=PATIENCE)[0] is not None
+        assert child.returncode == 1
+        assert desk.json("resume", "shop")["changed"] is True
+        assert desk.json("retry", "shop/bad")["tasks"] == ["bad", "next"]
+        told = desk.json("run", plan)
+        assert states(told) == {"bad": "COMPLETED", "next": "COMPLETED", "slow": "COMPLETED"}
+        why = desk.json("explain", "shop/bad")
+        assert [each["how"] for each in why["attempts"]] == ["crashed", "finished"]
+        assert "no luck today" in desk("explain", "shop/bad")
+
+
+def test_a_cancelled_plan_has_failed(desk: Desk) -> None:
+    plan = desk.plan(*SLOW)
+    child = desk.start("run", plan)
+    waited(lambda: len(desk.ran) == 2)
+    assert desk.json("cancel", "shop", "--why", "too late")["cancelled"] == 2
+    out, err = child.communicate(timeout=PATIENCE)
+    assert child.returncode == 1, out + err
+    assert desk.alive() == []
+    assert "too late" in desk("explain", "shop/last")
+    assert desk.states() == {"first": "COMPLETED", "slow": "FAILED", "last": "FAILED"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("pause", "nothing"), "nothing"),
+        (("cancel", "nothing"), "nothing"),
+        (("retry", "shop"), "PLAN/TASK"),
+        (("retry", "shop/none"), "none"),
+        (("retry", "shop/one"), "COMPLETED"),
+        (("explain", "shop/none"), "none"),
+        (("pause", "shop"), "ended"),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_steered_is_2(desk: Desk, arguments: tuple[str, ...], word: str) -> None:
+    desk("run", desk.plan(task("one")))
+    assert word in desk(*arguments, code=2)
+
+
+# From a Python program.
+
+
+def test_a_plan_built_in_code_runs_functions(tmp_path: Path) -> None:
+    plan = agenttalk.Plan("greeting", name="A greeting")
+    write = plan.task("write", agent="writer", prompt="Greet.", outputs=["hello.txt"])
+    plan.task("read", agent="reader", prompt="Read.", inputs={"text": "hello.txt"}, needs=[write])
+
+    @agenttalk.agent("writer")
+    async def writer(turn: agenttalk.Turn) -> str:
+        turn.outputs["hello.txt"] = "Hello."
+        return "written"
+
+    @agenttalk.agent("reader")
+    def reader(turn: agenttalk.Turn) -> agenttalk.Result:
+        return agenttalk.Result(turn.text("text").upper(), usage={"words": 1})
+
+    outcome = asyncio.run(agenttalk.run(plan, root=tmp_path, agents=[writer, reader]))
+    assert (outcome.done, outcome.result) == (True, "done")
+    assert outcome.output("write", "hello.txt") == b"Hello."
+    assert outcome.tasks["read"]["state"] == "COMPLETED"
+
+
+def test_a_function_that_raises_fails_its_task(tmp_path: Path) -> None:
+    plan = agenttalk.Plan("broken")
+    plan.task("one", agent="a", prompt="Do it.")
+    plan.task("two", agent="b", prompt="Do it.", needs=["one"])
+
+    def broken(turn: agenttalk.Turn) -> None:
+        raise ValueError(f"not {turn.task_id}")
+
+    async def fine(_: agenttalk.Turn) -> str:
+        return "ok"
+
+    outcome = asyncio.run(agenttalk.run(plan, root=tmp_path, agents={"a": broken, "b": fine}))
+    assert (outcome.done, outcome.result) == (False, "failed")
+    assert outcome.tasks["one"]["reason"] == "ValueError: not one"
+    assert outcome.tasks["two"]["state"] == "BLOCKED_WAITING_REVIEW"
+
+
+def test_the_same_plan_in_code_goes_on_where_it_was(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def plan() -> agenttalk.Plan:
+        made = agenttalk.Plan("twice")
+        made.task("one", agent="a", prompt="Do it.")
+        return made
+
+    async def once(turn: agenttalk.Turn) -> str:
+        calls.append(turn.task_id)
+        return "ok"
+
+    for _ in range(2):
+        assert asyncio.run(agenttalk.run(plan(), root=tmp_path, agents={"a": once})).done
+    assert calls == ["one"]
+    other = plan()
+    other.task("two", agent="a", prompt="Do it.")
+    with pytest.raises(UsageError) as refused:
+        asyncio.run(agenttalk.run(other, root=tmp_path, agents={"a": once}))
+    assert refused.value.code is Code.PLAN_MISMATCH
+
+
+def test_what_is_wrong_with_a_plan_in_code_is_all_told(tmp_path: Path) -> None:
+    plan = agenttalk.Plan("wrong")
+    plan.task("one", agent="a", prompt="Do it.", needs=["nothing"])
+    plan.task("two", agent="b", prompt="Do it.", inputs={"text": "nowhere.md"})
+    with pytest.raises(ContractError) as refused:
+        asyncio.run(agenttalk.run(plan, root=tmp_path, agents={"a": print}))
+    assert {each.field for each in refused.value.problems} >= {"tasks[0].needs[0]", "tasks[1].agent"}
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_function_without_a_name_is_refused(tmp_path: Path) -> None:
+    plan = agenttalk.Plan("nameless")
+    plan.task("one", agent="a", prompt="Do it.")
+    with pytest.raises(AgentTalkError, match="which agent"):
+        asyncio.run(agenttalk.run(plan, root=tmp_path, agents=[print]))
+
+
+def test_an_agent_that_nobody_offers_is_told(tmp_path: Path) -> None:
+    plan = agenttalk.Plan("alone", more={"agents": {"a": {"driver": "python"}}})
+    plan.task("one", agent="a", prompt="Do it.")
+    outcome = asyncio.run(agenttalk.run(plan, root=tmp_path))
+    assert "no function is registered" in outcome.tasks["one"]["reason"]
