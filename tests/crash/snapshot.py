@@ -32,14 +32,18 @@ _WHOLE = 10_000
 Snapshot = dict[str, list[str]]
 
 
-def leased(root: Path) -> dict[str, tuple[str, str]]:
-    """The leases that were held when the process died, each with its command as plan/command and its task as plan:task."""
-    found: dict[str, tuple[str, str]] = {}
+def leased(root: Path) -> dict[str, tuple[str, ...]]:
+    """The leases that were held when the process died, each with the names under which that counts.
+
+    These are its command as plan/command, its task as plan:task, and plan!task unless it only waited for an answer.
+    """
+    found: dict[str, tuple[str, ...]] = {}
     for path in databases(root).values():
         connection = opened(path)
         try:
             rows = connection.execute(
-                "SELECT t.lease, m.plan_id || '/' || m.command_id, t.plan_id || ':' || t.task_id FROM tasks AS t"
+                "SELECT t.lease, m.plan_id || '/' || m.command_id, t.plan_id || ':' || t.task_id,"
+                " CASE WHEN t.phase = 'asking' THEN '' ELSE t.plan_id || '!' || t.task_id END FROM tasks AS t"
                 " JOIN deliveries AS d ON d.id = t.delivery JOIN messages AS m ON m.id = d.message"
                 " WHERE t.lease IS NOT NULL"
             ).fetchall()
@@ -47,7 +51,7 @@ def leased(root: Path) -> dict[str, tuple[str, str]]:
             rows = []  # the tables are not there yet, or it is the system's
         finally:
             connection.close()
-        found |= {str(row[0]): (str(row[1]), str(row[2])) for row in rows}
+        found |= {str(row[0]): tuple(str(name) for name in row[1:]) for row in rows}
     return found
 
 
@@ -204,7 +208,7 @@ def _read_board(board: str, connection: apsw.Connection, root: str, found: Snaps
                 task = f"{row['plan_id']}:{row['task_id']}"
                 found["attempts"].append(f"epoch {task} {row['epoch']}")
                 if row["unmet"] is not None:
-                    found["attempts"].append(f"deaths {task} {row['deaths']}")
+                    found["attempts"].append(f"deaths {row['plan_id']}!{row['task_id']} {row['deaths']}")
                 if row["delivery"]:
                     found["attempts"].append(f"attempt {names[row['delivery']][1]} {row['attempt']}")
     _read_facts(board, connection, root, found)

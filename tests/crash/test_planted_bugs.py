@@ -40,7 +40,7 @@ def test_a_missing_check_of_the_epoch_is_found(crash: Harness) -> None:
 
 def test_a_turn_that_begins_before_the_end_of_the_last_is_committed_is_found(crash: Harness) -> None:
     commits = [[name] for name in crash.boundaries("course") if name.startswith("commit:default")]
-    failures = crash.die_at("course", commits[:8], bug="turn before commit").failures
+    failures = crash.die_at("course", commits[:20], bug="turn before commit").failures
     assert len(_says(failures, "began before that was recorded")) >= 3
 
 

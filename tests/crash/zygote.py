@@ -234,7 +234,7 @@ class Zygote:
         """One life after the other, each where the one before died."""
         scenario, root = births[0].scenario, births[0].root
         missed: list[str] = []
-        running: dict[str, tuple[str, str]] = {}
+        running: dict[str, tuple[str, ...]] = {}
         faults: list[str] = []
         said: list[str] = []
         died = 0

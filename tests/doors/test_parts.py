@@ -150,6 +150,18 @@ def test_a_question_of_an_agent_cannot_look_like_lines_of_ours(tree: Tree, line:
     ]
 
 
+def test_the_status_says_why_a_task_failed(tree: Tree, line: Line) -> None:
+    program = "import sys; print('no colour\\n\\x1b[31mgiven', file=sys.stderr); sys.exit(3)"
+    (tree.root / "agents/pm/work.py").write_text(program, encoding="utf-8")
+    tree.command("lead", "design")
+    line("route", "--once")
+    line("heartbeat", "--agent", "pm", "--once")
+    [failed] = [each for each in line("status").splitlines() if "FAILED" in each]
+    assert "no colour \\x1b[31mgiven" in failed
+    [plan] = line.json("status")["plans"]
+    assert {task["task_id"]: bool(task["reason"]) for task in plan["tasks"]} == {"design": True, "build": False}
+
+
 def test_a_profile_that_is_no_json_is_told_and_nothing_is_called_good(tree: Tree, line: Line) -> None:
     (tree.root / "agents/dev/agent_profile.json").write_text("{", encoding="utf-8")
     printed = line("heartbeat", "--agent", "dev", "--once", code=1)

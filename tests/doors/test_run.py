@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from typing import Any
 import pytest
 
 import agenttalk
+from agenttalk.cli.main import call
 from agenttalk.errors import AgentTalkError, Code, ContractError, UsageError
+from agenttalk.store.rootlock import RootLock
 
 PATIENCE = 40.0
 PROGRAM = """
@@ -75,10 +78,8 @@ class Desk:
         return str(path)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTTALK", "XDG_"))}
         return subprocess.Popen(
             [sys.executable, "-m", "agenttalk", *arguments, "--root", str(self.root)],
-            env={**kept, "HOME": str(self.folder), "COLUMNS": "200"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -99,6 +100,15 @@ class Desk:
         assert child.returncode == code, out + err
         said: dict[str, Any] = json.loads(out)
         return said
+
+    def refused(self, *arguments: str) -> str:
+        """What a command that is refused prints. It starts nothing, so it need not be a process."""
+        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        with redirect_stdout(out), redirect_stderr(out):
+            code = call([*arguments, "--root", str(self.root)])
+        printed = out.buffer.getvalue().decode()
+        assert code == 2, printed
+        return str(printed)
 
     def states(self, plan_id: str = "shop") -> dict[str, str]:
         [plan] = [each for each in self.json("status")["plans"] if each["plan_id"] == plan_id]
@@ -134,7 +144,11 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / "work.py").write_text(PROGRAM, encoding="utf-8")
     desk = Desk(tmp_path)
     yield desk
@@ -208,35 +222,31 @@ def test_a_program_that_does_not_exist_is_told(desk: Desk) -> None:
 # What is refused.
 
 
+AGENT = {"driver": "folder"}
+CIRCLE = [task("x", "a", needs=["y"]), task("y", "a", needs=["x"])]
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [
         ("{", "JSON"),
-        ("[]", "object"),
-        ('{"plan_id": "p", "tasks": [], "agnets": {}}', "agents"),
-        (
-            '{"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": [{"id": "x", "agent": "b", "prompt": "p"}]}',
-            "'b'",
-        ),
-        (
-            '{"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": ['
-            '{"id": "x", "agent": "a", "prompt": "p", "needs": ["y"]},'
-            '{"id": "y", "agent": "a", "prompt": "p", "needs": ["x"]}]}',
-            "x → y",
-        ),
+        ("[]", "mapping"),
+        (json.dumps({"plan_id": "p", "agnets": {}, "tasks": []}), "agents"),
+        (json.dumps({"plan_id": "p", "agents": {"a": AGENT}, "tasks": [task("x", "b")]}), "'b'"),
+        (json.dumps({"plan_id": "p", "agents": {"a": AGENT}, "tasks": CIRCLE}), "x → y"),
     ],
     ids=["no JSON", "a list", "an unknown key", "an unknown agent", "a circle"],
 )
 def test_a_bad_plan_is_2_and_makes_nothing(desk: Desk, text: str, word: str) -> None:
     path = desk.folder / "plan.json"
     path.write_text(text)
-    assert word in desk("run", str(path), code=2)
-    assert desk.json("run", str(path), code=2)["ok"] is False
+    assert word in desk.refused("run", str(path))
+    assert json.loads(desk.refused("run", str(path), "--json"))["ok"] is False
     assert not desk.root.exists()
 
 
 def test_a_plan_that_is_not_there_is_2(desk: Desk) -> None:
-    assert "nowhere.yaml" in desk("run", str(desk.folder / "nowhere.yaml"), code=2)
+    assert "nowhere.yaml" in desk.refused("run", str(desk.folder / "nowhere.yaml"))
 
 
 def test_a_changed_plan_of_the_same_id_is_refused_and_the_way_is_named(desk: Desk) -> None:
@@ -278,6 +288,25 @@ def test_ctrl_c_is_130_and_the_next_run_goes_on_there(desk: Desk) -> None:
     assert desk.ran == ["first cmd_first_001 1", "slow cmd_slow_001 1", "slow cmd_slow_001 2", "last cmd_last_001 1"]
 
 
+def test_ctrl_c_before_anything_began_is_130_too(desk: Desk) -> None:
+    plan = desk.plan(task("one"))
+    for name in ("agents", "system_runtime"):
+        (desk.root / name).mkdir(parents=True)
+    with RootLock.take(desk.root, "part"):
+        child = desk.start("run", plan)
+        status = Path(f"/proc/{child.pid}/status")
+        waited(lambda: _catches(status.read_text(), signal.SIGTERM))  # it waits for the root now
+        child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, desk.ran) == (130, []), out + err
+    assert desk.json("run", plan)["result"] == "done"
+
+
+def _catches(status: str, number: signal.Signals) -> bool:
+    [caught] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
 def test_what_is_killed_leaves_nothing_and_the_next_run_goes_on_there(desk: Desk) -> None:
     plan = desk.plan(*SLOW)
     child = desk.start("run", plan)
@@ -309,13 +338,19 @@ def test_beside_an_engine_it_is_the_engine_that_runs_the_plan(desk: Desk) -> Non
         assert "PLAN_MISMATCH" in json.dumps(desk.json("run", desk.plan(task("one")), code=2))
 
 
+STEERED = (
+    task("bad"),
+    task("next", needs=["bad"], on_dependency_failed="SKIP"),
+    task("slow", "other"),
+    task("after", "other", needs=["slow"]),
+)
+
+
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
 def test_a_plan_is_steered(desk: Desk, *, beside: bool) -> None:
-    plan = desk.plan(task("bad"), task("next", needs=["bad"], on_dependency_failed="SKIP"), task("slow", "other"))
-    other = {"driver": "script", "argv": [sys.executable, "work.py"]}
-    said = json.loads(Path(plan).read_text())
-    Path(plan).write_text(json.dumps({**said, "agents": {**said["agents"], "other": other}}))
-    with desk.serving() if beside else suppress():
+    program = {"driver": "script", "argv": [sys.executable, "work.py"]}
+    plan = desk.plan(*STEERED, agents={"worker": program, "other": program})
+    with desk.serving() if beside else nullcontext():
         child = desk.start("run", plan)
         waited(lambda: len(desk.ran) == 2)
         waited(lambda: desk.states()["bad"] == "FAILED")
@@ -323,12 +358,14 @@ def test_a_plan_is_steered(desk: Desk, *, beside: bool) -> None:
         assert desk.json("pause", "shop")["changed"] is False
         desk.let("fixed")
         desk.let("go")
-        assert child.communicate(timeout=PATIENCE)[0] is not None
-        assert child.returncode == 1
+        out, err = child.communicate(timeout=PATIENCE)
+        assert child.returncode == 1, out + err
+        assert desk.states() == {"bad": "FAILED", "next": "SKIPPED", "slow": "COMPLETED", "after": "READY"}
         assert desk.json("resume", "shop")["changed"] is True
         assert desk.json("retry", "shop/bad")["tasks"] == ["bad", "next"]
         told = desk.json("run", plan)
-        assert states(told) == {"bad": "COMPLETED", "next": "COMPLETED", "slow": "COMPLETED"}
+        assert (told["result"], set(states(told).values())) == ("done", {"COMPLETED"})
+        assert sorted(each.split()[0] for each in desk.ran) == ["after", "bad", "bad", "next", "slow"]
         why = desk.json("explain", "shop/bad")
         assert [each["how"] for each in why["attempts"]] == ["crashed", "finished"]
         assert "no luck today" in desk("explain", "shop/bad")
@@ -346,9 +383,9 @@ def test_a_cancelled_plan_has_failed(desk: Desk) -> None:
     assert desk.states() == {"first": "COMPLETED", "slow": "FAILED", "last": "FAILED"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
+def test_what_cannot_be_steered_is_2(desk: Desk) -> None:
+    desk("run", desk.plan(task("one")))
+    for arguments, word in (
         (("pause", "nothing"), "nothing"),
         (("cancel", "nothing"), "nothing"),
         (("retry", "shop"), "PLAN/TASK"),
@@ -356,12 +393,8 @@ def test_a_cancelled_plan_has_failed(desk: Desk) -> None:
         (("retry", "shop/one"), "COMPLETED"),
         (("explain", "shop/none"), "none"),
         (("pause", "shop"), "ended"),
-    ],
-    ids=" ".join,
-)
-def test_what_cannot_be_steered_is_2(desk: Desk, arguments: tuple[str, ...], word: str) -> None:
-    desk("run", desk.plan(task("one")))
-    assert word in desk(*arguments, code=2)
+    ):
+        assert word in desk.refused(*arguments)
 
 
 # From a Python program.
@@ -402,6 +435,22 @@ def test_a_function_that_raises_fails_its_task(tmp_path: Path) -> None:
     assert (outcome.done, outcome.result) == (False, "failed")
     assert outcome.tasks["one"]["reason"] == "ValueError: not one"
     assert outcome.tasks["two"]["state"] == "BLOCKED_WAITING_REVIEW"
+
+
+def test_a_time_limit_of_the_agents_own_is_not_taken_for_ours(tmp_path: Path) -> None:
+    plan = agenttalk.Plan("times")
+    plan.task("own", agent="a", prompt="Do it.")
+    plan.task("ours", agent="b", prompt="Do it.", timeout=1)
+
+    async def impatient(_: agenttalk.Turn) -> None:
+        raise TimeoutError("the service is slow")
+
+    async def endless(_: agenttalk.Turn) -> None:
+        await asyncio.Event().wait()
+
+    outcome = asyncio.run(agenttalk.run(plan, root=tmp_path, agents={"a": impatient, "b": endless}))
+    reasons = {name: each["reason"] for name, each in outcome.tasks.items()}
+    assert reasons == {"own": "TimeoutError: the service is slow", "ours": "it was ended after 1 seconds"}
 
 
 def test_the_same_plan_in_code_goes_on_where_it_was(tmp_path: Path) -> None:

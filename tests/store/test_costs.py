@@ -20,8 +20,8 @@ from storekit import Place
 OF_A_BOARD: Final = {"plans"}
 """Asks for every plan of a board, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
-    "drop_edges", "held_tasks", "inputs_of", "nodes_of", "recount_run", "removed_tasks", "skipped_by_failure",
-    "standings", "tasks_of", "views_under"}  # fmt: skip
+    "drop_edges", "failures_of", "held_tasks", "inputs_of", "nodes_of", "recount_run", "removed_tasks",
+    "skipped_by_failure", "standings", "tasks_of", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
     "fsck_undelivered", "kept_contents", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
@@ -64,6 +64,7 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "add_deadletter": {"reason": "", "deadletter_id": "new", "key": "new"},
     "add_handover": {"content": "sha256:x"},
     "add_message": {"message_id": "new"},
+    "append_sealed": {"hash": b"", "link": 10**9, "seq": 10**9},
     "claim_effects": {"kind": "post"},
     "finish_delivery": {"state": "processed"},
     "next_effect_at": {"kind": "post"},

@@ -54,7 +54,11 @@ def run(
     if compiled.problems:
         return refused(out, compiled)
     if dry_run:
-        out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(compiled.dag.nodes)} tasks; nothing was run")
+        tasks = [node.task_id for node in compiled.dag.nodes]
+        if out.as_json:
+            out.data({"ok": True, "plan_id": compiled.dag.plan_id, "tasks": tasks})
+        else:
+            out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
         return 0
     folder = roots.made(ctx, root)
     with Live(out, compiled.dag.plan_id) as live:
@@ -70,13 +74,14 @@ def compiled_plan(file: Path, root: Path | None = None) -> Compiled:
     """
     from agenttalk.cli.plan import settled
     from agenttalk.contracts import planfile
-    from agenttalk.errors import Code, MachineError
+    from agenttalk.errors import Code, UsageError
     from agenttalk.rules.planfile import compile_plan
 
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise MachineError(Code.FILE_UNREADABLE, f"{file}: {error.strerror}") from error
+        message = f"cannot read {file}: {error.strerror}"
+        raise UsageError(Code.FILE_UNREADABLE, message, hint="look at the path") from error
     plan = planfile.read(data, yaml=file.suffix.lower() != ".json")
     compiled = compile_plan(plan, agents=settled(root, plan))
     beside = file.absolute().parent
@@ -144,7 +149,9 @@ def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None]
         return wiring.serve(root, loaded, stop=stop, port=0, job=job)
 
     code = roots.looped(start)
-    return {**seen[0], "result": "running"} if code == roots.EXIT_INTERRUPTED and seen else seen[0]
+    if not seen:  # stopped before there was anything to tell
+        raise KeyboardInterrupt
+    return {**seen[0], "result": "running"} if code == roots.EXIT_INTERRUPTED else seen[0]
 
 
 def _beside(

@@ -6,11 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 
 status_app = typer.Typer(add_completion=False)
 fsck_app = typer.Typer(add_completion=False)
 republish_app = typer.Typer(add_completion=False)
+REASON = 200
+"""How much is shown of why a task failed."""
 COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", "FAILED": "red", "SKIPPED": "dim", "PENDING": "dim"}
 
 
@@ -67,6 +69,8 @@ def _remark(task: dict[str, Any]) -> str:
     """What a person should know besides the state. What an agent says of itself is not yet proven."""
     if task["missing"]:
         return f"waits for {plain(', '.join(task['missing']))}"
+    if task.get("reason"):
+        return one_line(task["reason"][:REASON])
     return "[dim]claimed by the agent, not verified[/]" if task["trust"] == "claimed" else ""
 
 

@@ -83,6 +83,7 @@ def give_up(
     tx = moves.tx
     sheet = moves.sheets.of(tx, plan_id)
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
+    died = died and row[7] != "asking"  # a question that waits for its answer ends no engine
     how: failure.Ending = "engine_died" if died else "engine_stopped"
     cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
     state = lifecycle.move("RUNNING", cause)

@@ -108,6 +108,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     [(in_flight,)] = await board.read("in_flight", plan_id=plan_id)
     tasks = await board.read("tasks_of", plan_id=plan_id)
     runs = await board.read("run", plan_id=plan_id)
+    reasons: dict[str, str] = dict(await board.read("failures_of", plan_id=plan_id))
     return {
         "plan_id": plan_id,
         "board": board.name,
@@ -122,7 +123,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
             "dead": dead,
             "in_flight": in_flight,
         },
-        "tasks": [_task(row, engine=bool(runs)) for row in tasks],
+        "tasks": [{**_task(row, engine=bool(runs)), "reason": reasons.get(row[0])} for row in tasks],
     }
 
 

@@ -41,7 +41,8 @@ def resume(moves: Moves, plan_id: str, *, by: str) -> bool:
 def cancel(moves: Moves, plan_id: str, *, by: str, why: str = "") -> int:
     """Call everything off that is still open; how many tasks. Whatever ran must be dead before."""
     tx = moves.tx
-    _run(tx, plan_id)
+    if _run(tx, plan_id)[0] == "ENDED":
+        return 0
     reason = f"cancelled by {by}" + (f": {why}" if why else "")
     tasks = tx.run("cancel_tasks", plan_id=plan_id, reason=reason, at=moves.at)
     tx.run("cancel_deliveries", plan_id=plan_id, reason=reason, at=moves.at)

@@ -30,7 +30,7 @@ SEAL_AT_ONCE: Final = 10_000
 class Batch:
     """The transaction of a batch; implements the port `Tx` for one work after the other."""
 
-    __slots__ = ("_connection", "_dialect", "_queries", "at", "board", "effects", "facts", "failed")
+    __slots__ = ("_connection", "_dialect", "_queries", "at", "board", "chain", "effects", "facts", "failed")
 
     def __init__(self, dialect: Dialect, connection: Connection, at: str) -> None:
         self._dialect = dialect
@@ -39,6 +39,8 @@ class Batch:
         self.at = at
         self.board = ""
         self.facts = self.effects = False
+        self.chain: tuple[Head, int] | None = None
+        """The newest entry of the ledger and its number, once somebody asked; undone with the work that moved it."""
         self.failed: Exception | None = None
 
     def run(self, query_name: str, /, **params: Value) -> list[Row]:
@@ -61,11 +63,37 @@ class Batch:
             raise self.failed from error
 
     def record(self, kind: str, subject: str, body: wire.JsonValue) -> int:
-        """Append a fact."""
+        """Append a fact: where nobody else writes meanwhile, sealed at once."""
         self.facts = True
-        rows = self.run("append_fact", at=self.at, kind=kind, subject=subject, body=wire.write(body))
-        seq: int = rows[0][0]
-        return seq
+        data = wire.write(body)
+        if self._dialect.shared:
+            seq: int = self.run("append_fact", at=self.at, kind=kind, subject=subject, body=data)[0][0]
+            return seq
+        (link, prev), last = self.chain or self._newest()
+        entry = Entry(last + 1, None, self.at, self.board, kind, subject, data, None, None)
+        head = Head(link + 1, ledger.chained(prev, entry, link + 1))
+        self.run(
+            "append_sealed",
+            seq=entry.seq,
+            link=head.link,
+            at=self.at,
+            kind=kind,
+            subject=subject,
+            body=data,
+            prev=prev,
+            hash=head.hash,
+        )
+        self.chain = (head, entry.seq)
+        return entry.seq
+
+    def _newest(self) -> tuple[Head, int]:
+        """The head of the chain. What an older release left unsealed behind it is sealed first."""
+        while True:
+            rows = self.run("ledger_head")
+            link, digest, seq = rows[0] if rows else (*ledger.START, 0)
+            if self.run("newest_fact")[0][0] == seq:
+                return Head(link, digest), seq
+            self.seal()
 
     def effect(self, kind: str, key: str, body: wire.JsonValue) -> bool:
         """Queue an effect."""
@@ -154,8 +182,6 @@ class Writer(Worker[Work]):
                 self._run_works(batch, jobs)
                 if not any(job.error is None for job in jobs):
                     return
-                while batch.facts and not self._dialect.shared and batch.seal():
-                    pass
                 self._sync(batch)
         finally:
             self._rollback()
@@ -171,7 +197,7 @@ class Writer(Worker[Work]):
         if not alone:
             savepoint("open")
         for job in jobs:
-            batch.board, batch.failed = job.board, None
+            batch.board, batch.failed, chain = job.board, None, batch.chain
             try:
                 job.value = job.ask(batch)
                 job.error = batch.failed
@@ -179,6 +205,8 @@ class Writer(Worker[Work]):
                 job.error = error
             if isinstance(batch.failed, MachineError):
                 raise batch.failed
+            if job.error:
+                batch.chain = chain
             if not alone:
                 savepoint("undo" if job.error else "next")
 

@@ -1,8 +1,20 @@
--- Facts are appended first and sealed afterwards: `link` is a fact's place in the chain of its database.
+-- Where several servers write, facts are appended first and sealed afterwards: `link` is a fact's place in the chain of its database.
 -- name: append_fact
 INSERT INTO ledger (at, board, kind, subject, body)
 VALUES (:at, :board, :kind, :subject, :body)
 RETURNING seq
+
+-- name: append_sealed
+INSERT INTO ledger (seq, link, at, board, kind, subject, body, prev, hash)
+VALUES (:seq, :link, :at, :board, :kind, :subject, :body, :prev, :hash)
+
+-- name: append_sealed@postgres
+INSERT INTO ledger (seq, link, at, board, kind, subject, body, prev, hash)
+OVERRIDING SYSTEM VALUE
+VALUES (:seq, :link, :at, :board, :kind, :subject, :body, :prev, :hash)
+
+-- name: newest_fact
+SELECT coalesce(max(seq), 0) FROM ledger
 
 -- name: unsealed_facts
 SELECT seq, link, at, board, kind, subject, body, prev, hash

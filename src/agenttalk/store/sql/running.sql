@@ -183,7 +183,7 @@ SELECT m.output_name, m.message_id, m.seq, m.command_id, m.accepted_at, m.envelo
 FROM messages AS m
 WHERE m.board = :board AND m.plan_id = :plan_id AND m.task_id = :task_id AND m.type = 'artifact'
     AND m.output_name IS NOT NULL AND m.state = 'delivered'
-ORDER BY m.output_name, m.seq DESC, m.id DESC
+ORDER BY m.output_name DESC, m.seq DESC, m.id DESC
 
 -- name: command_of_delivery
 SELECT m.message_id, m.envelope FROM deliveries AS d JOIN messages AS m ON m.id = d.message
@@ -242,9 +242,6 @@ SELECT coalesce(max(id), 0) FROM messages
 -- name: ended_acks
 SELECT seq, body FROM ledger WHERE seq > :after AND board || '' = :board AND kind = 'turn.ended'
 ORDER BY seq LIMIT :limit
-
--- name: newest_fact
-SELECT coalesce(max(seq), 0) FROM ledger
 
 -- Steering.
 -- name: working_in_plan
