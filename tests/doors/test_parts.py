@@ -336,3 +336,13 @@ def test_a_folder_that_is_no_root_is_refused(tmp_path: Path, line: Line) -> None
     (tmp_path / "empty").mkdir()
     assert "is not a root" in line("route", "--once", "--root", str(tmp_path / "empty"), code=2)
     assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_a_profile_of_somebody_else_drives_nobody(tree: Tree, line: Line) -> None:
+    path = tree.root / "agents/pm/agent_profile.json"
+    path.write_text(path.read_text().replace('"pm"', '"dev"'))
+    tree.command("lead", "design")
+    line("route", "--once")
+    told = line.json("heartbeat", "--agent", "pm", "--once", code=1)
+    assert "correct agent_id" in told["errors"][0]
+    assert tree.inbox("pm") == ["cmd_design_001.msg.json"]

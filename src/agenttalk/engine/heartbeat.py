@@ -367,6 +367,10 @@ class Heartbeat:
         return await self._driven(profile, tick)
 
     async def _driven(self, profile: AgentProfile, tick: Tick) -> AgentProfile | None:
+        if profile.agent_id != self._agent_id:
+            tick.errors.append(f"{places.PROFILE}: it is that of {profile.agent_id!r}; correct agent_id")
+            await self._tell(tick, [], [])
+            return None
         if profile.driver == "script":
             return profile
         if profile.driver == "folder":
