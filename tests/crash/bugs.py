@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.contracts import places
+from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import granting, heartbeat, intake, outcomes, turns
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
@@ -20,7 +22,7 @@ from agenttalk.engine.orders import Ready
 from agenttalk.engine.records import Letter
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.turns import How, Setting
-from agenttalk.ports import Tx
+from agenttalk.ports import Ended, Turn, Tx
 from agenttalk.store import queries, writer
 from agenttalk.store.worker import Job, settle
 from crash.snapshot import LOG
@@ -162,6 +164,20 @@ def _no_check_at_the_end_of_a_turn() -> None:
     statements["end_turn"] = statement
 
 
+def _process_without_keeper() -> None:
+    """With each program another one starts that nobody owns."""
+    real = ScriptDriver.run
+
+    def start(cwd: Path) -> None:
+        subprocess.Popen(["sleep", "60"], cwd=cwd, env={}, stdout=subprocess.DEVNULL, start_new_session=True)
+
+    async def run(self: ScriptDriver, turn: Turn) -> Ended:
+        start(turn.cwd)
+        return await real(self, turn)
+
+    _replace(ScriptDriver, run=run)
+
+
 def _replace(where: Any, **new: Any) -> None:
     for name, value in new.items():
         setattr(where, name, value)
@@ -174,4 +190,5 @@ BUGS: dict[str, Callable[[], None]] = {
     "no epoch check": _no_epoch_check,
     "turn before commit": _turn_before_commit,
     "no check at the end of a turn": _no_check_at_the_end_of_a_turn,
+    "process without keeper": _process_without_keeper,
 }

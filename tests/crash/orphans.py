@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -13,7 +16,7 @@ from crash.snapshot import opened
 
 
 def orphans(root: Path) -> list[str]:
-    """Processes that carry a lease of a root, or whose working directory lies in it."""
+    """Processes that carry a lease of a root, or whose working directory lies in it. They are killed then."""
     carried = {f"{LEASE}={each}".encode() for each in _leases(root)}
     told = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -25,6 +28,8 @@ def orphans(root: Path) -> list[str]:
             continue
         if carried & environ or cwd.is_relative_to(root):
             told.append(f"a process is left: {name}")
+            with suppress(ProcessLookupError):
+                os.kill(int(process.name), signal.SIGKILL)
     return told
 
 

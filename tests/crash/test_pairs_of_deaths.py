@@ -20,7 +20,14 @@ def test_a_second_death_while_recovering_changes_nothing(crash: Harness, scenari
     assert not outcome.failures, outcome.told()
 
 
-@pytest.mark.skipif(EFFORT == 1, reason="takes half an hour: make test-full runs it, or AGENTTALK_TEST_EFFORT=10")
+def test_a_question_outlives_every_engine_that_dies_while_it_waits(crash: Harness) -> None:
+    """A task over which engines die again and again is stopped, but a question cannot be the cause of that."""
+    outcome = crash.die_at("asked", [["commit:default #7", *["commit:default #4"] * 4]])
+    assert not outcome.failures, outcome.told()
+    assert not outcome.missed, outcome.told()
+
+
+@pytest.mark.skipif(EFFORT == 1, reason="takes most of an hour: make test-full runs it, or AGENTTALK_TEST_EFFORT=10")
 @pytest.mark.parametrize("scenario", ALL)
 def test_all_pairs_of_a_death_and_one_while_recovering_change_nothing(
     crash: Harness, scenario: str, capsys: pytest.CaptureFixture[str]

@@ -52,3 +52,8 @@ def test_a_program_that_starts_before_its_lease_is_committed_is_found(crash: Har
 def test_a_missing_check_at_the_end_of_a_turn_is_found(crash: Harness) -> None:
     failures = _found(crash, "no check at the end of a turn", "overtaken", "commit:default #2")
     assert "" in failures, "even when nobody dies, a turn that lost its lease is believed"
+
+
+def test_a_process_that_outlives_its_turn_is_found(crash: Harness) -> None:
+    failures = _found(crash, "process without keeper", "programs", "a turn is over")
+    assert {"", "a turn is over #1"} <= set(_says(failures, "a process is left: sleep 60"))

@@ -343,7 +343,7 @@ def check(case: Case) -> None:
         agree(case, asyncio.run(played(Path(folder) / "root", case)))
 
 
-@settings(max_examples=120 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200 * EFFORT, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_plan_ends_as_a_simple_interpreter_says(case: Case) -> None:
     check(case)
@@ -417,6 +417,30 @@ FOUND: Final[dict[str, tuple[Case, dict[str, str]]]] = {
         ),
         {"use": "COMPLETED"},
     ),
+    "what is lost before nobody calls for it": (
+        scripted(
+            task("first", gates={"branches": [{"when": "score > 50", "activate": ["ward"]}]}, **SCORED),
+            task(
+                "judge",
+                needs=["first"],
+                on_dependency_failed="SKIP",
+                gates={"branches": [{"when": "score > 50", "activate": ["ward"]}]},
+                **SCORED,
+            ),
+            task("ward", needs=["judge"]),
+            first=CRASH,
+        ),
+        {"judge": "SKIPPED", "ward": "BLOCKED_WAITING_REVIEW"},
+    ),
+    "a score of what failed": (
+        scripted(
+            task("judge", outputs=TEXT, **SCORED),
+            task("spare", outputs=TEXT),
+            task("use", needs=["judge"], gates={"required": True, "thresholds": {"judge_min_score": 70}}, **SPARED),
+            judge=Try(score=100),
+        ),
+        {"judge": "FAILED", "use": "BLOCKED_WAITING_REVIEW"},
+    ),
     "an output that the score asks for is not there": (
         scripted(task("judge", outputs=[{**TEXT[0], "when": "score >= 50"}], **SCORED), judge=Try(score=70)),
         {"judge": "FAILED"},
@@ -454,6 +478,25 @@ def test_an_engine_can_end_before_a_turn_has_begun(tmp_path: Path) -> None:
     found = asyncio.run(use())
     assert found is not None
     assert (found.result, states(found)) == ("done", {"work": "COMPLETED"})
+
+
+def test_what_two_failures_stopped_waits_until_both_are_mended(tmp_path: Path) -> None:
+    tasks = [task("one"), task("two"), task("both", needs=["one", "two"], on_dependency_failed="SKIP")]
+    case = scripted(*tasks, one=[CRASH, Try()], two=[CRASH, Try()])
+
+    async def use() -> list[dict[str, str]]:
+        seen = [states(await played(tmp_path, case))]
+        for name in ("one", "two"):
+            async with opened(tmp_path) as deps, engine(Actors(deps, case)) as found:
+                await found.dispatcher.retry("p", name, by="ada")
+                seen.append(states(await found.ended()))
+        return seen
+
+    assert asyncio.run(use()) == [
+        {"one": "FAILED", "two": "FAILED", "both": "SKIPPED"},
+        {"one": "COMPLETED", "two": "FAILED", "both": "SKIPPED"},
+        {"one": "COMPLETED", "two": "COMPLETED", "both": "COMPLETED"},
+    ]
 
 
 # Engines that die.

@@ -76,15 +76,15 @@ class Calls:
             return Performance("not_started", error=f"no function is registered for the agent {job.agent_id!r}")
         began = time.monotonic()
         turn = Turn(job.plan_id, job.task_id, job.attempt, job.prompt, job.command, await self._inputs(job))
+        limit = asyncio.timeout(job.timeout)
         try:
-            async with asyncio.timeout(job.timeout):
+            async with limit:
                 is_async = inspect.iscoroutinefunction(function)
                 said = await (function(turn) if is_async else asyncio.to_thread(function, turn))
-        except TimeoutError:
-            seconds = time.monotonic() - began
-            return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
         except Exception as error:  # noqa: BLE001 - whatever an agent raises is its failure
             seconds = time.monotonic() - began
+            if limit.expired():
+                return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
             return Performance("crashed", error=f"{type(error).__name__}: {error}", seconds=seconds)
         return await self._told(job, turn, said, time.monotonic() - began)
 

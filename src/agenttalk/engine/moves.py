@@ -63,14 +63,18 @@ class Moves:
         self._settle_all(sheet, deque([(task_id, failure.standing(state, cause), tuple(activated))]))
 
     def _settle_all(self, sheet: Sheet, ends: Ends) -> None:
-        while ends:
+        """Dependants come first: what is lost with a dependency is not merely a branch that nobody took."""
+        wards: deque[tuple[str, tuple[str, ...]]] = deque()
+        while ends or wards:
+            if not ends:
+                self._decide_ward(sheet, *wards.popleft(), ends)
+                continue
             ended, standing, chosen = ends.popleft()
             if standing == "failed":
                 chosen = self._fail_dependants(sheet, ended, ends)
             else:
                 self._meet(sheet, ended)
-            for ward in sheet.spec(self.tx, ended).wards:
-                self._decide_ward(sheet, ward, chosen, ends)
+            wards.extend((ward, chosen) for ward in sheet.spec(self.tx, ended).wards)
 
     def fail_dependants_of(self, sheet: Sheet, task_id: str) -> None:
         """Have those that wait for a task that failed before follow their policies; they may be new."""
@@ -133,6 +137,11 @@ class Moves:
     def _any_open(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
         rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
         return any(row[1] not in lifecycle.FINAL for row in rows)
+
+    def any_lost(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
+        """Whether one of them failed, or was skipped because another did."""
+        rows = [self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0] for each in tasks]
+        return any(failure.standing(row[1], row[8]) == "failed" for row in rows)
 
     def _skip(
         self, sheet: Sheet, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"

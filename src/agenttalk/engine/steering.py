@@ -84,12 +84,14 @@ def retry(moves: Moves, plan_id: str, task_id: str, *, by: str) -> list[str]:
 
 
 def wake_stopped(moves: Moves, sheet: Sheet, task_id: str) -> list[str]:
-    """Have those that the failure of a task stopped wait for it again; which they are."""
+    """Have those that the failure of a task stopped wait for it again, unless another one stops them; who they are."""
     woken: list[str] = []
     ahead = deque([task_id])
     while ahead:
         source = ahead.popleft()
         for dependant, state in moves.tx.run("stopped_dependants", plan_id=sheet.plan_id, task_id=source):
+            if moves.any_lost(sheet, sheet.node(moves.tx, dependant).depends_on):
+                continue
             moves.put(sheet, dependant, state, "DEPENDENCY_RETRIED")
             if state == "SKIPPED":
                 moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=0, failed=0, skipped=-1)

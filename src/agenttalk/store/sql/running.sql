@@ -149,7 +149,7 @@ WHERE board = :board AND plan_id = :plan_id AND queued IS NULL AND unmet IS NOT 
 RETURNING agent_id
 
 -- name: score_of
-SELECT score FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+SELECT score FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'COMPLETED'
 
 -- Messages that need no folder.
 -- name: add_direct_delivery
