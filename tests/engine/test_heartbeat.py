@@ -625,7 +625,7 @@ def test_a_new_file_wakes_it_at_once(desk: Desk) -> None:
         running = asyncio.create_task(beat.run(stop, watch))
         try:
             desk.command()
-            await asyncio.wait_for(began.wait(), 4)
+            assert await asyncio.wait_for(began.wait(), 4)
         finally:
             stop.set()
             await running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -479,3 +480,32 @@ def test_a_new_revision_lets_what_failed_begin_anew(tmp_path: Path) -> None:
 
     found = play(tmp_path, use, a=work)
     assert (found.result, states(found)) == ("done", {"bad": "COMPLETED", "next": "COMPLETED"})
+
+
+@pytest.mark.parametrize("nothing", [None, "", " \n", [], {}], ids=repr)
+def test_an_agent_that_says_nothing_has_done_nothing(tmp_path: Path, nothing: Any) -> None:
+    async def empty(_: Turn) -> Any:
+        return nothing
+
+    found = run(tmp_path, plan(task("work", "x", max_reexecute_times=0)), x=empty)
+    assert (found.result, states(found)) == ("failed", {"work": "FAILED"})
+
+
+@pytest.mark.parametrize(("said", "ends"), [({"ok": True}, "FAILED"), ({"ok": True, "details": "sung"}, "COMPLETED")])
+def test_a_receipt_alone_proves_nothing_about_work_by_hand(tmp_path: Path, said: dict[str, Any], ends: str) -> None:
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(plan(task("sing", "singer"), agents={"singer": {"driver": "folder"}}))
+        tree = Tree(tmp_path, plan_id="p")
+        tree.agent("singer")
+        await engine.until(lambda now: states(now)["sing"] == "READY")
+        await engine.route()
+        [path] = (tmp_path / "agents/singer/inbox/p").glob("*.msg.json")
+        command = json.loads(path.read_bytes())
+        ack = {key: command[key] for key in ("schema_version", "plan_id", "message_id", "task_id", "command_id")}
+        times = {"consumed_at": "2026-03-01T12:00:00Z", "finished_at": "2026-03-01T12:00:01Z"}
+        ack |= {"consumer_agent_id": "singer", "command_seq": 1, "status": "SUCCEEDED", "result": said, **times}
+        tree.put("singer", f"ack_{command['message_id']}.json", ack)
+        await engine.route()
+        return await engine.until(lambda now: now.state == "ENDED")
+
+    assert states(play(tmp_path, use)) == {"sing": ends}

@@ -103,11 +103,10 @@ class Calls:
             outputs = await self._outputs(job, {**turn.outputs, **result.outputs})
         except (TypeError, AgentTalkError) as error:
             return Performance("crashed", error=str(error), seconds=seconds)
-        value = result.result if result.result is not None or not outputs else {"outputs": sorted(turn.outputs)}
         problem = _bad_score(job.command, result.score)
         return Performance(
             "finished",
-            result=value,
+            result=result.result,
             score=None if problem else result.score,
             explanation=result.score_explanation,
             outputs=outputs,

@@ -68,7 +68,7 @@ def _made(moves: Moves, sheet: Sheet, node: Node, delivery: int) -> tuple[Made, 
 def _end(
     moves: Moves, sheet: Sheet, node: Node, delivery: int, made: tuple[Made, ...], *, ack: str, details: str | None
 ) -> None:
-    performance = Performance("finished", result=details or "handed in", outputs=made)
+    performance = Performance("finished", result=details, outputs=made)
     gate = gates.judge(node, scores={}, evidence=())
     verdict = done.decide(sheet.promise(node), ending.evidence(node, performance, gate, moves.at), ())
     cause, reason = _worth(moves, sheet, node, verdict, ack=ack, details=details)

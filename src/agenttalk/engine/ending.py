@@ -151,12 +151,19 @@ def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[
         Evidence(f"output:{output.name}", output.name in names, True, "observed", "engine", at, "stored with its hash")
         for output in gates.due_outputs(node, performance.score)
     ]
-    found.append(Evidence("result", performance.result not in (None, ""), True, "observed", "engine", at, "not empty"))
+    found.append(Evidence("result", _says_something(performance.result), True, "observed", "engine", at, "not empty"))
     if performance.score is not None:
         found.append(Evidence("score", True, True, "observed", "engine", at, f"{performance.score:g}"))
     answered = gate.met or gate.branch is not None
     found.append(Evidence("gates", answered, True, "observed", "engine", at, "; ".join(gate.unmet)))
     return found
+
+
+def _says_something(result: Any) -> bool:
+    """Whether a result is one: not nothing, blank, or an empty list or object."""
+    if isinstance(result, str):
+        return bool(result.strip())
+    return result is not None and result not in ([], {})
 
 
 def _scores(moves: Moves, sheet: Sheet, node: Node, own: float | None) -> dict[str, float | None]:

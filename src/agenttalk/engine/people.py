@@ -14,7 +14,7 @@ from agenttalk.engine.plans import board_of
 from agenttalk.ports import Job, Made, Performance, Store, Tx
 
 POLL: Final = 1.0
-"""Seconds between looks for an answer; a nudge makes it sooner."""
+"""Seconds between looks for an answer."""
 
 
 @dataclass(frozen=True, slots=True)

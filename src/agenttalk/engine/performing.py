@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agenttalk.contracts import places
-from agenttalk.contracts.agent import AgentProfile
 from agenttalk.engine import outcomes
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
-from agenttalk.engine.turns import FEEDBACK, Api, Layout, argv_of, limits_of
+from agenttalk.engine.turns import FEEDBACK, Api, Environment, Layout, argv_of, limits_of
 from agenttalk.errors import AgentTalkError, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules.results import Fault
@@ -57,39 +56,16 @@ class Programs:
 
     def _turn(self, seat: Seat, job: Job, layout: Layout, feedback: str | None) -> Turn:
         root = seat.root.path.absolute()
-        own = {
-            "AGENTTALK_MODE": "execute",
-            "AGENTTALK_PLAN_ID": job.plan_id,
-            "AGENTTALK_TASK_ID": job.task_id,
-            "AGENTTALK_COMMAND_ID": job.command.command_id,
-            "AGENTTALK_ATTEMPT": str(job.attempt),
-            "AGENTTALK_COMMAND": str(root / layout.command),
-            "AGENTTALK_INPUTS": str(root / layout.inputs),
-            "AGENTTALK_OUTPUTS": str(root / layout.outputs),
-            "AGENTTALK_RESULT": str(root / layout.result),
-            "AGENTTALK_TOKEN": job.token,
-        }
-        api = self.api()
-        if api is not None:
-            own |= {"AGENTTALK_API": api.http, "AGENTTALK_SOCKET": api.socket}
-        if job.command.reexecute is not None and feedback is not None:
-            own["AGENTTALK_FEEDBACK"] = str(root / feedback)
+        own = Environment(root, layout, job.command, job.attempt, job.token, self.api(), feedback)
         return Turn(
             lease=job.lease,
             argv=argv_of(seat, job.profile),
             cwd=root / layout.cwd,
             prompt=job.prompt,
             timeout=job.timeout,
-            env={**self._handed(job.profile), **own},
+            env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),
         )
-
-    def _handed(self, profile: AgentProfile) -> dict[str, str]:
-        return {
-            name: self.environ[name]
-            for name in profile.env
-            if name in self.environ and not name.upper().startswith("AGENTTALK")
-        }
 
     async def _taken_in(self, seat: Seat, job: Job, layout: Layout, ended: Ended) -> Performance:
         said, files = await outcomes.judge(seat, job.command, layout.outputs, layout.result, layout.cwd, ended)

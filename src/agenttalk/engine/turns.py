@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.command import Command
 from agenttalk.engine import leases, outcomes
 from agenttalk.engine.archive import show_file
 from agenttalk.engine.leases import Lease
@@ -191,13 +192,16 @@ def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layo
     )
     if lease.sent_back:
         prompt = f"{prompt}\n# {lease.sent_back}\n"
+    feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
     return Turn(
         lease=lease.id,
         argv=argv_of(seat, profile),
         cwd=root / layout.cwd,
         prompt=prompt,
         timeout=time_limit(command, lease.history),
-        env=_environment(seat, setting, ready.order, lease, layout, laid),
+        env=Environment(root, layout, command, lease.attempt, lease.token, setting.api, feedback).variables(
+            profile, setting.environ
+        ),
         limits=limits_of(profile),
     )
 
@@ -234,33 +238,41 @@ def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
     return tuple(meant(argument) for argument in profile.argv)
 
 
-def _environment(
-    seat: Seat, setting: Setting, order: Order, lease: Lease, layout: Layout, laid: list[Laid]
-) -> dict[str, str]:
-    root: Path = seat.root.path.absolute()
-    handed = {
-        name: setting.environ[name]
-        for name in setting.profile.env
-        if name in setting.environ and not name.upper().startswith("AGENTTALK")
-    }
-    own = {
-        "AGENTTALK_MODE": "execute",
-        "AGENTTALK_PLAN_ID": seat.plan_id,
-        "AGENTTALK_TASK_ID": order.task_id,
-        "AGENTTALK_COMMAND_ID": order.command.command_id,
-        "AGENTTALK_ATTEMPT": str(lease.attempt),
-        "AGENTTALK_COMMAND": str(root / layout.command),
-        "AGENTTALK_INPUTS": str(root / layout.inputs),
-        "AGENTTALK_OUTPUTS": str(root / layout.outputs),
-        "AGENTTALK_RESULT": str(root / layout.result),
-        "AGENTTALK_TOKEN": lease.token,
-    }
-    if setting.api is not None:
-        own |= {"AGENTTALK_API": setting.api.http, "AGENTTALK_SOCKET": setting.api.socket}
-    feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
-    if order.command.reexecute is not None and feedback is not None:
-        own["AGENTTALK_FEEDBACK"] = str(root / feedback)
-    return {**handed, **own}
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a program is told of its attempt by variables; the names are public."""
+
+    root: Path
+    layout: Layout
+    command: Command
+    attempt: int
+    token: str
+    api: Api | None = None
+    feedback: str | None = None
+    """Where the reasons lie for which the work came back."""
+
+    def variables(self, profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
+        """Ours, and those of `environ` that the profile names."""
+        handed = {
+            name: environ[name] for name in profile.env if name in environ and not name.upper().startswith("AGENTTALK")
+        }
+        own = {
+            "AGENTTALK_MODE": "execute",
+            "AGENTTALK_PLAN_ID": self.command.plan_id,
+            "AGENTTALK_TASK_ID": self.command.task_id,
+            "AGENTTALK_COMMAND_ID": self.command.command_id,
+            "AGENTTALK_ATTEMPT": str(self.attempt),
+            "AGENTTALK_COMMAND": str(self.root / self.layout.command),
+            "AGENTTALK_INPUTS": str(self.root / self.layout.inputs),
+            "AGENTTALK_OUTPUTS": str(self.root / self.layout.outputs),
+            "AGENTTALK_RESULT": str(self.root / self.layout.result),
+            "AGENTTALK_TOKEN": self.token,
+        }
+        if self.api is not None:
+            own |= {"AGENTTALK_API": self.api.http, "AGENTTALK_SOCKET": self.api.socket}
+        if self.command.reexecute is not None and self.feedback is not None:
+            own["AGENTTALK_FEEDBACK"] = str(self.root / self.feedback)
+        return {**handed, **own}
 
 
 def _inject(tx: Tx, seat: Seat, order: Order, lease: Lease, prompt: str, laid: list[Laid]) -> bool:
