@@ -183,6 +183,17 @@ def test_a_failure_is_1_and_its_reason_is_shown(desk: Desk) -> None:
     assert desk.ran == ["bad cmd_bad_001 1"]
 
 
+def test_checks_that_nobody_runs_are_told_and_prove_nothing(desk: Desk) -> None:
+    promise = {
+        "objective": "It works",
+        "acceptance": [{"id": "works", "description": "It runs", "evidenceRequired": ["suite"]}],
+        "checks": [{"id": "suite", "kind": "run", "run": "true"}],
+    }
+    shown = desk("run", desk.plan(task("one", promise=promise, max_reexecute_times=0)), code=1)
+    assert "will not count as done: one" in shown
+    assert "not shown" in shown
+
+
 def test_a_branch_that_is_not_taken_is_fine(desk: Desk) -> None:
     (desk.folder / "judge.py").write_text('print(\'{"result": "good", "score": 90}\')')
     judge = {"driver": "script", "argv": [sys.executable, "judge.py"]}

@@ -127,4 +127,4 @@ def _remark(task: dict[str, Any]) -> str:
         parts.append(plain(task["reason"][:160]))
     if task["request_id"]:
         parts.append(f"question {plain(task['request_id'])}")
-    return "[dim]·[/] ".join(parts)
+    return " [dim]·[/] ".join(parts)

@@ -60,6 +60,7 @@ def run(
         else:
             out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
         return 0
+    _warn_of_checks(out, compiled)
     folder = roots.made(ctx, root)
     with Live(out, compiled.dag.plan_id) as live:
         standing = _followed(folder, compiled, live.show, watch=watch)
@@ -111,6 +112,15 @@ def refused(out: Output, compiled: Compiled) -> int:
         out.problems(compiled.problems)
         out.say(f"refused: {len(compiled.problems)} errors", err=True)
     return 2
+
+
+def _warn_of_checks(out: Output, compiled: Compiled) -> None:
+    """A promise whose checks nobody runs is never fulfilled; whoever starts such a plan should know before."""
+    named = [str(node.task_id) for node in compiled.dag.nodes if node.promise is not None and node.promise.checks]
+    if named and not out.as_json:
+        tasks = plain(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
+        words = "checks of promises are not run yet, so these tasks will not count as done"
+        out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
 
 
 def _followed(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool) -> dict[str, Any]:
