@@ -1,12 +1,12 @@
 """AgentTalk's durable steps: the whole way from the command to the ledger, with an agent that does nothing.
 
-`ours.py SHAPE STEPS FOLDER` prints one line of JSON.
+`ours.py SHAPE STEPS FOLDER` prints one line of JSON. The shape `idle` is chains in flight and then nothing to do.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
 import os
 import sys
 import time
@@ -22,9 +22,14 @@ from agenttalk.engine import submission
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.wiring import opened
 
-PROMPT = "x" * 1400
-OUTPUT = b"y" * 1024
-AGENTS = 32
+sys.path.insert(0, str(Path(__file__).parents[2]))  # when it is started by its path
+from bench.peers.watch import OUTPUT, PLANS, PROMPT, Watch, tell
+
+AGENTS = PLANS
+CONTENT = OUTPUT.encode()
+SETTLE, IDLE = 2.0, 11.0
+"""Seconds: until the last of the work is over, and of nothing to do; the dispatcher looks at everything in between."""
+WATCH = Watch()
 
 
 def dag(plan_id: str, steps: int, *, chain: bool, agent: str | None = None) -> TaskDag:
@@ -50,15 +55,26 @@ def plans_of(shape: str, steps: int) -> list[TaskDag]:
         return [dag("p", steps, chain=True, agent="a0")]
     if shape == "fanout":
         return [dag("p", steps, chain=False)]
-    if shape == "inflight":
+    if shape in {"inflight", "idle"}:
         return [dag(f"p{n}", steps // AGENTS, chain=True, agent=f"a{n}") for n in range(AGENTS)]
     return [dag(f"p{n}", 1, chain=False, agent=f"a{n % AGENTS}") for n in range(steps)]
 
 
 async def work(turn: Turn) -> str:
     """Nothing but an output."""
-    turn.outputs["out"] = OUTPUT
+    WATCH.enter(turn.plan_id)
+    turn.outputs["out"] = CONTENT
+    WATCH.leave(turn.plan_id)
     return "ok"
+
+
+async def idle() -> dict[str, Any]:
+    """How much of a core is busy while there is nothing to do."""
+    await asyncio.sleep(SETTLE)
+    since, began, cpu = time.clock_gettime(time.CLOCK_REALTIME), time.perf_counter(), time.process_time()
+    await asyncio.sleep(IDLE)
+    busy = (time.process_time() - cpu) / (time.perf_counter() - began)
+    return {"idle_cpu": busy, "window": [since, time.clock_gettime(time.CLOCK_REALTIME)]}
 
 
 async def main(shape: str, steps: int, root: Path) -> dict[str, Any]:
@@ -84,12 +100,14 @@ async def main(shape: str, steps: int, root: Path) -> dict[str, Any]:
         if shape != "single":
             for each in plans:
                 await submission.submit(deps, each, PlanManifest.from_json({"plan_id": each.plan_id}), profiles)
-        began, cpu = time.perf_counter(), time.process_time()
+        WATCH.begin()
         if shape == "single":
             await asyncio.gather(*(create(deps, each, profiles) for each in plans))
         dispatcher.nudge()
         await ended(dispatcher, store)
-        told = {"steps": steps, "seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
+        told = WATCH.end(shape, steps)
+        if shape == "idle":
+            told |= await idle()
         stop.set()
         await running
     return told
@@ -102,10 +120,12 @@ async def create(deps: Any, plan: TaskDag, profiles: dict[str, AgentProfile]) ->
 
 async def ended(dispatcher: Dispatcher, store: Any) -> None:
     """Wait until no plan is open."""
-    while await store.read("open_runs"):
-        with dispatcher.followed() as news:
-            await asyncio.wait({asyncio.ensure_future(news.wait())}, timeout=0.2)
+    with dispatcher.awaited() as news:
+        while await store.read("open_runs"):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), 0.2)
+            news.clear()
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))))
+    tell(asyncio.run(main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))))

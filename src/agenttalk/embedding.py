@@ -107,7 +107,7 @@ async def run(
 
     async def job(running: Running) -> None:
         await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles)
-        with running.dispatcher.followed() as news:
+        with running.dispatcher.awaited() as news:
             while True:
                 news.clear()
                 seen[:] = [await running.service.standing(compiled.dag.plan_id)]

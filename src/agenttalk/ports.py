@@ -310,7 +310,7 @@ class Made(NamedTuple):
 class Performance:
     """What came of a job, as whoever carried it out says. A claim; the engine decides what it is worth."""
 
-    how: Literal["finished", "crashed", "timeout", "not_started", "stopped"]
+    how: Literal["finished", "crashed", "timeout", "not_started", "stopped", "unfit"]
     """`stopped` means that we ended it ourselves: it does not count against the agent."""
     result: Any = None
     score: float | None = None

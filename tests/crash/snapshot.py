@@ -23,7 +23,9 @@ LEASES = frozenset({"lease.granted", "lease.ended", "turn.injected", "turn.start
 _IDS = frozenset({"id", "message", "delivery"})
 _COUNTED = frozenset({"epoch", "attempt", "deaths"})
 """Columns that are compared by how often a process died."""
-_RANDOM = frozenset({"prompt_sha256", "lease", "owner", "leased_at", "token", "seq", "version"}) | _COUNTED
+_RANDOM = (
+    frozenset({"prompt_sha256", "lease", "owner", "leased_at", "token", "seq", "version", "fact", "seconds"}) | _COUNTED
+)
 _NUMBERS = frozenset({("journals", "latest"), ("cursors", "value")})
 """Columns that hold the number of a fact, which is a higher one when an attempt died."""
 _SKIPPED = frozenset({"migrations", "ledger", "sqlite_sequence"})
@@ -89,7 +91,7 @@ def _begun(connection: apsw.Connection) -> Iterator[str]:
     for kind, subject, body in facts:
         told = json.loads(bytes(body))  # type: ignore[arg-type]
         if kind != "turn.injected":
-            leases[told["lease"]] = f"{_command_of(connection, str(subject))} {told['attempt']}"
+            leases[told["lease"]] = f"{_command_of(connection, str(subject), told)} {told['attempt']}"
         if kind != "lease.granted":
             yield leases[told["lease"]]
 
@@ -261,19 +263,29 @@ def _read_facts(board: str, connection: apsw.Connection, root: str, found: Snaps
     facts: list[str] = found.setdefault(f"{board} facts", [])
     for kind, subject, body in connection.execute("SELECT kind, subject, body FROM ledger"):
         text = bytes(body).decode()
+        told = json.loads(text)
+        # A line of the journal stands in the fact of whatever wrote it: in which one hangs on when a process died.
+        lines = [told] if kind == "delivery" else told.pop("lines", [])
+        facts += [calm(f"line {subject} {json.dumps(line, ensure_ascii=False)}", root) for line in lines]
+        if kind in {"delivery", "commands.queued"}:
+            continue
         if kind in LEASES:
-            command = _command_of(connection, subject)
+            command = _command_of(connection, subject, told)
             found.setdefault(f"leases/{kind}", []).append(command)
         elif kind.startswith("turn."):
-            told = {key: value for key, value in json.loads(text).items() if key not in {"epoch", "attempt", "usage"}}
+            varies = {"epoch", "attempt", "usage", "before"}
+            told = {key: value for key, value in told.items() if key not in varies}
             facts.append(calm(f"{kind} {subject} {json.dumps(told, ensure_ascii=False)}", root))
         elif kind != "head.sealed":  # how often a head was copied is a matter of time
             facts.append(calm(f"{kind} {subject} {text}", root))
     facts.sort()
 
 
-def _command_of(connection: apsw.Connection, subject: str) -> str:
-    plan_id, message_id = subject.split("/")[1:3]
+def _command_of(connection: apsw.Connection, subject: str, told: Mapping[str, Any]) -> str:
+    """The command that a fact is about: the fact or its subject names the message."""
+    plan_id, message_id = (
+        (subject.split("/")[1], told["message_id"]) if "message_id" in told else subject.split("/")[1:3]
+    )
     rows = connection.execute(
         "SELECT command_id FROM messages WHERE plan_id = ? AND message_id = ?", (plan_id, message_id)
     ).fetchall()

@@ -102,6 +102,8 @@ class Policies(Part):
     """Limits of deciding."""
     release_gates_required: Many[str] = ()
     """Gates that a release needs."""
+    planner: AgentIdText | None = None
+    """The agent that is asked for a new plan; people are asked in any case."""
 
 
 class Workspace(Part):

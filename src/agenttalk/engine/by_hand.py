@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
@@ -80,7 +79,6 @@ def _end(
         state=lifecycle.move("RUNNING", cause),
         cause=cause,
         reason=reason,
-        verdict=wire.write(told),
         retries=int(cause == "RETRY"),
         at=moves.at,
     ):

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import moment, write_time
-from agenttalk.contracts.command import PRIORITIES, Command, ResolvedInput
+from agenttalk.contracts.command import PRIORITIES, Command, DagRef, Produces, Reexecution, ResolvedInput
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import records
@@ -26,14 +25,22 @@ FOLDER: Final = "folder"
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
-    """A command that was made."""
+class Order:
+    """A command that was made, and who it is for."""
 
-    delivery: int
-    message_id: str
+    plan_id: str
+    agent_id: str
     command: Command
+    message: int
+    message_id: str
+    delivery_id: str
+    priority: int
+    line: dict[str, Any]
+    """What the journal says of its delivery."""
+    first: bool
+    """Whether it is the first one of its task."""
     in_folder: bool
-    """Whether it still has to be brought to an inbox."""
+    """Whether it has to be brought to an inbox."""
 
 
 def order(
@@ -45,11 +52,12 @@ def order(
     at: str,
     first: bool = False,
     rework: dict[str, Any] | None = None,
-) -> Ordered:
-    """Make the next command of a task, which may be its `first`, and send it to its agent."""
+) -> Order:
+    """Make the next command of a task, which may be its `first`. It has still to be put into a queue."""
     last = 0 if first else tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0]
-    document = compose(sheet, node, inputs, last + 1, rework)
-    command = Command.model_validate(document)
+    document, command = compose(sheet, node, inputs, last + 1, rework)
+    agent_id = node.assigned_agent_id
+    in_folder = sheet.profile(agent_id).driver == FOLDER
     message_id = records.named("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
     envelope = wire.write(
         {
@@ -58,16 +66,71 @@ def order(
             "plan_id": sheet.plan_id,
             "producer_agent_id": ENGINE,
             "type": "command",
-            "created_at": write_time(moment(at)),
+            "created_at": records.written(at),
             "task_id": node.task_id,
             "command_id": command.command_id,
             "idempotency_key": document["idempotency_key"],
             "payload": {"command": document},
         }
     )
-    in_folder = sheet.profile(node.assigned_agent_id).driver == FOLDER
-    delivery = _send(tx, sheet, node, command, (message_id, envelope), at=at, in_folder=in_folder)
-    return Ordered(delivery, message_id, command, in_folder)
+    sha256 = wire.sha256(envelope)
+    number = _keep(
+        tx, sheet, command, (message_id, sha256, envelope), at=at, state="stored" if in_folder else "delivered"
+    )
+    delivery_id = records.named("dlv", message_id)
+    letter = records.Letter(sheet.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
+    line = records.line(letter, "DELIVERED", at=at, delivery_id=delivery_id, to=agent_id)
+    priority = PRIORITIES[command.priority]
+    return Order(sheet.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder)
+
+
+def post(tx: Tx, order: Order) -> int:
+    """Have the router bring a command to an inbox; its delivery."""
+    [(delivery,)] = tx.run("add_delivery", **_about(order))
+    records.tally(tx, order.plan_id, sent=1)
+    return int(delivery)
+
+
+def enqueue(tx: Tx, order: Order, *, at: str) -> int:
+    """A command that waits in its agent's queue; its delivery."""
+    return _arrived(tx, order, at=at, state="delivered")
+
+
+def hand_over(tx: Tx, order: Order, *, at: str, prompt_sha256: str) -> int:
+    """A command that its agent gets at once; its delivery."""
+    return _arrived(tx, order, at=at, state="claimed", ack="CONSUMED", taken_at=at, prompt_sha256=prompt_sha256)
+
+
+def _arrived(
+    tx: Tx,
+    order: Order,
+    *,
+    at: str,
+    state: str,
+    ack: str | None = None,
+    taken_at: str | None = None,
+    prompt_sha256: str | None = None,
+) -> int:
+    [(delivery,)] = tx.run(
+        "add_arrived_command",
+        **_about(order),
+        state=state,
+        at=at,
+        ack=ack,
+        taken_at=taken_at,
+        prompt_sha256=prompt_sha256,
+    )
+    return int(delivery)
+
+
+def _about(order: Order) -> dict[str, Any]:
+    return {
+        "plan_id": order.plan_id,
+        "message": order.message,
+        "receiver": order.agent_id,
+        "delivery_id": order.delivery_id,
+        "priority": order.priority,
+    }
 
 
 def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
@@ -78,77 +141,70 @@ def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
 
 def compose(
     sheet: Sheet, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """The command itself, as JSON."""
-    command_id = f"cmd_{node.task_id}_{seq:03d}"
+) -> tuple[dict[str, Any], Command]:
+    """The command, as JSON and as a model. It is not validated once more: all of its parts were, with the plan."""
     fields: dict[str, Any] = {
         "schema_version": "1.0",
         "plan_id": sheet.plan_id,
         "task_id": node.task_id,
-        "command_id": command_id,
+        "command_id": f"cmd_{node.task_id}_{seq:03d}",
         "command_seq": seq,
-        "dag_ref": {"sha256": sheet.dag_sha256, "revision": sheet.revision},
         "prompt": node.prompt or node.name or node.task_id,
         "required_inputs": [path for each in inputs for path in each.paths],
-        "resolved_inputs": [each.as_json() for each in inputs],
         "wait_for_inputs": False,
         "score_required": bool(node.score_required),
         "timeout": node.timeout or sheet.policies.timeout_default_seconds,
         "retry_times": node.retry_times or 0,
-        "idempotency_key": f"{sheet.plan_id}:{node.task_id}:{command_id}",
         "priority": node.priority or "MEDIUM",
     }
-    outputs = gates.due_outputs(node, None)
-    if outputs:
-        fields["produces"] = [{"output_name": each.name, "files": []} for each in outputs]
+    fields["idempotency_key"] = f"{sheet.plan_id}:{node.task_id}:{fields['command_id']}"
     if node.score_required:
         fields["score_criteria"] = node.score_criteria or "0-100"
+    told, parts = _parts(sheet, node, inputs, rework)
+    command = Command.model_construct(None, **{**fields, "required_inputs": tuple(fields["required_inputs"])}, **parts)
+    return fields | told, command
+
+
+def _parts(
+    sheet: Sheet, node: Node, inputs: Sequence[ResolvedInput], rework: dict[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What has fields of its own, as JSON and as models."""
+    told: dict[str, Any] = {
+        "dag_ref": {"sha256": sheet.dag_sha256, "revision": sheet.revision},
+        "resolved_inputs": [each.as_json() for each in inputs],
+    }
+    parts: dict[str, Any] = {"dag_ref": DagRef.model_construct(**told["dag_ref"]), "resolved_inputs": tuple(inputs)}
+    outputs = gates.due_outputs(node, None)
+    if outputs:
+        told["produces"] = [{"output_name": each.name, "files": []} for each in outputs]
+        parts["produces"] = tuple(Produces.model_construct(output_name=each.name, files=()) for each in outputs)
     if node.promise is not None:
-        fields["promise"] = sheet.promise(node).as_json()
+        parts["promise"] = sheet.promise(node)
+        told["promise"] = parts["promise"].as_json()
     if rework is not None:
-        fields["reexecute"] = rework
-    return fields
+        told["reexecute"] = rework
+        parts["reexecute"] = Reexecution.model_validate(rework)
+    return told, parts
 
 
-def _send(
-    tx: Tx, sheet: Sheet, node: Node, command: Command, message: tuple[str, bytes], *, at: str, in_folder: bool
-) -> int:
-    message_id, envelope = message
-    sha256 = wire.sha256(envelope)
-    name = f"cmd_{'reexecute_' if command.reexecute else ''}{node.task_id}_{command.command_seq:03d}{places.MESSAGE}"
+def _keep(tx: Tx, sheet: Sheet, command: Command, message: tuple[str, str, bytes], *, at: str, state: str) -> int:
+    message_id, sha256, envelope = message
+    again = "reexecute_" if command.reexecute else ""
     [(number,)] = tx.run(
         "add_message",
         plan_id=sheet.plan_id,
         message_id=message_id,
         sha256=sha256,
         type="command",
-        task_id=node.task_id,
+        task_id=command.task_id,
         command_id=command.command_id,
         seq=command.command_seq,
         output_name=None,
         producer=ENGINE,
-        name=name,
+        name=f"cmd_{again}{command.task_id}_{command.command_seq:03d}{places.MESSAGE}",
         envelope=envelope,
         dag_sha256=sheet.dag_sha256,
         at=at,
-        state="stored" if in_folder else "delivered",
+        state=state,
     )
-    delivery_id = records.named("dlv", message_id)
-    about: dict[str, Any] = {
-        "plan_id": sheet.plan_id,
-        "message": number,
-        "receiver": node.assigned_agent_id,
-        "delivery_id": delivery_id,
-        "priority": PRIORITIES[command.priority],
-    }
-    if in_folder:
-        [(delivery,)] = tx.run("add_delivery", **about)
-        records.tally(tx, sheet.plan_id, sent=1)
-        return int(delivery)
-    [(delivery,)] = tx.run(
-        "add_direct_delivery", **about, state="delivered", at=at, ack=None, consumed_at=None, finished_at=None
-    )
-    letter = records.Letter(sheet.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
-    records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=node.assigned_agent_id)
-    records.tally(tx, sheet.plan_id, sent=1, delivered=1)
-    return int(delivery)
+    return int(number)

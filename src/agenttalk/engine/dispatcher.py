@@ -67,7 +67,10 @@ class Dispatcher:
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._ours: set[str] = set()
         self._wake = asyncio.Event()
+        self._working: set[str] = set()
+        """Leases of turns under way, apart from questions to people."""
         self._followers: set[asyncio.Event] = set()
+        self._waiters: set[asyncio.Event] = set()
         self._ended: set[str] = set()
 
     def nudge(self) -> None:
@@ -141,7 +144,14 @@ class Dispatcher:
         if cancelled is not None and committed.exception() is not None:
             self._drop(taken)
             raise cancelled
-        moves = seen[0]
+        self._go_on(board, seen[0], taken, after)
+        if cancelled is not None:
+            raise cancelled
+        return outcome
+
+    def _go_on(self, board: _Board, moves: Moves, taken: list[Granted], after: Granted | None) -> None:
+        """Do what follows from a commit."""
+        self._desk.remember(board.store.name, moves.queued)
         for each in taken:
             self._begin(board, each)
         if moves.in_folders:
@@ -149,10 +159,9 @@ class Dispatcher:
         self._ended.update(moves.closed)
         if moves.left or moves.closed:
             self._wake.set()
-        self._tell()
-        if cancelled is not None:
-            raise cancelled
-        return outcome
+        if after is not None:
+            self._working.discard(after.job.lease)
+        self._tell(ended=bool(moves.closed))
 
     def _drop(self, taken: list[Granted]) -> None:
         for each in taken:
@@ -162,11 +171,14 @@ class Dispatcher:
     def _begin(self, board: _Board, granted: Granted) -> None:
         task = asyncio.create_task(self._turn(board, granted))
         self._turns[granted.job.lease] = task
+        if granted.job.profile.driver != "human":
+            self._working.add(granted.job.lease)
         task.add_done_callback(lambda _: self._forget(granted))  # one that is cancelled before it begins ends, too
 
     def _forget(self, granted: Granted) -> None:
         self._free(granted)
         self._turns.pop(granted.job.lease, None)
+        self._working.discard(granted.job.lease)
         self._ours.discard(granted.job.lease)
 
     async def _turn(self, board: _Board, granted: Granted) -> None:
@@ -300,19 +312,34 @@ class Dispatcher:
         ended, self._ended = self._ended, set()
         return ended
 
-    def _tell(self) -> None:
+    def _tell(self, *, ended: bool) -> None:
         for follower in self._followers:
             follower.set()
+        if ended or not self._working:
+            for waiter in self._waiters:
+                waiter.set()
 
     @contextmanager
     def followed(self) -> Iterator[asyncio.Event]:
         """An event that is set whenever something changed; whoever follows clears it."""
-        news = asyncio.Event()
-        self._followers.add(news)
-        try:
+        with _joined(self._followers) as news:
             yield news
-        finally:
-            self._followers.discard(news)
+
+    @contextmanager
+    def awaited(self) -> Iterator[asyncio.Event]:
+        """An event that is set when a plan ended, or nothing is under way but questions to people."""
+        with _joined(self._waiters) as news:
+            yield news
+
+
+@contextmanager
+def _joined(events: set[asyncio.Event]) -> Iterator[asyncio.Event]:
+    news = asyncio.Event()
+    events.add(news)
+    try:
+        yield news
+    finally:
+        events.discard(news)
 
 
 def _look(moves: Moves, plan_id: str) -> bool:

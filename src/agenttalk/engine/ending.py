@@ -6,20 +6,19 @@ them (`rules.done.decide`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import records
+from agenttalk.engine import parcels, records
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
+from agenttalk.engine.parcels import Parcel
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance
-from agenttalk.rules import done, failure, gates, lifecycle, results
+from agenttalk.rules import done, failure, gates, lifecycle, results, usage
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.gates import Gate
 from agenttalk.rules.leases import SCORE_CODES, SCORE_TRIES
@@ -47,6 +46,8 @@ class Outcome:
     promise_id: str | None = None
     again: bool = False
     """Whether the same command is run once more."""
+    hand_to: str | None = None
+    """The agent that does it next, if it is not the same one."""
 
 
 def conclude(moves: Moves, granted: Granted, performance: Performance) -> Outcome:
@@ -55,21 +56,31 @@ def conclude(moves: Moves, granted: Granted, performance: Performance) -> Outcom
     sheet = moves.sheets.of(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
     outcome = judge(moves, sheet, node, granted, performance)
-    state = _end_turn(moves, granted, performance, outcome)
-    ack = None if outcome.again else _end_delivery(moves, granted, outcome)
-    body = {**_told(granted, performance, outcome), "state": state, "ack": ack}
-    moves.tx.record("turn.ended", f"turns/{job.plan_id}/{granted.message_id}", body)
+    state = lifecycle.move("RUNNING", outcome.cause)
+    sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
+    parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
+    body = _told(granted, performance, outcome) | {
+        "state": state,
+        "lines": [line for each in parcels for line in each.lines],
+    }
+    body |= {} if outcome.again else {"ack": _ack(moves, granted, outcome)}
+    _end_turn(moves, granted, performance, outcome, moves.note("turn.ended", job.plan_id, body))
     if outcome.again:
         moves.agents[job.agent_id] = None
         return outcome
+    _end_delivery(moves, granted, outcome)
+    for parcel in parcels:
+        parcel.send(moves, sheet, job)
     if outcome.cause == "FULFILLED":
-        publish(moves, sheet, node, granted, performance.outputs, performance.score)
         moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
     elif outcome.cause == "GATE_UNMET":
-        publish(moves, sheet, node, granted, performance.outputs, performance.score)
         moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
     elif outcome.cause == "NOT_FULFILLED":
         _order_again(moves, sheet, node, granted, outcome)
+    elif outcome.cause == "NEEDS_PERSON":
+        title = f"{job.task_id}: {outcome.reason}"
+        request_id = moves.ask_person(sheet, node, title)
+        moves.request_plan(sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
     else:
         _alert(moves, granted, outcome)
         moves.ended(sheet, job.task_id, outcome.cause)
@@ -99,10 +110,13 @@ def give_up(
         queued=delivery if state == "READY" else None,
         at=moves.at,
         score=None,
-        verdict=None,
+        fact=row[19],
         retries=0,
         sent_back=row[12],
         deaths=int(died),
+        seconds=0.0,
+        tokens=0,
+        cost_usd=0.0,
     ):
         return
     [(message_id, _)] = tx.run("command_of_delivery", id=delivery)
@@ -119,6 +133,8 @@ def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
         if granted.sent_back < SCORE_TRIES:
             return Outcome("RETRY", performance.error, again=True)
         return Outcome("FAILED_FOR_GOOD", performance.error)
+    if performance.how == "unfit":
+        return _unfit(moves, sheet, node, granted, performance)
     if performance.how != "finished":
         row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
         cause = failure.attempt_ended(
@@ -142,6 +158,16 @@ def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
         reason = f"{performance.error}; {reason}"
     left: Cause = "NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED"
     return Outcome(left, reason, verdict, promise_id=promise.id)
+
+
+def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> Outcome:
+    """An agent says that it is not fit for a task: the agent that its policy names does it, or a person decides."""
+    reason = f"{granted.job.agent_id} says that it is not fit for this: {performance.error}"
+    target = node.failure_policy.reexecute_target_agent_id if node.failure_policy else None
+    row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
+    if target in {None, granted.job.agent_id} or target not in sheet.profiles or row[14] >= _rounds(sheet, node):
+        return Outcome("NEEDS_PERSON", reason)
+    return Outcome("NOT_FULFILLED", reason, hand_to=target)
 
 
 def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[Evidence]:
@@ -182,38 +208,42 @@ def _rounds(sheet: Sheet, node: Node) -> int:
     return own if own is not None else sheet.policies.max_reexecute_times
 
 
-def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome: Outcome) -> str:
+def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, fact: int) -> None:
     job = granted.job
-    state = lifecycle.move("RUNNING", outcome.cause)
     bad_score = performance.code in SCORE_CODES
+    tokens, cost_usd = usage.spent(performance.usage)
     if not moves.tx.run(
         "end_turn",
         plan_id=job.plan_id,
         task_id=job.task_id,
         epoch=job.epoch,
         lease=job.lease,
-        state=state,
+        state=lifecycle.move("RUNNING", outcome.cause),
         cause=outcome.cause,
         reason=outcome.reason,
         queued=granted.delivery if outcome.again else None,
         at=moves.at,
         score=performance.score,
-        verdict=wire.write(_verdict(outcome.verdict)) if outcome.verdict else None,
+        fact=fact,
         retries=int(outcome.cause == "RETRY" and not bad_score),
         sent_back=granted.sent_back + int(bad_score),
         deaths=int(outcome.cause == "ENGINE_ENDED"),
+        seconds=performance.seconds,
+        tokens=tokens,
+        cost_usd=cost_usd,
     ):
         raise ConflictError(
             Code.LEASE_LOST,
             f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
             hint="nothing of it is kept; the task was given out again",
         )
-    return state
 
 
 def _told(granted: Granted, performance: Performance, outcome: Outcome) -> dict[str, Any]:
     job = granted.job
     body: dict[str, Any] = {
+        "message_id": granted.message_id,
+        "before": granted.fact,
         "lease": job.lease,
         "epoch": job.epoch,
         "attempt": job.attempt,
@@ -243,15 +273,24 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> dict[str, Any]:
-    """The end of a command: its receipt."""
-    fine = outcome.verdict is not None and outcome.verdict.fulfilled
-    status = "SUCCEEDED" if fine else "FAILED"
-    details = None if fine else (outcome.reason or outcome.cause).replace("\0", "\ufffd")
-    rows = moves.tx.run("end_delivery", id=granted.delivery, ack=status, at=moves.at, details=details, acted=int(fine))
-    if not rows:
+def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> None:
+    status, details = _receipt(outcome)
+    acted = int(status == "SUCCEEDED")
+    if not moves.tx.run("end_delivery", id=granted.delivery, ack=status, at=moves.at, details=details, acted=acted):
         raise ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
+
+
+def _receipt(outcome: Outcome) -> tuple[str, str | None]:
+    """How a command ended, and why if it did not end well."""
+    if outcome.verdict is not None and outcome.verdict.fulfilled:
+        return "SUCCEEDED", None
+    return "FAILED", (outcome.reason or outcome.cause).replace("\0", "\ufffd")
+
+
+def _ack(moves: Moves, granted: Granted, outcome: Outcome) -> dict[str, Any]:
+    """The receipt for a command."""
     command = granted.job.command
+    status, details = _receipt(outcome)
     return {
         "schema_version": "1.0",
         "plan_id": command.plan_id,
@@ -261,97 +300,24 @@ def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> dict[str,
         "command_seq": command.command_seq,
         "consumer_agent_id": granted.job.agent_id,
         "status": status,
-        "consumed_at": rows[0][0],
+        "consumed_at": granted.consumed_at,
         "finished_at": moves.at,
-        "result": {"ok": fine} if fine else {"ok": fine, "details": details},
+        "result": {"ok": True} if details is None else {"ok": False, "details": details},
     }
 
 
-def publish(
-    moves: Moves, sheet: Sheet, node: Node, granted: Granted, files: Sequence[Made], score: float | None
-) -> None:
-    """Send the outputs of a turn to whom the DAG names. Those that the score does not choose go nowhere."""
-    chosen = [each for each in node.outputs if each.when is None or gates.holds(each.when, score)]
-    due = {output.name: output for output in chosen}
-    for name in dict.fromkeys(each.output_name for each in files if each.output_name in due):
-        _send(moves, sheet, granted, [each for each in files if each.output_name == name], due[name], score)
-
-
-def _send(
-    moves: Moves, sheet: Sheet, granted: Granted, files: Sequence[Made], output: Any, score: float | None
-) -> None:
-    tx, job = moves.tx, granted.job
-    message_id = records.named("msg", f"{job.plan_id}/{granted.message_id}/{output.name}")
-    listed = [{"path": f"{message_id}/{each.path}", "sha256": each.sha256, "size_bytes": each.size} for each in files]
-    document: dict[str, Any] = {
-        "schema_version": "1.0",
-        "message_id": message_id,
-        "plan_id": job.plan_id,
-        "producer_agent_id": job.agent_id,
-        "type": "artifact",
-        "created_at": write_time(moment(moves.at)),
-        "task_id": job.task_id,
-        "command_id": job.command.command_id,
-        "output_name": output.name,
-        "idempotency_key": f"{job.command.command_id}/{output.name}",
-        "payload": {"files": listed},
-    }
-    if score is not None:
-        document["score"] = {"value": score}
-    if job.command.reexecute is not None:
-        document["reexecution"] = {"count": job.command.reexecute.attempt, "command_id": job.command.command_id}
-    envelope = wire.write(document)
-    sha256 = wire.sha256(envelope)
-    for each in files:
-        if each.data is not None:
-            tx.run("put_blob", hash=each.sha256, content=each.data)
-    receivers = sheet.receivers(output)
-    by_hand = {each for each in receivers if sheet.profile(each).driver == "folder"}
-    [(number,)] = tx.run(
-        "add_message",
-        plan_id=job.plan_id,
-        message_id=message_id,
-        sha256=sha256,
-        type="artifact",
-        task_id=job.task_id,
-        command_id=job.command.command_id,
-        seq=job.command.command_seq,
-        output_name=output.name,
-        producer=job.agent_id,
-        name=places.artifact(job.task_id, output.name, message_id),
-        envelope=envelope,
-        dag_sha256=sheet.dag_sha256,
-        at=moves.at,
-        state="stored" if by_hand else "delivered",
-    )
-    letter = records.Letter(
-        job.plan_id, message_id, sha256, job.agent_id, job.task_id, job.command.command_id, output.name, tuple(listed)
-    )
-    for receiver in receivers:
-        delivery_id = records.named("dlv", f"{message_id}/{receiver}")
-        about = {"plan_id": job.plan_id, "message": number, "receiver": receiver, "delivery_id": delivery_id}
-        if receiver in by_hand:
-            tx.run("add_delivery", **about, priority=1)
-            moves.in_folders = True
-        else:
-            tx.run(
-                "add_direct_delivery",
-                **about,
-                priority=1,
-                state="processed",
-                at=moves.at,
-                ack="SUCCEEDED",
-                consumed_at=moves.at,
-                finished_at=moves.at,
-            )
-            records.journal(tx, letter, "DELIVERED", at=moves.at, delivery_id=delivery_id, to=receiver)
-    if not receivers:
-        records.journal(tx, letter, "DELIVERED", at=moves.at, delivery_id=records.named("dlv", message_id))
-    records.tally(tx, job.plan_id, sent=1, delivered=0 if by_hand else 1)
-    if output.deliverable:
-        folder = f"artifacts/{job.plan_id}/{job.task_id}/{places.segment(output.name)}"
-        for each in files:
-            records.show(tx, f"{folder}/{each.path}", None, content=each.sha256)
+def _parcels(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> list[Parcel]:
+    """The outputs of a turn, for whom the DAG names. Those that the score does not choose go nowhere."""
+    score = performance.score
+    due = {each.name: each for each in node.outputs if each.when is None or gates.holds(each.when, score)}
+    files: dict[str, list[Made]] = {}
+    for each in performance.outputs:
+        if each.output_name in due:
+            files.setdefault(each.output_name, []).append(each)
+    return [
+        parcels.pack(sheet, granted.job, due[name], made, score, at=moves.at, key=granted.message_id)
+        for name, made in files.items()
+    ]
 
 
 def _order_again(moves: Moves, sheet: Sheet, node: Node, granted: Granted, outcome: Outcome) -> None:
@@ -372,7 +338,9 @@ def _order_again(moves: Moves, sheet: Sheet, node: Node, granted: Granted, outco
         },
     }
     inputs = tuple(job.command.resolved_inputs or ())
-    moves.queue(sheet, node, Picked(inputs=inputs, sources={}, absent=()), "RUNNING", "NOT_FULFILLED", rework=rework)
+    picked = Picked(inputs=inputs, sources={}, absent=())
+    agent_id = outcome.hand_to or job.agent_id
+    moves.queue(sheet, node, picked, "RUNNING", "NOT_FULFILLED", rework=rework, agent_id=agent_id)
 
 
 def _alert(moves: Moves, granted: Granted, outcome: Outcome) -> None:

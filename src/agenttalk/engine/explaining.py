@@ -36,9 +36,9 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {plan_id}/{task_id}", hint=hint)
     node = Node.model_validate_json(bytes(found[0][0]))
     agent_id, state, _, lease, _, attempt, unmet, phase, cause, reason, score, retries, *rest = rows[0]
-    _, _, rounds, missing, request_id, *_ = rest
+    _, _, rounds, missing, request_id, _, _, fact = rest
     promise = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0]).promise(node)
-    turns = await _turns(store, plan_id, task_id)
+    turns = await _turns(store, fact)
     verdict = next((turn["verdict"] for turn in reversed(turns) if "verdict" in turn), None)
     moves_on = _NEXT[state].format(plan=plan_id, task=task_id)
     if lease is None and attempt == 0 and state == "RUNNING":
@@ -74,12 +74,13 @@ async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:
     return bool(rows) and rows[0][1] not in {"COMPLETED", "SKIPPED", "FAILED"}
 
 
-async def _turns(store: Store, plan_id: str, task_id: str) -> list[dict[str, Any]]:
-    """How each attempt ended, in order."""
+async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
+    """How each attempt ended, in order: the fact of each names the one before it."""
     found = []
-    for (message_id,) in await store.read("commands_of", plan_id=plan_id, task_id=task_id):
-        for (body,) in await store.read("ended_turns", subject=f"turns/{plan_id}/{message_id}"):
-            told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-            keys = ("command_id", "attempt", "how", "cause", "reason", "result", "score", "usage", "verdict")
-            found.append({key: told[key] for key in keys if told.get(key) is not None})
-    return found
+    while fact is not None:
+        [(body,)] = await store.read("fact", seq=fact)
+        told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+        keys = ("command_id", "attempt", "how", "cause", "reason", "result", "score", "usage", "verdict")
+        found.append({key: told[key] for key in keys if told.get(key) is not None})
+        fact = told.get("before")
+    return found[::-1]

@@ -88,8 +88,8 @@ async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator
     skipped, after = 0, 0
     while facts := await board.read("facts_of", subject=records.journal_subject(plan_id), after=after, limit=_AT_ONCE):
         after = facts[-1][0]
-        for _, _, _, body in facts:
-            line: Any = wire.read(bytes(body))
+        for each in (each for fact in facts for each in records.lines_of(bytes(fact[3]))):
+            line: Any = wire.read(each)
             skipped += line["status"] == "SKIPPED_DUPLICATE"
             if line["status"] == "DELIVERED":
                 arrived[line["message_id"], line.get("to_agent_id")] += 1

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from agenttalk.contracts import places, wire
+from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.engine import commanding
+from agenttalk.engine.commanding import Order
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.slots import Slots
-from agenttalk.ports import Handed, Job, Tx
+from agenttalk.errors import Code, ConflictError
+from agenttalk.ports import Handed, Job, Row, Tx
 from agenttalk.prompts.execute import Handover, InputText, execute
 from agenttalk.rules.leases import History, time_limit
-from agenttalk.rules.readiness import Candidate
+from agenttalk.rules.lifecycle import Cause
+from agenttalk.rules.readiness import Candidate, Picked
 from agenttalk.rules.tokens import attempt_token, token_hash
 
 _TEXT: Final = 32 * 1024
 """Up to this size the text of an input stands in the prompt."""
 _TEXTS: Final = 128 * 1024
 """All of them together."""
+_REMEMBERED: Final = 10_000
+"""Commands in queues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,10 @@ class Granted:
     sent_back: int
     ticket: int
     """For the agent's place."""
+    consumed_at: str
+    """When the agent got the command first."""
+    fact: int | None
+    """The fact of the task's turn before this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,14 @@ class Desk:
     root: str
     """Where the root lies, for paths in prompts."""
     slots: Slots
+    queued: dict[tuple[str, int], Order] = field(default_factory=dict)
+    """Commands in queues by board and delivery, as far as they are remembered: then they need not be read again."""
+
+    def remember(self, board: str, orders: Mapping[int, Order]) -> None:
+        """Remember commands whose queueing is committed."""
+        if len(self.queued) > _REMEMBERED:
+            self.queued.clear()
+        self.queued.update({(board, delivery): order for delivery, order in orders.items()})
 
 
 def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
@@ -68,72 +87,165 @@ def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
 
 
 def _next(moves: Moves, desk: Desk, agent_id: str, ticket: int) -> Granted | None:
-    tx = moves.tx
-    rows = tx.run("next_task", agent_id=agent_id)
-    if not rows:
-        return None
-    plan_id, task_id, delivery, epoch, _, retries, sent_back, _, reason = rows[0]
-    sheet = moves.sheets.of(tx, plan_id)
-    lease, secret = f"lease_{secrets.token_hex(12)}", secrets.token_urlsafe(24)
-    message_id, command, sources = _ordered(moves, delivery)
-    profile = sheet.profile(agent_id)
-    token = attempt_token(tx.board, plan_id, task_id, epoch + 1, secret)
-    [(epoch, attempt)] = tx.run(
-        "lease_task",
-        plan_id=plan_id,
-        task_id=task_id,
-        lease=lease,
-        owner=desk.owner,
-        token=token_hash(token),
-        phase="asking" if profile.driver == "human" else "executing",
-        at=moves.at,
-    )
+    """The first in an agent's queue, or what this transaction made for it if that goes before it."""
+    rows = moves.tx.run("next_task", agent_id=agent_id)
+    made = _first_made(moves, agent_id)
+    if made is not None and (not rows or made[0].priority < rows[0][-1]):
+        moves.orders[agent_id].remove(made)
+        return _start(moves, desk, made[0], made[1], ticket)
+    return _resume(moves, desk, agent_id, rows[0], ticket) if rows else None
+
+
+def _first_made(moves: Moves, agent_id: str) -> tuple[Order, Picked, Cause] | None:
+    """The most urgent command of those that were just made for an agent, and of those the oldest."""
+    made = [each for each in moves.orders.get(agent_id, ()) if moves.goes_on(each[0].plan_id)]
+    return min(made, key=lambda each: each[0].priority, default=None)
+
+
+def _start(moves: Moves, desk: Desk, order: Order, picked: Picked, ticket: int) -> Granted:
+    """Give a command that was just made to its agent."""
+    tx, command = moves.tx, order.command
+    epoch = retries = sent_back = 0
+    fact = None
+    if not order.first:
+        row = tx.run("engine_task", plan_id=order.plan_id, task_id=command.task_id)[0]
+        epoch, retries, sent_back, fact = row[2], row[11], row[12], row[19]
+    sheet = moves.sheets.of(tx, order.plan_id)
+    sources = picked.sources if picked.sources or not picked.inputs else None
     inputs, used = _picked(tx, command, sources) if sources is not None else _inputs(tx, sheet, command)
-    base = f"{desk.root}/{places.task(agent_id, plan_id, task_id)}/.agenttalk/{command.command_id}-{attempt}"
-    prompt = execute(
-        profile.prompt or "",
-        command,
-        [InputText(each.input_name, f"{base}/inputs/{_shown(each)}", each.sha256, _text(each)) for each in inputs],
-        (),
-        Handover(f"{base}/outputs", f"{base}/result.json", tuple(each.output_name for each in command.produces or ())),
-        fence=secrets.token_hex(12),
-        locale=profile.locale,
-    )
+    attempt = _Attempt(desk, tx.board, sheet.profile(order.agent_id), command, epoch + 1, 1, inputs)
+    prompt = attempt.prompt()
+    sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
+    delivery = commanding.hand_over(tx, order, at=moves.at, prompt_sha256=sha256)
+    if not tx.run("start_task", **attempt.lease_row(moves.at), delivery=delivery, epoch=epoch):
+        raise ConflictError(Code.LEASE_LOST, f"task {command.task_id!r} was given to somebody else meanwhile")
+    moves.count(order.plan_id, "sent")
+    moves.count(order.plan_id, "delivered")
+    _note(moves, attempt, order.message_id, sha256, used, lines=[order.line])
+    job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
+    return Granted(job, delivery, order.message_id, retries, sent_back, ticket, moves.at, fact)
+
+
+def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> Granted:
+    """Give the command in an agent's queue to it; it may have had it before."""
+    tx = moves.tx
+    plan_id, _, delivery, epoch, retries, sent_back, reason, fact, _ = row
+    sheet = moves.sheets.of(tx, plan_id)
+    message_id, command = _ordered(tx, desk, delivery)
+    inputs, used = _inputs(tx, sheet, command)
+    attempt = _Attempt(desk, tx.board, sheet.profile(agent_id), command, epoch + 1, 0, inputs)
+    [(attempt.epoch, attempt.number)] = tx.run("lease_task", **attempt.lease_row(moves.at))
+    prompt = attempt.prompt()
     if sent_back and reason:
         prompt = f"{prompt}\n# {reason}\n"
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
-    tx.run("take_delivery", id=delivery, at=moves.at, prompt_sha256=sha256)
+    [(consumed_at,)] = tx.run("take_delivery", id=delivery, at=moves.at, prompt_sha256=sha256)
+    _note(moves, attempt, message_id, sha256, used)
+    job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
+    return Granted(job, delivery, message_id, retries, sent_back, ticket, consumed_at, fact)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One attempt at a command, under a lease of its own."""
+
+    desk: Desk
+    board: str
+    profile: AgentProfile
+    command: Command
+    epoch: int
+    number: int
+    inputs: tuple[Handed, ...]
+    lease: str = field(default_factory=lambda: f"lease_{secrets.token_hex(12)}")
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        secret = secrets.token_urlsafe(24)
+        self.token = attempt_token(self.board, self.command.plan_id, self.command.task_id, self.epoch, secret)
+
+    def lease_row(self, at: str) -> dict[str, Any]:
+        """What the task's row says while it runs."""
+        return {
+            "plan_id": self.command.plan_id,
+            "task_id": self.command.task_id,
+            "lease": self.lease,
+            "owner": self.desk.owner,
+            "token": token_hash(self.token),
+            "phase": "asking" if self.profile.driver == "human" else "executing",
+            "at": at,
+        }
+
+    def prompt(self) -> str:
+        """What the agent is told."""
+        command = self.command
+        folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
+        base = f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
+        outputs = tuple(each.output_name for each in command.produces or ())
+        return execute(
+            self.profile.prompt or "",
+            command,
+            [
+                InputText(each.input_name, f"{base}/inputs/{_shown(each)}", each.sha256, _text(each))
+                for each in self.inputs
+            ],
+            (),
+            Handover(f"{base}/outputs", f"{base}/result.json", outputs),
+            fence=secrets.token_hex(12),
+            locale=self.profile.locale,
+        )
+
+    def job(self, prompt: str, history: History) -> Job:
+        """What the driver gets."""
+        command = self.command
+        return Job(
+            command.plan_id,
+            command.task_id,
+            self.profile.agent_id,
+            self.board,
+            self.lease,
+            self.epoch,
+            self.number,
+            self.token,
+            self.profile,
+            command,
+            prompt,
+            time_limit(command, history),
+            self.inputs,
+        )
+
+
+def _note(
+    moves: Moves,
+    attempt: _Attempt,
+    message_id: str,
+    prompt_sha256: str,
+    used: Sequence[str],
+    **more: Any,
+) -> None:
+    """Write down that an attempt began, and with which inputs."""
+    plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
     for each in used:
-        tx.run("mark_artifact_injected", plan_id=plan_id, message_id=each, receiver=agent_id, at=moves.at)
-    body = {"lease": lease, "epoch": epoch, "attempt": attempt, "prompt_sha256": sha256, "inputs": used}
-    tx.record("turn.started", f"turns/{plan_id}/{message_id}", body)
-    history = History(crashes=retries, bad_scores=sent_back)
-    job = Job(
-        plan_id,
-        task_id,
-        agent_id,
-        tx.board,
-        lease,
-        epoch,
-        attempt,
-        token,
-        profile,
-        command,
-        prompt,
-        time_limit(command, history),
-        inputs,
-    )
-    return Granted(job, delivery, message_id, retries, sent_back, ticket)
+        moves.tx.run("mark_artifact_injected", plan_id=plan_id, message_id=each, receiver=agent_id, at=moves.at)
+    body = {
+        "message_id": message_id,
+        "lease": attempt.lease,
+        "epoch": attempt.epoch,
+        "attempt": attempt.number,
+        "prompt_sha256": prompt_sha256,
+        "inputs": list(used),
+        "lines": [],
+        **more,
+    }
+    moves.note("turn.started", plan_id, body)
 
 
-def _ordered(moves: Moves, delivery: int) -> tuple[str, Command, Mapping[str, tuple[Candidate, ...]] | None]:
-    """The command of a delivery; what was picked for it is known only if it was just made."""
-    made = moves.made.get(delivery)
-    if made is not None:
-        ordered, picked = made
-        return ordered.message_id, ordered.command, picked.sources if picked.sources or not picked.inputs else None
-    [(message_id, envelope)] = moves.tx.run("command_of_delivery", id=delivery)
-    return message_id, CommandEnvelope.model_validate_json(bytes(envelope)).payload.command, None
+def _ordered(tx: Tx, desk: Desk, delivery: int) -> tuple[str, Command]:
+    """The command of a delivery."""
+    known = desk.queued.pop((tx.board, delivery), None)
+    if known is not None:
+        return known.message_id, known.command
+    [(message_id, envelope)] = tx.run("command_of_delivery", id=delivery)
+    return message_id, CommandEnvelope.model_validate_json(bytes(envelope)).payload.command
 
 
 def _picked(

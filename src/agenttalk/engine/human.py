@@ -322,8 +322,7 @@ def _send(
         tx.run("add_delivery", **about, priority=1)
         records.tally(tx, plan_id, sent=1)
         return
-    times = {"at": at, "consumed_at": at, "finished_at": at}
-    tx.run("add_direct_delivery", **about, priority=1, state="processed", ack="SUCCEEDED", **times)
+    tx.run("add_arrived_artifact", **about, at=at)
     letter = records.Letter(plan_id, message_id, wire.sha256(envelope), places.GATEWAY, task, None, output)
     records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
     records.tally(tx, plan_id, sent=1, delivered=1)

@@ -388,13 +388,12 @@ def _send(
     for receiver in targets:
         delivery_id = deps.ids.new("dlv")
         about: dict[str, Any] = {"plan_id": letter.plan_id, "message": message, "receiver": receiver}
-        about |= {"delivery_id": delivery_id, "priority": priority}
+        about |= {"delivery_id": delivery_id}
         if receiver in driven:  # the engine hands it over itself, without a folder
-            times = {"at": at, "consumed_at": at, "finished_at": at}
-            tx.run("add_direct_delivery", **about, state="processed", ack="SUCCEEDED", **times)
+            tx.run("add_arrived_artifact", **about, at=at)
             records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
         else:
-            tx.run("add_delivery", **about)
+            tx.run("add_delivery", **about, priority=priority)
     arrived = driven.issuperset(targets)  # also a result of the whole plan, or an output on a virtual board
     if arrived:
         tx.run("set_message_state", id=message, state="delivered")

@@ -7,17 +7,22 @@ wide for one transaction is left to the next look, which finds it by its index.
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.human import (
+    HumanInterventionRequest,
+    HumanInterventionResponse,
+    ReplanRequest,
+)
 from agenttalk.engine import commanding, human, records
-from agenttalk.engine.commanding import Ordered
+from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
 from agenttalk.ports import Row, Tx
@@ -46,16 +51,21 @@ class Moves:
     """Whether a message has to be brought to an inbox."""
     left: bool = False
     """Whether tasks are due that did not fit into this transaction."""
-    made: dict[int, tuple[Ordered, Picked]] = field(default_factory=dict)
-    """Commands that this transaction made, by their delivery, and what was picked for them."""
+    orders: dict[str, deque[tuple[Order, Picked, Cause]]] = field(default_factory=dict)
+    """Commands that this transaction made, by their agents, and what was picked for them. They are in no queue yet."""
+    queued: dict[int, Order] = field(default_factory=dict)
+    """Commands that this transaction put into queues, by their deliveries."""
     closed: list[str] = field(default_factory=list)
     """Plans in which nothing is open any more."""
-    _made: int = 0
+    _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """What became of tasks and messages of each plan."""
+    _ordered: set[tuple[str, str]] = field(default_factory=set)
+    """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
 
     def ended(self, sheet: Sheet, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
         """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
         state = lifecycle.move("RUNNING", cause)
-        self._count(sheet, "completed" if state == "COMPLETED" else "failed")
+        self.count(sheet.plan_id, "completed" if state == "COMPLETED" else "failed")
         self._settle(sheet, task_id, state, cause, activated)
 
     def _settle(self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()) -> None:
@@ -131,7 +141,7 @@ class Moves:
                 self._due(sheet, task_id)
             return
         row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
-        if row[1] == "PENDING" and row[-1] and not self._any_open(sheet, sheet.spec(self.tx, task_id).guards):
+        if row[1] == "PENDING" and row[18] and not self._any_open(sheet, sheet.spec(self.tx, task_id).guards):
             self._skip(sheet, task_id, "BRANCH_NOT_TAKEN", "nothing called for it", ends)
 
     def _any_open(self, sheet: Sheet, tasks: Sequence[str]) -> bool:
@@ -147,7 +157,7 @@ class Moves:
         self, sheet: Sheet, task_id: str, cause: Cause, why: str, ends: Ends, *, state: State = "PENDING"
     ) -> None:
         new = self.put(sheet, task_id, state, cause, reason=why)
-        self._count(sheet, "skipped")
+        self.count(sheet.plan_id, "skipped")
         ends.append((task_id, failure.standing(new, cause), ()))
 
     def look(self, sheet: Sheet, limit: int = AT_ONCE) -> int:
@@ -163,6 +173,8 @@ class Moves:
 
     def consider(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
         """Everything before a task has ended: pick its inputs, and make its command if they are there."""
+        if (sheet.plan_id, task_id) in self._ordered:
+            return
         node = sheet.node(self.tx, task_id)
         picked = self._pick(sheet, node)
         match picked:
@@ -186,6 +198,8 @@ class Moves:
 
     def _look_again(self, sheet: Sheet, task_id: str, since: str, request_id: str | None) -> None:
         """A task that waits for inputs: they came, or it has waited too long and a person is asked."""
+        if (sheet.plan_id, task_id) in self._ordered:
+            return
         node = sheet.node(self.tx, task_id)
         match self._pick(sheet, node):
             case Picked() as picked:
@@ -217,7 +231,7 @@ class Moves:
         chosen = [str(each) for each in response.decision_answers]
         if response.decision in {"REJECT", "ABORT"} or "give up" in chosen:
             self.put(sheet, task_id, state, "GIVEN_UP", reason=f"{response.decision} by {by}")
-            self._count(sheet, "failed")
+            self.count(sheet.plan_id, "failed")
             self._settle(sheet, task_id, "FAILED", "GIVEN_UP")
         elif "skip" in chosen:
             ends: Ends = deque()
@@ -257,27 +271,52 @@ class Moves:
         *,
         first: bool = False,
         rework: dict[str, Any] | None = None,
-    ) -> Ordered:
-        """Make the task's next command, which may be its `first`, and put it into its agent's queue."""
+        agent_id: str | None = None,
+    ) -> None:
+        """Make the task's next command, which may be its `first`: for its agent at once, or for the agent's queue.
+
+        `agent_id` is who does it instead of the one that the DAG names.
+        """
         lifecycle.move(state, cause)
-        ordered = commanding.order(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
-        self.made[ordered.delivery] = (ordered, picked)
+        self._ordered.add((sheet.plan_id, node.task_id))
+        if state != "PENDING":  # what follows in this transaction may look at it
+            self.tx.run("ready_task", plan_id=sheet.plan_id, task_id=node.task_id, cause=cause, at=self.at)
+        if agent_id not in {None, node.assigned_agent_id}:
+            node = node.model_copy(update={"assigned_agent_id": agent_id})
+            self.tx.run("reassign_task", plan_id=sheet.plan_id, task_id=node.task_id, agent_id=agent_id)
+        order = commanding.order(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
+        if order.in_folder:
+            self._put_into_queue(order, cause, commanding.post(self.tx, order))
+            self.in_folders = True
+        else:
+            self.orders.setdefault(order.agent_id, deque()).append((order, picked, cause))
+            self.agents[order.agent_id] = None
+
+    def _put_into_queue(self, order: Order, cause: Cause, delivery: int) -> None:
         self.tx.run(
             "queue_task",
-            plan_id=sheet.plan_id,
-            task_id=node.task_id,
+            plan_id=order.plan_id,
+            task_id=order.command.task_id,
             cause=cause,
-            delivery=ordered.delivery,
-            queued=None if ordered.in_folder else ordered.delivery,
+            delivery=delivery,
+            queued=None if order.in_folder else delivery,
             attempt=0,
             at=self.at,
         )
-        if ordered.in_folder:
-            self.in_folders = True
-        else:
-            self.agents[node.assigned_agent_id] = None
-        self._made += 1
-        return ordered
+
+    def goes_on(self, plan_id: str) -> bool:
+        """Whether tasks of a plan may begin."""
+        return self.tx.run("run_state", plan_id=plan_id) == [("RUNNING",)]
+
+    def count(self, plan_id: str, what: str, number: int = 1) -> None:
+        """Count what became of tasks (completed, failed, skipped) and messages (sent, delivered)."""
+        self._counts[plan_id][what] += number
+
+    def note(self, kind: str, plan_id: str, body: dict[str, Any]) -> int:
+        """Append a fact that holds lines of the plan's journal; its number."""
+        seq = self.tx.record(kind, records.journal_subject(plan_id), body)
+        self._counts[plan_id]["journal"] = seq
+        return seq
 
     def put(
         self,
@@ -313,24 +352,38 @@ class Moves:
                 self._due(sheet, dependant, first=delivery is None)
 
     def _due(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
-        if self._made < AT_ONCE:
+        if len(self._ordered) < AT_ONCE:
             self.consider(sheet, task_id, first=first)
         else:
             self.left = True
 
-    def _count(self, sheet: Sheet, what: str) -> None:
-        changes = {"completed": 0, "failed": 0, "skipped": 0} | {what: 1}
-        [(still_open, *_)] = self.tx.run("count_run", plan_id=sheet.plan_id, open=-1, **changes)
-        if still_open == 0:
-            self.closed.append(sheet.plan_id)
-
     def finish(self) -> None:
-        """Say of plans in which nothing is open that they ended."""
-        for plan_id in self.closed:
-            [(_, _, still_open, completed, failed, skipped, *_)] = self.tx.run("run", plan_id=plan_id)
-            if still_open == 0 and self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
-                counts = {"completed": completed, "failed": failed, "skipped": skipped}
-                self.tx.record("plan.ended", plan_id, counts)
+        """Put what nobody took into queues, write down what was counted, and say of plans that they ended."""
+        lines: dict[str, list[dict[str, Any]]] = {}
+        for order, _, cause in sorted(chain.from_iterable(self.orders.values()), key=_age):
+            delivery = commanding.enqueue(self.tx, order, at=self.at)
+            self._put_into_queue(order, cause, delivery)
+            self.queued[delivery] = order
+            self.count(order.plan_id, "sent")
+            self.count(order.plan_id, "delivered")
+            lines.setdefault(order.plan_id, []).append(order.line)
+        for plan_id, told in lines.items():
+            self.note("commands.queued", plan_id, {"lines": told})
+        for plan_id, counts in self._counts.items():
+            self._write_counts(plan_id, counts)
+
+    def _write_counts(self, plan_id: str, counts: Counter[str]) -> None:
+        if counts["journal"]:
+            self.tx.run("journal_grown", plan_id=plan_id, seq=counts["journal"])
+        if counts["sent"] or counts["delivered"]:
+            records.tally(self.tx, plan_id, sent=counts["sent"], delivered=counts["delivered"])
+        ended = {what: counts[what] for what in ("completed", "failed", "skipped")}
+        if not any(ended.values()):
+            return
+        [(still_open, *totals)] = self.tx.run("count_run", plan_id=plan_id, open=-sum(ended.values()), **ended)
+        if still_open == 0 and self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
+            self.tx.record("plan.ended", plan_id, dict(zip(ended, totals, strict=True)))
+            self.closed.append(plan_id)
 
     def _candidates(self, sheet: Sheet, node: Node) -> list[Candidate]:
         """What the tasks before this one have made."""
@@ -393,16 +446,39 @@ class Moves:
         files = [{"name": each, "deliver_to_agent_id": node.assigned_agent_id} for each in names]
         return self._request(sheet, node, "MISSING_FILE", title, "", (), files)
 
-    def ask_person(self, sheet: Sheet, node: Node, title: str) -> None:
-        """Ask a person what to do with a task that waits for that."""
+    def ask_person(self, sheet: Sheet, node: Node, title: str) -> str:
+        """Ask a person what to do with a task that waits for that; the question."""
         request_id = self._request(sheet, node, "DECISION", title, "", ("retry", "give up"))
         self.tx.run("note_request", plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
+        return request_id
 
     def _ask_for_plan(self, sheet: Sheet, node: Node, failed: str) -> None:
         title = f"{failed} failed, and {node.task_id} needs another plan"
         request_id = self._request(sheet, node, "DECISION", title, "", ("replan", "skip"))
+        self.request_plan(sheet, request_id, "DEPENDENCY_FAILED", title, failed=failed, downstream=node.task_id)
         why = f"{failed} failed; a new plan is asked for"
         self.put(sheet, node.task_id, "PENDING", "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
+
+    def request_plan(
+        self, sheet: Sheet, request_id: str, kind: str, reason: str, *, failed: str, downstream: str | None = None
+    ) -> None:
+        """Ask the plan's planner, if it has one, for a new plan: a file in its inbox. A person was asked as well."""
+        planner = sheet.policies.planner
+        asked = ReplanRequest.from_json(
+            {
+                "schema_version": "1.0",
+                "request_id": request_id,
+                "trigger": {"type": kind, "failed_task_id": failed, "downstream_task_id": downstream},
+                "reason": reason,
+                "recommendation": f"put a new DAG in force: agenttalk plan apply FILE (plan {sheet.plan_id})",
+                "deliver_to_agent_id": planner or places.GATEWAY,
+            }
+        )
+        data, name = asked.to_bytes() + b"\n", f"replan_{request_id}.json"
+        records.show(self.tx, f"plans/{sheet.plan_id}/{name}", data)
+        if planner is not None:
+            records.show(self.tx, f"{places.agent(planner)}/inbox/{sheet.plan_id}/{name}", data)
+        self.tx.record("replan.requested", sheet.plan_id, asked.as_json())
 
     def _request(
         self,
@@ -419,7 +495,7 @@ class Moves:
             "schema_version": "1.0",
             "request_id": request_id,
             "plan_id": sheet.plan_id,
-            "created_at": write_time(moment(self.at)),
+            "created_at": records.written(self.at),
             "created_by": {"agent_id": node.assigned_agent_id, "task_id": node.task_id},
             "severity": "HIGH",
             "type": kind,
@@ -432,6 +508,10 @@ class Moves:
             body["needed"]["decision"] = {"question": description or title, "options": choices}
         human.ask(self.tx, HumanInterventionRequest.from_json(body), plan_id=sheet.plan_id, at=self.at)
         return request_id
+
+
+def _age(made: tuple[Order, Picked, Cause]) -> int:
+    return made[0].message
 
 
 def _inside(path: str) -> str:

@@ -184,10 +184,11 @@ async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
         seq, size, base = 0, 0, min(base, length)
     count = 0
     while facts := await board.read("facts_of", subject=records.journal_subject(plan_id), after=seq, limit=_LINES):
-        lines = b"".join(bytes(fact[3]) + b"\n" for fact in facts)
-        await asyncio.to_thread(deps.root.append, path, lines, at=base + size)
-        seq, size = facts[-1][0], size + len(lines)
-        count += len(facts)
+        lines = [line + b"\n" for fact in facts for line in records.lines_of(bytes(fact[3]))]
+        if lines:
+            await asyncio.to_thread(deps.root.append, path, b"".join(lines), at=base + size)
+        seq, size = facts[-1][0], size + sum(map(len, lines))
+        count += len(lines)
         await board.transact(partial(_written, plan_id=plan_id, seq=seq, base=base, size=size))
     return count
 

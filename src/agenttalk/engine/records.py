@@ -6,6 +6,7 @@ Everything here takes an open transaction and touches no folder. The files follo
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -16,6 +17,7 @@ from agenttalk.ports import Tx
 
 SMALL: Final = 64 * 1024
 """Up to this size a content lies in the database."""
+_NOTHING: Final = ".000000Z"
 Severity = Literal["INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
@@ -36,6 +38,11 @@ class Source:
 def named(prefix: str, key: str) -> str:
     """An id that follows from a key, so that the same thing found twice has one name."""
     return f"{prefix}_{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+
+
+def written(at: str) -> str:
+    """A time of the store as documents write it: without a fraction that is nothing."""
+    return f"{at[: -len(_NOTHING)]}Z" if at.endswith(_NOTHING) else at
 
 
 def keep(tx: Tx, data: bytes) -> str:
@@ -102,17 +109,10 @@ class Letter:
     files: tuple[dict[str, Any], ...] = ()
 
 
-def journal(
-    tx: Tx,
-    letter: Letter,
-    status: DeliveryStatus,
-    *,
-    at: str,
-    delivery_id: str,
-    to: str | None = None,
-    **more: Any,
-) -> None:
-    """One line of the plan's deliveries.jsonl: a fact, from which the file is written."""
+def line(
+    letter: Letter, status: DeliveryStatus, *, at: str, delivery_id: str, to: str | None = None, **more: Any
+) -> dict[str, Any]:
+    """One line of the plan's deliveries.jsonl."""
     entry = {  # a DeliveryEntry; the letter was read strictly when it came, so it is not checked once more
         "schema_version": "1.0",
         "delivery_id": delivery_id,
@@ -129,9 +129,29 @@ def journal(
         "payload": {"files": list(letter.files)} if letter.files else None,
         **more,
     }
-    told = {key: value for key, value in entry.items() if value is not None}
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def journal(
+    tx: Tx,
+    letter: Letter,
+    status: DeliveryStatus,
+    *,
+    at: str,
+    delivery_id: str,
+    to: str | None = None,
+    **more: Any,
+) -> None:
+    """Write a line of the journal: a fact, from which the file follows."""
+    told = line(letter, status, at=at, delivery_id=delivery_id, to=to, **more)
     seq = tx.record("delivery", journal_subject(letter.plan_id), told)
     tx.run("journal_grown", plan_id=letter.plan_id, seq=seq)
+
+
+def lines_of(body: bytes) -> list[bytes]:
+    """The lines of the journal that a fact under a plan's `journal_subject` holds: it is one, or has some."""
+    told: Any = json.loads(body)  # ours
+    return [wire.write(each) for each in told["lines"]] if "lines" in told else [body]
 
 
 def journal_subject(plan_id: str) -> str:

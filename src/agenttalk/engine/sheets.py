@@ -72,11 +72,14 @@ class Sheet:
 
         A score may make more outputs due.
         """
-        promise = node.promise if node.promise is not None else done.derive(node, promise_id=_UNNAMED, score=score)
-        if promise.id != _UNNAMED:
+        promise = node.promise
+        if promise is not None and promise.id != _UNNAMED:
             return promise
         digest = hashlib.sha256(f"{self.plan_id}/{node.task_id}".encode()).hexdigest()
-        return promise.model_copy(update={"id": f"cp-{self.began_ms}-{digest[:4]}"})
+        promise_id = f"cp-{self.began_ms}-{digest[:4]}"
+        if promise is None:
+            return done.derive(node, promise_id=promise_id, score=score)
+        return promise.model_copy(update={"id": promise_id})
 
     def profile(self, agent_id: str) -> AgentProfile:
         """How an agent is driven; one that nobody described is worked by hand."""

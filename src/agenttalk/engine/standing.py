@@ -69,7 +69,7 @@ def _result(state: str, *, goes_on: bool, failed: bool) -> Result:
 
 def _task(row: tuple[Any, ...]) -> dict[str, Any]:
     (task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds), rest = row[:11], row[11:]
-    missing, request_id, updated_at, leased_at, waiting_since = rest
+    missing, request_id, updated_at, leased_at, waiting_since = rest[:5]
     return {
         "task_id": task_id,
         "agent_id": agent_id,

@@ -235,11 +235,13 @@ def derive(node: Node, *, promise_id: str, score: float | None = None) -> Comple
         wanted["score"] = "The score is a number from 0 to 100"
     if node.gates:
         wanted["gates"] = "The gates of the task are met"
-    return CompletionPromise(
+    return CompletionPromise.model_construct(  # of parts that are valid
         id=promise_id,
         objective=f"Task {node.task_id} is done: {node.name}" if node.name else f"Task {node.task_id} is done",
         acceptance=tuple(
-            AcceptanceCriterion(id=name, description=text, evidence_required=(name,), min_trust="observed")
+            AcceptanceCriterion.model_construct(
+                id=name, description=text, evidence_required=(name,), min_trust="observed"
+            )
             for name, text in wanted.items()
         ),
         required_evidence=tuple(wanted),

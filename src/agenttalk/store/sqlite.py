@@ -119,7 +119,7 @@ class Sqlite:
             files.make_folder(self.path.parent)
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         connection = apsw.Connection(str(self.path), flags=flags, statementcachesize=256)
-        connection.set_busy_timeout(BUSY_MS)
+        _prepare(connection)
         for pragma in _WRITER:
             connection.execute(pragma)
         if new:
@@ -132,8 +132,14 @@ class Sqlite:
         name = f"{self.path.absolute().as_uri()}?immutable=1" if alone else str(self.path)
         flags = apsw.SQLITE_OPEN_READONLY | (apsw.SQLITE_OPEN_URI if alone else 0)
         connection = apsw.Connection(name, flags=flags, statementcachesize=256)
-        connection.set_busy_timeout(BUSY_MS)
+        _prepare(connection)
         return connection
+
+
+def _prepare(connection: apsw.Connection) -> None:
+    """What every connection needs. Plans must not hang on bound values, or many statements are compiled at each use."""
+    connection.set_busy_timeout(BUSY_MS)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
 def require_version(text: str) -> None:

@@ -30,15 +30,19 @@ SEAL_AT_ONCE: Final = 10_000
 class Batch:
     """The transaction of a batch; implements the port `Tx` for one work after the other."""
 
-    __slots__ = ("_connection", "_dialect", "_queries", "at", "board", "chain", "effects", "facts", "failed")
+    __slots__ = ("_connection", "_dialect", "_known", "_queries", "at", "board", "chain", "effects", "facts", "failed")
 
-    def __init__(self, dialect: Dialect, connection: Connection, at: str) -> None:
+    def __init__(
+        self, dialect: Dialect, connection: Connection, at: str, known: tuple[Head, int] | None = None
+    ) -> None:
+        """`known` is how the chain ended after the batch before."""
         self._dialect = dialect
         self._connection = connection
         self._queries = queries.load(dialect.name)
         self.at = at
         self.board = ""
         self.facts = self.effects = False
+        self._known = known
         self.chain: tuple[Head, int] | None = None
         """The newest entry of the ledger and its number, once somebody asked; undone with the work that moved it."""
         self.failed: Exception | None = None
@@ -89,9 +93,12 @@ class Batch:
     def _newest(self) -> tuple[Head, int]:
         """The head of the chain. What an older release left unsealed behind it is sealed first."""
         while True:
+            [(newest,)] = self.run("newest_fact")
+            if self._known is not None and self._known[1] == newest:
+                return self._known
             rows = self.run("ledger_head")
             link, digest, seq = rows[0] if rows else (*ledger.START, 0)
-            if self.run("newest_fact")[0][0] == seq:
+            if newest == seq:
                 return Head(link, digest), seq
             self.seal()
 
@@ -141,6 +148,7 @@ class Writer(Worker[Work]):
         self._hooks = hooks
         # A head from before a crash may have no copy elsewhere yet, and facts no seal.
         self._due: float | None = time.monotonic() + SEAL_SECONDS
+        self._chain: tuple[Head, int] | None = None
         self.commits = self.works = 0
         super().__init__(f"write {name}")
 
@@ -182,7 +190,9 @@ class Writer(Worker[Work]):
                 self._run_works(batch, jobs)
                 if not any(job.error is None for job in jobs):
                     return
+                self._chain = None
                 self._sync(batch)
+                self._chain = batch.chain
         finally:
             self._rollback()
         self.commits += 1
@@ -235,7 +245,7 @@ class Writer(Worker[Work]):
                     raise
                 # A server drops sessions when it restarts. No work has run yet, so one more try is safe.
                 self._ready().begin()
-        return Batch(self._dialect, self._ready(), instant(self._clock.now()))
+        return Batch(self._dialect, self._ready(), instant(self._clock.now()), self._chain)
 
     def _ready(self) -> Connection:
         if self._connection is None:

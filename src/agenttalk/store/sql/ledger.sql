@@ -58,3 +58,6 @@ FROM ledger
 WHERE board = :board AND subject = :subject AND seq > :after
 ORDER BY seq
 LIMIT :limit
+
+-- name: fact
+SELECT body FROM ledger WHERE seq = :seq AND board = :board

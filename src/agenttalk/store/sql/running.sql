@@ -2,9 +2,18 @@
 -- name: add_run
 INSERT INTO runs (board, plan_id, state, settings, open, began_at)
 VALUES (:board, :plan_id, :state, :settings, :open, :at)
-ON CONFLICT (board, plan_id) DO UPDATE SET settings = excluded.settings, open = excluded.open
+ON CONFLICT (board, plan_id) DO UPDATE
+SET state = excluded.state, settings = excluded.settings, open = excluded.open, began_at = excluded.began_at
 WHERE runs.state = 'SUBMITTED'
 RETURNING plan_id
+
+-- What there is of a plan that is to be submitted; one row in any case. While its parts are coming, `settings` says by
+-- whose hand.
+-- name: submitted
+SELECT p.origin, p.dag_sha256, r.state, r.settings
+FROM (SELECT :plan_id AS plan_id) AS wanted
+LEFT JOIN plans AS p ON p.board = :board AND p.plan_id = wanted.plan_id
+LEFT JOIN runs AS r ON r.board = :board AND r.plan_id = wanted.plan_id
 
 -- name: run
 SELECT r.state, r.settings, r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at, p.dag_sha256, p.revision
@@ -29,18 +38,34 @@ SET open = open + :open, completed = completed + :completed, failed = failed + :
 WHERE board = :board AND plan_id = :plan_id
 RETURNING open, completed, failed, skipped
 
--- What is asked for.
--- name: put_node
-INSERT INTO nodes (board, plan_id, task_id, node, wards, guards)
-VALUES (:board, :plan_id, :task_id, :node, :wards, :guards)
-ON CONFLICT (board, plan_id, task_id) DO UPDATE
-SET node = excluded.node, wards = excluded.wards, guards = excluded.guards
+-- What is asked for. Many rows come as one JSON object, by task: that is one statement, during which other threads work.
+-- name: put_nodes
+INSERT INTO nodes (board, plan_id, task_id, node)
+SELECT :board, :plan_id, key, CAST(value AS BLOB) FROM json_each(:rows) WHERE true
+ON CONFLICT (board, plan_id, task_id) DO UPDATE SET node = excluded.node, wards = NULL, guards = NULL
+
+-- name: put_nodes@postgres
+INSERT INTO nodes (board, plan_id, task_id, node)
+SELECT :board, :plan_id, key, convert_to(value::text, 'UTF8') FROM json_each(:rows::json)
+ON CONFLICT (board, plan_id, task_id) DO UPDATE SET node = excluded.node, wards = NULL, guards = NULL
+
+-- name: link_node
+UPDATE nodes SET wards = :wards, guards = :guards
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- name: node
 SELECT node, wards, guards FROM nodes WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
--- name: put_edge
-INSERT INTO edges (board, plan_id, task_id, dependant) VALUES (:board, :plan_id, :task_id, :dependant)
+-- name: put_edges
+INSERT INTO edges (board, plan_id, task_id, dependant)
+SELECT :board, :plan_id, task.key, dependant.value
+FROM json_each(:rows) AS task CROSS JOIN json_each(task.value) AS dependant WHERE true
+ON CONFLICT (board, plan_id, task_id, dependant) DO NOTHING
+
+-- name: put_edges@postgres
+INSERT INTO edges (board, plan_id, task_id, dependant)
+SELECT :board, :plan_id, task.key, dependant.value
+FROM json_each(:rows::json) AS task CROSS JOIN json_array_elements_text(task.value) AS dependant
 ON CONFLICT (board, plan_id, task_id, dependant) DO NOTHING
 
 -- name: dependants
@@ -58,9 +83,24 @@ ON CONFLICT (board, plan_id, task_id) DO UPDATE
 SET agent_id = excluded.agent_id, unmet = excluded.unmet, held = excluded.held, priority = excluded.priority,
     updated_at = excluded.updated_at
 
+-- name: put_engine_tasks
+INSERT INTO tasks (board, plan_id, task_id, agent_id, updated_at, unmet, held, priority)
+SELECT :board, :plan_id, key, value ->> 0, :at, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows) WHERE true
+ON CONFLICT (board, plan_id, task_id) DO UPDATE
+SET agent_id = excluded.agent_id, unmet = excluded.unmet, held = excluded.held, priority = excluded.priority,
+    updated_at = excluded.updated_at
+
+-- name: put_engine_tasks@postgres
+INSERT INTO tasks (board, plan_id, task_id, agent_id, updated_at, unmet, held, priority)
+SELECT :board, :plan_id, key, value ->> 0, :at, (value ->> 1)::bigint, (value ->> 2)::bigint, (value ->> 3)::bigint
+FROM json_each(:rows::json)
+ON CONFLICT (board, plan_id, task_id) DO UPDATE
+SET agent_id = excluded.agent_id, unmet = excluded.unmet, held = excluded.held, priority = excluded.priority,
+    updated_at = excluded.updated_at
+
 -- name: engine_task
 SELECT agent_id, state, epoch, lease, delivery, attempt, unmet, phase, cause, reason, score, retries, sent_back, deaths,
-    reexecutions, missing, request_id, waiting_since, held
+    reexecutions, missing, request_id, waiting_since, held, fact
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- One dependency less for everybody who waits for a task. Those for whom it was the last one are told apart by `unmet`.
@@ -95,6 +135,16 @@ SET state = 'READY', cause = :cause, delivery = :delivery, queued = :queued, upd
     attempt = :attempt, missing = NULL, request_id = NULL, waiting_since = NULL, reason = NULL
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
+-- A task gets another command, which is in no queue yet.
+-- name: ready_task
+UPDATE tasks
+SET state = 'READY', cause = :cause, queued = NULL, updated_at = :at, phase = NULL, missing = NULL, request_id = NULL,
+    waiting_since = NULL, reason = NULL
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- name: reassign_task
+UPDATE tasks SET agent_id = :agent_id WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
 -- name: set_engine_task
 UPDATE tasks
 SET state = :state, cause = :cause, reason = :reason, queued = NULL, phase = NULL, updated_at = :at, missing = :missing,
@@ -104,7 +154,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- The first task in an agent's queue.
 -- name: next_task
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.attempt, t.retries, t.sent_back, t.deaths, t.reason
+SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.priority
 FROM tasks AS t
 WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
     SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
@@ -118,12 +168,25 @@ SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = 
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND state = 'READY'
 RETURNING epoch, attempt
 
+-- A task whose command was just made is leased at once. It may have been in any state that can be ready.
+-- name: start_task
+UPDATE tasks
+SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = epoch + 1, lease = :lease,
+    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = 1, delivery = :delivery,
+    missing = NULL, request_id = NULL, waiting_since = NULL, reason = NULL
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
+RETURNING attempt
+
+-- name: run_state
+SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id
+
 -- The end of a turn. Nothing is written with an old epoch.
 -- name: end_turn
 UPDATE tasks
 SET lease = NULL, owner = NULL, token = NULL, leased_at = NULL, phase = NULL, state = :state, cause = :cause,
-    reason = :reason, queued = :queued, updated_at = :at, score = :score, verdict = :verdict,
-    retries = retries + :retries, sent_back = :sent_back, deaths = deaths + :deaths
+    reason = :reason, queued = :queued, updated_at = :at, score = :score, fact = :fact,
+    retries = retries + :retries, sent_back = :sent_back, deaths = deaths + :deaths,
+    seconds = seconds + :seconds, tokens = tokens + :tokens, cost_usd = cost_usd + :cost_usd
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
 RETURNING task_id
 
@@ -152,11 +215,17 @@ RETURNING agent_id
 SELECT score FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'COMPLETED'
 
 -- Messages that need no folder.
--- name: add_direct_delivery
+-- name: add_arrived_artifact
 INSERT INTO deliveries (board, plan_id, message, receiver, delivery_id, state, shown, priority, stored_at, ack,
     consumed_at, finished_at)
-VALUES (:board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :consumed_at,
-    :finished_at)
+VALUES (:board, :plan_id, :message, :receiver, :delivery_id, 'processed', 'processed', 1, :at, 'SUCCEEDED', :at, :at)
+
+-- A command that waits in its agent's queue, or that the agent gets at once.
+-- name: add_arrived_command
+INSERT INTO deliveries (board, plan_id, message, receiver, delivery_id, state, shown, priority, stored_at, ack,
+    consumed_at, injected_at, prompt_sha256)
+VALUES (:board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :taken_at, :taken_at,
+    :prompt_sha256)
 RETURNING id
 
 -- name: take_delivery
@@ -171,7 +240,7 @@ UPDATE deliveries
 SET state = 'processed', shown = 'processed', ack = :ack, finished_at = :at, details = :details,
     acted_at = CASE WHEN :acted = 1 THEN :at ELSE acted_at END
 WHERE board = :board AND id = :id AND state = 'claimed'
-RETURNING consumed_at
+RETURNING id
 
 -- name: last_seq
 SELECT coalesce(max(seq), 0) FROM messages
@@ -216,7 +285,7 @@ SELECT
 -- Every task of a plan, for people.
 -- name: standings
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL ORDER BY task_id
 
 -- name: skipped_by_failure
@@ -274,7 +343,7 @@ WHERE e.board = :board AND e.plan_id = :plan_id AND e.task_id = :task_id
 ORDER BY e.dependant
 
 -- name: fresh_start
-UPDATE tasks SET retries = 0, sent_back = 0, deaths = 0, reexecutions = 0, score = NULL, verdict = NULL
+UPDATE tasks SET retries = 0, sent_back = 0, deaths = 0, reexecutions = 0, score = NULL
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- Tasks that waited for a person, and what was answered.
@@ -306,8 +375,7 @@ ORDER BY t.task_id
 
 -- name: end_by_hand
 UPDATE tasks
-SET state = :state, cause = :cause, reason = :reason, updated_at = :at, verdict = :verdict, phase = NULL,
-    retries = retries + :retries
+SET state = :state, cause = :cause, reason = :reason, updated_at = :at, phase = NULL, retries = retries + :retries
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'RUNNING' AND lease IS NULL
 RETURNING task_id
 
@@ -317,10 +385,6 @@ UPDATE deliveries
 SET state = 'processed', ack = :ack, finished_at = :at, consumed_at = coalesce(consumed_at, :at), details = :details,
     acted_at = coalesce(acted_at, :at)
 WHERE board = :board AND id = :id AND state IN ('delivered', 'claimed')
-
--- name: commands_of
-SELECT message_id FROM messages
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'command' ORDER BY seq
 
 -- A new revision.
 -- name: nodes_of
@@ -335,6 +399,12 @@ SELECT task_id FROM tasks WHERE board = :board AND plan_id = :plan_id AND held =
 
 -- name: drop_edges
 DELETE FROM edges WHERE board = :board AND plan_id = :plan_id
+
+-- name: drop_nodes
+DELETE FROM nodes WHERE board = :board AND plan_id = :plan_id
+
+-- name: drop_tasks
+DELETE FROM tasks WHERE board = :board AND plan_id = :plan_id
 
 -- name: drop_task
 DELETE FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL

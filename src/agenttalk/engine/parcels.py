@@ -1,0 +1,107 @@
+"""An output on its way: the message, its lines in the journal, and a delivery for each receiver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.dag import Output
+from agenttalk.engine import records
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import Sheet
+from agenttalk.ports import Job, Made
+
+FOLDER = "folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """An output that was packed, and is in no table yet."""
+
+    output: Output
+    files: Sequence[Made]
+    message_id: str
+    sha256: str
+    envelope: bytes
+    deliveries: dict[str, str]
+    """Whoever gets it at once, and under which id."""
+    in_folders: tuple[str, ...]
+    """Whom the router brings it."""
+    lines: tuple[dict[str, Any], ...]
+    """What the journal says of it."""
+
+    def send(self, moves: Moves, sheet: Sheet, job: Job) -> None:
+        """Write it down. Who works in folders gets it from the router."""
+        tx, plan_id = moves.tx, job.plan_id
+        for each in self.files:
+            if each.data is not None:
+                tx.run("put_blob", hash=each.sha256, content=each.data)
+        [(number,)] = tx.run(
+            "add_message",
+            plan_id=plan_id,
+            message_id=self.message_id,
+            sha256=self.sha256,
+            type="artifact",
+            task_id=job.task_id,
+            command_id=job.command.command_id,
+            seq=job.command.command_seq,
+            output_name=self.output.name,
+            producer=job.agent_id,
+            name=places.artifact(job.task_id, self.output.name, self.message_id),
+            envelope=self.envelope,
+            dag_sha256=sheet.dag_sha256,
+            at=moves.at,
+            state="stored" if self.in_folders else "delivered",
+        )
+        about: dict[str, Any] = {"plan_id": plan_id, "message": number}
+        for receiver in self.in_folders:
+            delivery_id = records.named("dlv", f"{self.message_id}/{receiver}")
+            tx.run("add_delivery", **about, receiver=receiver, delivery_id=delivery_id, priority=1)
+            moves.in_folders = True
+        for receiver, delivery_id in self.deliveries.items():
+            tx.run("add_arrived_artifact", **about, receiver=receiver, delivery_id=delivery_id, at=moves.at)
+        moves.count(plan_id, "sent")
+        moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
+        if self.output.deliverable:
+            folder = f"artifacts/{plan_id}/{job.task_id}/{places.segment(self.output.name)}"
+            for each in self.files:
+                records.show(tx, f"{folder}/{each.path}", None, content=each.sha256)
+
+
+def pack(
+    sheet: Sheet, job: Job, output: Output, files: Sequence[Made], score: float | None, *, at: str, key: str
+) -> Parcel:
+    """Make the message of an output; the same `key` gives it the same id."""
+    message_id = records.named("msg", f"{job.plan_id}/{key}/{output.name}")
+    listed = [{"path": f"{message_id}/{each.path}", "sha256": each.sha256, "size_bytes": each.size} for each in files]
+    document: dict[str, Any] = {
+        "schema_version": "1.0",
+        "message_id": message_id,
+        "plan_id": job.plan_id,
+        "producer_agent_id": job.agent_id,
+        "type": "artifact",
+        "created_at": records.written(at),
+        "task_id": job.task_id,
+        "command_id": job.command.command_id,
+        "output_name": output.name,
+        "idempotency_key": f"{job.command.command_id}/{output.name}",
+        "payload": {"files": listed},
+    }
+    if score is not None:
+        document["score"] = {"value": score}
+    if job.command.reexecute is not None:
+        document["reexecution"] = {"count": job.command.reexecute.attempt, "command_id": job.command.command_id}
+    envelope = wire.write(document)
+    sha256 = wire.sha256(envelope)
+    letter = records.Letter(
+        job.plan_id, message_id, sha256, job.agent_id, job.task_id, job.command.command_id, output.name, tuple(listed)
+    )
+    receivers = sheet.receivers(output)
+    by_hand = tuple(each for each in receivers if sheet.profile(each).driver == FOLDER)
+    direct = {each: records.named("dlv", f"{message_id}/{each}") for each in receivers if each not in by_hand}
+    lines = [records.line(letter, "DELIVERED", at=at, delivery_id=known, to=each) for each, known in direct.items()]
+    if not receivers:
+        lines.append(records.line(letter, "DELIVERED", at=at, delivery_id=records.named("dlv", message_id)))
+    return Parcel(output, files, message_id, sha256, envelope, direct, by_hand, tuple(lines))
