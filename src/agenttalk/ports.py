@@ -292,6 +292,8 @@ class Job:
     timeout: float
     """Seconds that it may take."""
     inputs: tuple[Handed, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Outputs that must be of a media type, and of which."""
 
 
 class Made(NamedTuple):
@@ -321,6 +323,8 @@ class Performance:
     error: str = ""
     seconds: float = 0.0
     usage: Mapping[str, Any] = field(default_factory=dict)
+    misfits: Mapping[str, str] = field(default_factory=dict)
+    """Outputs that are not of their media type, and why; found by the engine."""
 
 
 class Performer(Protocol):

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.human import ReplanRequest
 from agenttalk.drivers.calls import Result, Turn
+from agenttalk.engine import publish
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError
 from plankit import Engine, fine, plan, play, states, task
@@ -509,3 +511,38 @@ def test_a_receipt_alone_proves_nothing_about_work_by_hand(tmp_path: Path, said:
         return await engine.until(lambda now: now.state == "ENDED")
 
     assert states(play(tmp_path, use)) == {"sing": ends}
+
+
+def test_an_output_that_is_not_of_its_type_is_not_there(tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    async def careless(turn: Turn) -> str:
+        tried.append(turn.prompt)
+        turn.outputs["report.json"] = "{" if len(tried) < 3 else "{}" + " " * 70_000
+        if len(tried) == 2:
+            turn.outputs["report.json"] = "[" * 70_000
+        return "ok"
+
+    outputs = [{"name": "report.json", "content_type": "application/json"}]
+    found = run(tmp_path, plan(task("one", outputs=outputs)), a=careless)
+    assert (states(found), len(tried)) == ({"one": "COMPLETED"}, 3)
+    assert "is not JSON" in tried[1]
+    assert "is not JSON" in tried[2]
+
+
+def test_a_new_plan_is_asked_of_the_planner_and_of_a_person(tmp_path: Path) -> None:
+    tasks = [task("bad", "x"), task("next", "b", needs=["bad"], on_dependency_failed="REPLAN_REQUEST")]
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(plan(*tasks, policies={"planner": "b"}))
+        found = await engine.ended()
+        await publish.publish(engine.deps, await engine.deps.stores.board("default"))
+        return found
+
+    found = play(tmp_path, use, x=broken)
+    assert states(found) == {"bad": "FAILED", "next": "BLOCKED_WAITING_HUMAN"}
+    [asked] = (tmp_path / "agents/b/inbox/p").glob("replan_*.json")
+    request = ReplanRequest.from_bytes(asked.read_bytes())
+    assert (request.trigger.failed_task_id, request.trigger.downstream_task_id) == ("bad", "next")
+    assert request.request_id == found.tasks[1]["request_id"]
+    assert (tmp_path / "system_runtime/plans/p" / asked.name).read_bytes() == asked.read_bytes()

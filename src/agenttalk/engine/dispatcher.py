@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -26,7 +26,8 @@ from agenttalk.engine.plans import board_of, boards
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.slots import Slots
 from agenttalk.errors import AgentTalkError, Code, MachineError
-from agenttalk.ports import Owner, Performance, Performer, Processes, Store, Tx
+from agenttalk.ports import Job, Owner, Performance, Performer, Processes, Store, Tx
+from agenttalk.rules import media
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
@@ -185,7 +186,7 @@ class Dispatcher:
         """Carry out a job and write down its end. An end that the store refuses is told again until it takes it."""
         job = granted.job
         try:
-            performance = await self._perform(granted)
+            performance = await self._look_into(job, await self._perform(granted))
             while True:
                 try:
                     await self._step(board, lambda moves: ending.conclude(moves, granted, performance), after=granted)
@@ -216,6 +217,24 @@ class Dispatcher:
         except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent
             LOG.exception("%s: its driver failed", job.task_id, extra={"action": "dispatcher.perform"})
             return Performance("crashed", error=f"{type(error).__name__}: {error}")
+
+    async def _look_into(self, job: Job, performance: Performance) -> Performance:
+        """Hold the outputs against the media types that they must have."""
+        misfits = {}
+        for made in performance.outputs:
+            wanted = job.types.get(made.output_name)
+            if wanted is not None:
+                data = made.data
+                if data is None:
+                    data = await (await self._deps.stores.blobs(job.board)).get(made.sha256)
+                why = (
+                    media.misfit(wanted, data)
+                    if made.data is not None
+                    else await asyncio.to_thread(media.misfit, wanted, data)
+                )
+                if why is not None:
+                    misfits[made.output_name] = f"({made.path}) {why}"
+        return replace(performance, misfits=misfits) if misfits else performance
 
     async def pause(self, plan_id: str, *, by: str) -> bool:
         """Begin nothing new of a plan."""

@@ -156,6 +156,7 @@ def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
     reason = "; ".join([*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)])
     if performance.code is not None:
         reason = f"{performance.error}; {reason}"
+    reason = "; ".join([*(f"{name} {why}" for name, why in performance.misfits.items()), reason])
     left: Cause = "NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED"
     return Outcome(left, reason, verdict, promise_id=promise.id)
 
@@ -172,9 +173,17 @@ def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance
 
 def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[Evidence]:
     """What the engine saw itself: outputs that are there with their hash, a result, a score."""
-    names = {each.output_name for each in performance.outputs}
+    names = {each.output_name for each in performance.outputs} - performance.misfits.keys()
     found = [
-        Evidence(f"output:{output.name}", output.name in names, True, "observed", "engine", at, "stored with its hash")
+        Evidence(
+            f"output:{output.name}",
+            output.name in names,
+            True,
+            "observed",
+            "engine",
+            at,
+            performance.misfits.get(output.name, "stored with its hash"),
+        )
         for output in gates.due_outputs(node, performance.score)
     ]
     found.append(Evidence("result", _says_something(performance.result), True, "observed", "engine", at, "not empty"))

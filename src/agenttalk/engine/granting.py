@@ -113,7 +113,9 @@ def _start(moves: Moves, desk: Desk, order: Order, picked: Picked, ticket: int) 
     sheet = moves.sheets.of(tx, order.plan_id)
     sources = picked.sources if picked.sources or not picked.inputs else None
     inputs, used = _picked(tx, command, sources) if sources is not None else _inputs(tx, sheet, command)
-    attempt = _Attempt(desk, tx.board, sheet.profile(order.agent_id), command, epoch + 1, 1, inputs)
+    attempt = _Attempt(
+        desk, tx.board, sheet.profile(order.agent_id), command, epoch + 1, 1, inputs, _types(moves, sheet, command)
+    )
     prompt = attempt.prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commanding.hand_over(tx, order, at=moves.at, prompt_sha256=sha256)
@@ -133,7 +135,9 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     sheet = moves.sheets.of(tx, plan_id)
     message_id, command = _ordered(tx, desk, delivery)
     inputs, used = _inputs(tx, sheet, command)
-    attempt = _Attempt(desk, tx.board, sheet.profile(agent_id), command, epoch + 1, 0, inputs)
+    attempt = _Attempt(
+        desk, tx.board, sheet.profile(agent_id), command, epoch + 1, 0, inputs, _types(moves, sheet, command)
+    )
     [(attempt.epoch, attempt.number)] = tx.run("lease_task", **attempt.lease_row(moves.at))
     prompt = attempt.prompt()
     if sent_back and reason:
@@ -156,6 +160,7 @@ class _Attempt:
     epoch: int
     number: int
     inputs: tuple[Handed, ...]
+    types: Mapping[str, str]
     lease: str = field(default_factory=lambda: f"lease_{secrets.token_hex(12)}")
     token: str = ""
 
@@ -211,6 +216,7 @@ class _Attempt:
             prompt,
             time_limit(command, history),
             self.inputs,
+            self.types,
         )
 
 
@@ -299,6 +305,11 @@ def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dic
         for file in artifact.payload.files
     }
     return artifact.message_id, files
+
+
+def _types(moves: Moves, sheet: Sheet, command: Command) -> dict[str, str]:
+    outputs = sheet.node(moves.tx, command.task_id).outputs
+    return {each.name: each.content_type for each in outputs if each.content_type is not None}
 
 
 def _shown(file: Handed) -> str:

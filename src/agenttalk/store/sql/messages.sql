@@ -86,8 +86,8 @@ WHERE t.board = :board AND t.plan_id = :plan_id AND t.state = 'FAILED' AND d.ack
 ORDER BY t.task_id
 
 -- name: tasks_of
-SELECT task_id, agent_id, state, updated_at, epoch, lease, attempt, waiting_since, missing, request_id, reexecutions,
-    progress
+SELECT task_id, agent_id, state, updated_at, epoch, lease, CASE WHEN unmet IS NULL THEN attempt ELSE retries + 1 END,
+    waiting_since, missing, request_id, reexecutions, progress
 FROM tasks WHERE board = :board AND plan_id = :plan_id ORDER BY task_id
 
 -- name: set_task_state
