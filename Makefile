@@ -36,6 +36,7 @@ bench: $(READY)  ## measure against peers in the same run
 	$(BIN)/python bench/contracts.py
 	$(BIN)/python bench/store.py
 	$(BIN)/python bench/router.py
+	$(BIN)/python bench/plans.py
 	$(BIN)/python bench/steps.py
 
 postgres:  ## PostgreSQL's programs for the tests, installed when missing (no server is left running)

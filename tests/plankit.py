@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenttalk.checking.checker import Checker
+from agenttalk.checking.running import Context
 from agenttalk.contracts import planfile
 from agenttalk.contracts.yamltext import Source
 from agenttalk.drivers.calls import Agent, Calls, Turn
 from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import fsck, human, standing, submission
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.people import People
+from agenttalk.engine.performing import Programs
 from agenttalk.engine.router import Router
 from agenttalk.engine.standing import Standing
-from agenttalk.ports import Performer
+from agenttalk.ports import Driver, Performer
+from agenttalk.proving import Prover
 from agenttalk.rules.planfile import Compiled, compile_plan
 from agenttalk.wiring import opened
 
@@ -98,14 +104,21 @@ class Engine:
 
 
 @asynccontextmanager
-async def engine(root: Path, *, max_running: int = 8, **agents: Agent) -> AsyncIterator[Engine]:
+async def engine(root: Path, *, max_running: int = 8, proving: bool = False, **agents: Agent) -> AsyncIterator[Engine]:
     """An engine on a root; agents that are not named are fine."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
     async with opened(root) as deps:
-        performers: dict[str, Performer] = {"python": Calls(known, deps.stores.blobs), "human": People(deps)}
-        dispatcher = Dispatcher(deps, performers, LocalProcesses(), max_running=max_running)
+        processes = LocalProcesses()
+        driver = ScriptDriver(processes, grace=0.3)
+        performers: dict[str, Performer] = {
+            "python": Calls(known, deps.stores.blobs),
+            "human": People(deps),
+            "script": Programs(deps, driver),
+        }
+        prover = proved(root, deps, driver) if proving else None
+        dispatcher = Dispatcher(deps, performers, processes, max_running=max_running, prover=prover)
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
         try:
@@ -114,6 +127,12 @@ async def engine(root: Path, *, max_running: int = 8, **agents: Agent) -> AsyncI
             stop.set()
             await running
         assert await fsck.check(deps) == []
+
+
+def proved(root: Path, deps: Deps, driver: Driver) -> Prover:
+    """Somebody who makes checks, without a sandbox."""
+    checker = Checker(driver, deps.clock, deps.ids, bubblewrap=None)
+    return Prover(root, checker, Context(path=os.environ["PATH"]), deps.clock, deps.stores.blobs)
 
 
 class _Fine(dict[str, Agent]):

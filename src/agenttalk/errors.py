@@ -93,6 +93,7 @@ class Code(StrEnum):
     CRITERION_UNPROVEN = "CRITERION_UNPROVEN"
     CHECK_CIRCULAR = "CHECK_CIRCULAR"
     SCOPE_PROTECTED_OVERLAP = "SCOPE_PROTECTED_OVERLAP"
+    CHECK_ALREADY_GREEN = "CHECK_ALREADY_GREEN"
 
     NAME_UNKNOWN = "NAME_UNKNOWN"
     FILE_UNREADABLE = "FILE_UNREADABLE"
@@ -111,6 +112,7 @@ class Code(StrEnum):
     WAIT_FOR_INPUTS_TIMEOUT = "WAIT_FOR_INPUTS_TIMEOUT"
     LEASE_LOST = "LEASE_LOST"
     COMMAND_FAILED = "COMMAND_FAILED"
+    AGENT_UNFIT = "AGENT_UNFIT"
     OUTPUT_MISSING = "OUTPUT_MISSING"
     SCORE_MISSING = "SCORE_MISSING"
     SCORE_INVALID = "SCORE_INVALID"
@@ -207,6 +209,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.CRITERION_UNPROVEN: Meaning("Nothing but the agent's own word would show a criterion of a promise."),
     Code.CHECK_CIRCULAR: Meaning("A task's promise waits for somebody to accept the task's own output."),
     Code.SCOPE_PROTECTED_OVERLAP: Meaning("Everything that a glob allows to change is protected by a check."),
+    Code.CHECK_ALREADY_GREEN: Meaning("A check that has to fail before the work passes already."),
     Code.NAME_UNKNOWN: Meaning("Nothing has this name."),
     Code.FILE_UNREADABLE: Meaning("A file is missing or cannot be read.", retriable=True),
     Code.FILE_UNWRITABLE: Meaning("A file cannot be written.", retriable=True),
@@ -226,6 +229,7 @@ MEANINGS: dict[Code, Meaning] = {
     ),
     Code.LEASE_LOST: Meaning("A write carries an old lease: the task was given to another attempt meanwhile."),
     Code.COMMAND_FAILED: Meaning("An agent's program failed and no retry is left."),
+    Code.AGENT_UNFIT: Meaning("An agent says that it is not fit for a command, and returned it."),
     Code.OUTPUT_MISSING: Meaning("A program ended without one of the outputs that its command declares."),
     Code.SCORE_MISSING: Meaning("A score was required and none was given."),
     Code.SCORE_INVALID: Meaning("A score is not a number from 0 to 100."),

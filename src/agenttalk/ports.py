@@ -11,7 +11,9 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.wire import JsonValue
+from agenttalk.rules.done import Evidence
 
 T = TypeVar("T")
 Value: TypeAlias = "str | bytes | int | float | None"
@@ -294,6 +296,15 @@ class Job:
     inputs: tuple[Handed, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     """Outputs that must be of a media type, and of which."""
+    repo: Workspace | None = None
+    """The repository that it works on, if it does on one."""
+    cwd: str = ""
+    """Where the agent works, from the root; empty means its own folder for the task."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether somebody else than the agent has to look at its work."""
+        return self.repo is not None or bool(self.command.promise and self.command.promise.checks)
 
 
 class Made(NamedTuple):
@@ -350,4 +361,38 @@ class Processes(Protocol):
         """Kill every process that carries the lease, confirm that none is left, and say how many there were.
 
         Raises MachineError when some could not be ended.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was found out about the work of a turn, by others than whoever did it."""
+
+    evidence: tuple[Evidence, ...] = ()
+    told: tuple[dict[str, Any], ...] = ()
+    """What came of each check, for the ledger."""
+    refused: str = ""
+    """Why the tree that the agent left cannot be taken."""
+    breach: tuple[str, ...] = ()
+    """Paths that it changed and was not allowed to."""
+    conflict: str = ""
+    """What somebody else changed at the same place meanwhile."""
+    commit: str = ""
+    """What the plan's branch was moved to."""
+
+
+class Prover(Protocol):
+    """Makes ready where an agent works, and proves what it did. Nothing that the agent can write has a say in it."""
+
+    async def begin(self, job: Job) -> Job:
+        """Make ready for an attempt: its tree, and how the checks of its promise stand before the work.
+
+        The job that comes back says where the agent works. Raises InputError when the task must not begin.
+        """
+
+    async def prove(self, job: Job, performance: Performance, done: Callable[[Proof], bool]) -> Proof:
+        """Make the checks of a job's promise on what was left; every process of the agent is dead.
+
+        If `done` says of what was found that the promise is fulfilled, the work is merged before this returns. Doing
+        it again for the same attempt changes nothing.
         """

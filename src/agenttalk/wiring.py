@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.ports import Clock, Ids, Performer
+from agenttalk.ports import Clock, Driver, Ids, Performer
 from agenttalk.store import operator
 from agenttalk.store.root import RootStores
 from agenttalk.store.rootlock import RootLock, running_engine
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agenttalk.engine.running import Running
     from agenttalk.engine.service import Service
     from agenttalk.engine.turns import Api
+    from agenttalk.proving import Prover
     from agenttalk.settings import Settings
 
 LITTER: Final = 3600.0
@@ -145,14 +146,16 @@ async def serve(
             await access.admit(deps, operator.made_token(root), "operator", "operator")
             await asyncio.to_thread(swept, root)
             processes = LocalProcesses()
+            driver = ScriptDriver(processes)
             running = Running(
                 deps,
-                ScriptDriver(processes),
+                driver,
                 processes,
                 max_running=settings.limits.max_running,
                 profile=settings.profile,
                 environ=os.environ,
                 performers=performers(deps),
+                prover=_prover(root, deps, driver),
             )
             async with _door(root, settings, running.service, port) as where:
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
@@ -163,6 +166,19 @@ async def serve(
                     await _until(running, running.run(stop, watch, Api(*where)), job, stop)
                 finally:
                     watch.close()
+
+
+def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:
+    """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
+    from agenttalk.checking import sandbox
+    from agenttalk.checking.checker import Checker
+    from agenttalk.checking.running import Context
+    from agenttalk.proving import Prover
+
+    checker = Checker(driver, deps.clock, deps.ids, bubblewrap=sandbox.installed())
+    path = os.environ.get("PATH", os.defpath)
+    context = Context(path=path, masked=(root.absolute() / "data", operator.folder_of(root)))
+    return Prover(root, checker, context, deps.clock, deps.stores.blobs)
 
 
 async def _until(

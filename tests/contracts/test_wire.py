@@ -160,3 +160,59 @@ def test_python_values_may_be_as_deep_as_documents() -> None:
 
 def test_hashes_are_those_of_the_bytes() -> None:
     assert wire.sha256(b"abc") == "sha256:" + hashlib.sha256(b"abc").hexdigest()
+
+
+LONG = "x" * 70_000
+"""Makes a document so large that keys are counted instead of compared."""
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('{"long": "%s", "a": 1, "a": 2}', Code.JSON_DUPLICATE_KEY),
+        ('{"long":"%s","b":[{"a":1,"a":2}]}', Code.JSON_DUPLICATE_KEY),
+        ('{"long":"%s","a" :1,"a":": "}', Code.JSON_DUPLICATE_KEY),
+        ('{"long":"%s","a":1,"a" :2}', Code.JSON_DUPLICATE_KEY),
+        ('{"long":"%s","a":1,"a"\n:2,"b":":x"}', Code.JSON_DUPLICATE_KEY),
+        ('{"long":"%s","a":1e999}', Code.JSON_NUMBER),
+        ('{"long":"%s","a":NaN}', Code.JSON_NUMBER),
+        ('{"long":"%s","a":1', Code.JSON_SYNTAX),
+    ],
+    ids=range(8),
+)
+def test_large_documents_are_read_as_strictly_as_small_ones(text: str, code: Code) -> None:
+    assert refusal((text % LONG).encode()) is code
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": ":", "b": '":', "c": {"a": 1}},
+        {'":': '":"', "\\": "\\", "a:": [{"b": ":"}]},
+        [{"a": "}{]["}, {"a": '"[', "b": "\\"}] * 40,
+    ],
+    ids=range(3),
+)
+@pytest.mark.parametrize("style", [{}, {"indent": 2}, {"separators": (" ,", " :")}], ids=["usual", "indented", "wide"])
+def test_large_documents_may_hold_colons_quotes_and_brackets(value: Any, style: dict[str, Any]) -> None:
+    whole = {"long": LONG, "value": value}
+    assert wire.read(json.dumps(whole, **style).encode()) == whole
+
+
+def deep(levels: int, inside: str = "1") -> str:
+    return "[" * levels + inside + "]" * levels
+
+
+@pytest.mark.parametrize("before", ["", '"]",' * 70, '"\\"]",' * 70, '{"a":[]},' * 70], ids=range(4))
+def test_depth_is_not_hidden_by_texts_or_by_many_brackets(before: str) -> None:
+    assert wire.read(f"[{before}{deep(63)}]".encode())
+    assert refusal(f"[{before}{deep(64)}]".encode()) is Code.JSON_TOO_DEEP
+    mixed = f"[{before}" + '[{"a":' * 32 + "1" + "}]" * 32 + "]"
+    assert refusal(mixed.encode()) is Code.JSON_TOO_DEEP
+
+
+def test_brackets_in_texts_do_not_make_up_for_real_ones() -> None:
+    hidden = '["]",' * 64 + "1" + ',"["]' * 64
+    assert refusal(f"[{hidden}]".encode()) is Code.JSON_TOO_DEEP
+    escaped = '["\\"]\\"",' * 64 + "1" + ',"\\"[\\""]' * 64
+    assert refusal(f"[{escaped}]".encode()) is Code.JSON_TOO_DEEP

@@ -508,3 +508,12 @@ def test_an_agent_that_nobody_offers_is_told(tmp_path: Path) -> None:
     plan.task("one", agent="a", prompt="Do it.")
     outcome = asyncio.run(agenttalk.run(plan, root=tmp_path))
     assert "no function is registered" in outcome.tasks["one"]["reason"]
+
+
+def test_status_shows_what_tasks_took_and_ends_lines_where_the_words_end(desk: Desk) -> None:
+    desk("run", desk.plan(task("one"), task("two", needs=["one"])))
+    lines = desk("status").splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert [line.split()[0] for line in lines if line.endswith(" s")] == ["COMPLETED", "COMPLETED", "in"]
+    [plan] = desk.json("status")["plans"]
+    assert plan["usage"]["duration_s"] == pytest.approx(sum(each["usage"]["duration_s"] for each in plan["tasks"]))

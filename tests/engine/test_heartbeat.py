@@ -707,3 +707,31 @@ def test_the_interpreter_is_named_as_it_is(desk: Desk) -> None:
     driver = Played(lambda _: asyncio.sleep(0, ended()))
     desk.once(driver=driver)
     assert driver.turns[0].argv == (sys.executable, str(desk.folder / "work.py"))
+
+
+REFUSES = """
+import json, os, pathlib, sys
+assert "Are you fit for it?" in sys.stdin.read()
+judged = {"score": 30, "reason": "I know no Rust."}
+pathlib.Path(os.environ["AGENTTALK_RESULT"]).write_text(json.dumps({"self_assessment": judged}))
+"""
+
+
+def test_an_agent_that_is_not_fit_returns_the_command_and_a_person_is_asked(desk: Desk) -> None:
+    desk.program(REFUSES, self_assessment=True)
+    message_id = desk.command(retry_times=3)
+    tick = desk.once()
+    assert (tick.ran, tick.failed, desk.task()["state"]) == (1, 1, "FAILED")
+    receipt = desk.ack(message_id)
+    assert (receipt["status"], receipt["result"]["details"]) == ("FAILED", "AGENT_UNFIT: I know no Rust. (30 of 100)")
+    [request] = desk.play(lambda _, deps: human.requests(deps))
+    assert (request.agent_id, request.task_id, request.document.type) == ("dev", "build", "DECISION")
+    assert "I know no Rust." in json.dumps(request.document.as_json())
+    assert desk.alerts() == ["AGENT_UNFIT"]
+
+
+def test_an_agent_that_nobody_asks_how_fit_it_is_cannot_return_a_command(desk: Desk) -> None:
+    desk.program(REFUSES.replace("assert ", "assert not "))
+    message_id = desk.command(produces=[])
+    assert desk.once().failed == 0
+    assert desk.ack(message_id)["status"] == "SUCCEEDED"

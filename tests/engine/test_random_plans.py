@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -22,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from againkit import retry
 from agenttalk.drivers.calls import Calls, Result, Turn
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import explaining, fsck
@@ -271,7 +273,7 @@ async def _act(now: Try, turn: Turn) -> Result:
 
 
 @asynccontextmanager
-async def engine(actors: Actors) -> AsyncIterator[Engine]:
+async def engine(actors: Actors | Repeating) -> AsyncIterator[Engine]:
     """An engine whose agents have scripts."""
     dispatcher = Dispatcher(actors.deps, {"python": actors}, LocalProcesses())
     stop = asyncio.Event()
@@ -543,3 +545,49 @@ def test_a_task_that_kills_the_engine_again_and_again_waits_for_a_person(tmp_pat
     [deadly] = [each for each in found.tasks if each["state"] != "COMPLETED"]
     assert (deadly["state"], found.result) == ("BLOCKED_WAITING_HUMAN", "waiting")
     assert f"{ENGINE_ENDS} times" in deadly["reason"]
+
+
+# Whoever begins anew and does the same again comes to the same end.
+
+
+@dataclass
+class Repeating:
+    """Does what the scripts say; a task that begins anew begins its script anew."""
+
+    deps: Deps
+    case: Case
+    turns: Counter[str] = field(default_factory=Counter)
+
+    async def perform(self, job: Job) -> Performance:
+        script = self.case.scripts[job.task_id]
+        now = script[min(self.turns[job.task_id], len(script) - 1)]
+        self.turns[job.task_id] += 1
+        if now.how == "timeout":
+            return Performance("timeout", error="it was ended after no time at all")
+        return await Calls({job.agent_id: partial(_act, now)}, self.deps.stores.blobs).perform(job)
+
+
+async def begun_anew(root: Path, case: Case, places: list[int]) -> list[Standing]:
+    """Run a plan, and then run it again from tasks that ended; how it stood each time."""
+    for name in ("agents", "system_runtime"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    async with opened(root) as deps:
+        actors = Repeating(deps, case)
+        async with engine(actors) as running:
+            await running.submit(case.compiled())
+            found = [await running.ended()]
+            ran = [name for name, state in states(found[0]).items() if state in {"COMPLETED", "FAILED"}]
+            for place in places if ran else ():
+                for name in await retry(running, ran[place % len(ran)]):
+                    actors.turns[name] = 0
+                found.append(await running.ended())
+        return found
+
+
+@settings(max_examples=100 * EFFORT, suppress_health_check=list(HealthCheck))
+@given(cases(engines=0), st.lists(st.integers(0, 8), min_size=1, max_size=3))
+def test_what_runs_again_ends_as_it_ended_before(case: Case, places: list[int]) -> None:
+    with memory() as folder:
+        first, *others = asyncio.run(begun_anew(Path(folder) / "root", case, places))
+    for found in others:
+        assert (found.result, told(found)) == (first.result, told(first))

@@ -11,7 +11,7 @@ import pytest
 
 from agenttalk.contracts.human import ReplanRequest
 from agenttalk.drivers.calls import Result, Turn
-from agenttalk.engine import publish
+from agenttalk.engine import publish, standing
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError
 from plankit import Engine, fine, plan, play, states, task
@@ -523,7 +523,7 @@ def test_an_output_that_is_not_of_its_type_is_not_there(tmp_path: Path) -> None:
             turn.outputs["report.json"] = "[" * 70_000
         return "ok"
 
-    outputs = [{"name": "report.json", "content_type": "application/json"}]
+    outputs = [{"name": "report.json", "content_type": "application/json", "deliverable": True}]
     found = run(tmp_path, plan(task("one", outputs=outputs)), a=careless)
     assert (states(found), len(tried)) == ({"one": "COMPLETED"}, 3)
     assert "is not JSON" in tried[1]
@@ -546,3 +546,33 @@ def test_a_new_plan_is_asked_of_the_planner_and_of_a_person(tmp_path: Path) -> N
     assert (request.trigger.failed_task_id, request.trigger.downstream_task_id) == ("bad", "next")
     assert request.request_id == found.tasks[1]["request_id"]
     assert (tmp_path / "system_runtime/plans/p" / asked.name).read_bytes() == asked.read_bytes()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_agent_that_is_not_fit_says_so_before_it_begins(tmp_path: Path, asked: bool) -> None:
+    async def choosy(_: Turn) -> Result:
+        return Result("done all the same", self_assessment={"score": 20, "reason": "I know no Rust."})
+
+    found = run(tmp_path, plan(task("one"), agents={"a": {"driver": "python", "self_assessment": asked}}), a=choosy)
+    assert states(found) == {"one": "BLOCKED_WAITING_HUMAN" if asked else "COMPLETED"}
+    assert ("I know no Rust. (20 of 100)" in (found.tasks[0]["reason"] or "")) is asked
+
+
+def test_what_attempts_took_is_added_up(tmp_path: Path) -> None:
+    async def costly(turn: Turn) -> Result:
+        said = "" if turn.task_id == "two" and turn.command.command_seq == 1 else "done"  # saying nothing is not done
+        return Result(said, usage={"tokens": 100, "cost_usd": 0.25})
+
+    found = run(tmp_path, plan(task("one"), task("two", max_reexecute_times=1), task("free", "b")), a=costly)
+    usage = {each["task_id"]: each["usage"] for each in found.tasks}
+    assert [usage[name]["tokens"] for name in ("one", "two", "free")] == [100, 200, 0]
+    assert found.usage is not None
+    assert (found.usage["tokens"], found.usage["cost_usd"]) == (300, 0.75)
+    assert found.usage["duration_s"] == pytest.approx(sum(each["duration_s"] for each in usage.values()))
+    assert found.as_json()["usage"] == found.usage
+
+
+def test_where_nobody_counts_nothing_is_known() -> None:
+    row = ("one", "a", "COMPLETED", *[None] * 13)
+    assert (standing.usage_of(row), standing.usage_of((*row, 0.0, 0, 0.0))) == (None, None)
+    assert standing.usage_of((*row, 1.5, 0, 0.0)) == {"duration_s": 1.5, "tokens": 0, "cost_usd": 0.0}

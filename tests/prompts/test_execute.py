@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -47,10 +48,11 @@ def prompt(
     handover: Handover = HANDOVER,
     fence: str = FENCE,
     locale: Locale = "en",
+    may_refuse: bool = False,
     **changes: Any,
 ) -> str:
     document = Command.from_json(command(**changes))
-    return execute(role, document, inputs, missing, handover, fence=fence, locale=locale)
+    return execute(role, document, inputs, missing, handover, fence=fence, locale=locale, may_refuse=may_refuse)
 
 
 def titles(text: str) -> list[str]:
@@ -78,6 +80,18 @@ def test_sections_stand_in_one_order(locale: Locale) -> None:
     text = prompt(STORY, missing=("design.md",), locale=locale, reexecute=REWORK)
     assert titles(text) == [words.role, words.task, words.inputs, words.missing, words.handover, words.rework]
     assert text == prompt(STORY, missing=("design.md",), locale=locale, reexecute=REWORK)
+
+
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_an_agent_that_may_refuse_is_told_to_judge_first_how_fit_it_is(locale: Locale) -> None:
+    words = EXECUTE[locale]
+    text = prompt(STORY, locale=locale, may_refuse=True)
+    assert titles(text) == [words.role, words.task, words.fitness, words.inputs, words.handover]
+    [said] = re.findall(r'{"self_assessment": {.*?}}', text)
+    assert json.loads(said)["self_assessment"].keys() == {"score", "reason"}
+    assert f'"{HANDOVER.result_path}"' in text.partition(words.inputs)[0]
+    assert "70" in text
+    assert words.fitness not in prompt(STORY, locale=locale)
 
 
 def test_the_data_is_called_data() -> None:

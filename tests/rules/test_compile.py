@@ -17,7 +17,7 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.planfile import PLACEHOLDER_ID
 from agenttalk.errors import Code, ContractError
-from agenttalk.rules import dags, promise_checks
+from agenttalk.rules import dags, plan_checks, promise_checks
 from agenttalk.rules import planfile as rules
 from agenttalk.rules.planfile import Compiled, compile_plan
 
@@ -286,7 +286,7 @@ def test_what_is_wrong_with_the_plan_itself_is_told() -> None:
     ]
     assert [(each.field, each.hint) for each in done.warnings][:2] == [
         ("agents.q.driver", "did you mean 'script'?"),
-        ("agents.r.driver", "there are: " + ", ".join(rules.DRIVERS)),
+        ("agents.r.driver", "there are: " + ", ".join(plan_checks.DRIVERS)),
     ]
     assert done.warnings[2].field == "workspace"
 

@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import dag_graph, dag_supply, dags
+from agenttalk.rules import dag_graph, dag_plain, dag_supply, dags
+from effort import EFFORT
 
 
 def node(task_id: str, *depends_on: str, agent: str = "a", **fields: Any) -> dict[str, Any]:
@@ -423,6 +424,73 @@ def test_inputs_are_unreachable_exactly_when_no_order_brings_them(
         done |= free
     problems = dags.check(dag(*nodes)).problems
     assert bool(problems) is (len(done) < 8)
+
+
+@st.composite
+def mostly_plain(draw: st.DrawFn) -> TaskDag:
+    """DAGs in which little or nothing is unusual."""
+    rare = st.integers(0, 11).map(lambda number: number == 0)
+    nodes = []
+    for at in range(draw(st.integers(1, 6))):
+        before = draw(st.lists(st.integers(0, 6 if draw(rare) else max(at - 1, 0)), max_size=2)) if at else []
+        fields: dict[str, Any] = {"outputs": makes(f"o{at}", *draw(st.lists(st.sampled_from("aab*c"), max_size=2)))}
+        if before and not draw(rare):
+            fields["inputs"] = wants(f"o{before[0]}" if not draw(rare) else "o*", draw(st.sampled_from(HOW)))
+            fields["inputs"][0] |= draw(st.sampled_from([{}, {}, {"required": False}, {"external": True}, PICKED]))
+        if draw(rare):
+            fields["outputs"] += makes(f"o{draw(st.sampled_from([at, 9]))}", "a")
+        fields["outputs"][0]["deliverable"] = draw(st.booleans())
+        fields |= draw(
+            st.sampled_from([{}, {}, {}, {"required_inputs": ["o0"]}, {"failure_policy": {}}, {"gates": {}}])
+        )
+        task_id = f"t{at}" if not draw(rare) else "t0"
+        nodes.append(node(task_id, *(f"t{each}" for each in before), agent=draw(st.sampled_from("aab")), **fields))
+    rules = draw(st.sampled_from([[], [], [], [{"match": {}, "deliver_to": ["z"]}]]))
+    return dag(*nodes, rules=rules)
+
+
+HOW = ["by_output_name", "by_output_name", "by_file_name", "by_glob"]
+PICKED: dict[str, Any] = {"pick_policy": "by_sha256", "min_count": 2}
+
+
+@settings(max_examples=400 * EFFORT)
+@given(mostly_plain(), st.sampled_from([None, {"a", "b"}, {"a"}, {"a", "b", "c"}]))
+def test_a_dag_that_is_plainly_fine_has_no_problems(plan: TaskDag, agents: set[str] | None) -> None:
+    plain = dag_plain.is_plain(plan, agents)
+    event(f"plain: {plain}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dag_plain, "is_plain", lambda *_: False)
+        report = dags.check(plan, agents=agents)
+    assert not plain or report.problems == ()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"depends_on": ["later"]},
+        {"assigned_agent_id": "stranger"},
+        {"inputs": wants("o", min_count=1)},
+        {"inputs": wants("o", pick_policy="by_sha256")},
+        {"inputs": wants("o", "by_glob")},
+        {"inputs": wants("other")},
+        {"assigned_agent_id": "b"},
+        {"required_inputs": ["o"], "inputs": []},
+        {"outputs": makes("x", "a") + makes("x", "a")},
+        {"outputs": makes("x")},
+        {"outputs": makes("x", "stranger")},
+        {"failure_policy": {}},
+        {"gates": {}},
+        {"task_id": "first"},
+    ],
+    ids=range(14),
+)
+def test_anything_unusual_is_looked_at_closely(changed: dict[str, Any]) -> None:
+    first = node("first", outputs=makes("o", "a"))
+    second = node("second", "first", inputs=wants("o"), outputs=makes("x", deliverable=True))
+    assert dag_plain.is_plain(dag(first, second), {"a", "b"})
+    assert dag_plain.is_plain(dag(first, second), None)
+    assert not dag_plain.is_plain(dag(first, {**second, **changed}), {"a", "b"})
+    assert not dag_plain.is_plain(dag(first, second, rules=[{"match": {}, "deliver_to": ["a"]}]), {"a", "b"})
 
 
 def test_the_cost_is_linear_in_the_size_of_the_plan() -> None:

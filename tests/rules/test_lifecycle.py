@@ -14,9 +14,9 @@ from agenttalk.rules.lifecycle import BLOCKED, FINAL, TRANSITIONS, Cause, Phase,
 STATES: tuple[State, ...] = get_args(State)
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 REOPENS = {
-    "COMPLETED": {"STALE", "REWORK", "REGRESSION", "REWORK_EXHAUSTED", "CHANGED", "REMOVED"},
-    "FAILED": {"OPERATOR_RETRY", "CHANGED", "REMOVED"},
-    "SKIPPED": {"OPERATOR_RETRY", "DEPENDENCY_RETRIED", "CHANGED", "REMOVED"},
+    "COMPLETED": {"STALE", "REWORK", "REGRESSION", "REWORK_EXHAUSTED", "CHANGED", "REMOVED", "RUN_AGAIN"},
+    "FAILED": {"OPERATOR_RETRY", "CHANGED", "REMOVED", "RUN_AGAIN"},
+    "SKIPPED": {"OPERATOR_RETRY", "DEPENDENCY_RETRIED", "CHANGED", "REMOVED", "RUN_AGAIN"},
 }
 
 
@@ -52,6 +52,10 @@ def test_everything_that_is_not_finished_can_be_cancelled() -> None:
     assert {state: move(state, "CANCELLED") for state in STATES if state not in FINAL} == dict.fromkeys(
         [state for state in STATES if state not in FINAL], "FAILED"
     )
+
+
+def test_every_task_can_begin_anew() -> None:
+    assert {move(state, "RUN_AGAIN") for state in STATES} == {"PENDING"}
 
 
 def test_a_new_plan_can_change_or_remove_every_task() -> None:

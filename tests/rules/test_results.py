@@ -18,14 +18,15 @@ from agenttalk.rules.results import (
     missing_outputs,
     notice,
     read_result,
+    unfitness,
     unsafe_path,
 )
 from samples import command
 
 
-def read(file: Any, stdout: bytes = b"", *, required: bool = False) -> Result | Fault:
+def read(file: Any, stdout: bytes = b"", *, required: bool = False, may_refuse: bool = False) -> Result | Fault:
     data = file if isinstance(file, bytes) or file is None else json.dumps(file).encode()
-    return read_result(data, stdout, score_required=required)
+    return read_result(data, stdout, score_required=required, may_refuse=may_refuse)
 
 
 def test_the_result_file_decides() -> None:
@@ -112,3 +113,37 @@ def test_notices_are_filled_once_and_only_when_they_are_asked_for() -> None:
     assert notice(order, Result(None)) == "None  |{x}"
     assert notice(order, Fault(Code.COMMAND_FAILED, "bad")) == "no: bad"
     assert notice(Command.from_json(command()), Result(1)) is None
+
+
+UNFIT = {"self_assessment": {"score": 40, "reason": "I know no Rust."}}
+
+
+def test_an_agent_returns_a_command_by_saying_how_unfit_it_is() -> None:
+    unfit = Fault(Code.AGENT_UNFIT, "I know no Rust. (40 of 100)")
+    assert read(UNFIT, required=True, may_refuse=True) == unfit
+    assert read(None, b"noise\n" + json.dumps(UNFIT).encode(), may_refuse=True) == unfit
+
+
+def test_whoever_was_not_asked_how_fit_it_is_cannot_refuse() -> None:
+    assert read({"result": "done", **UNFIT}) == Result("done")
+    assert read(UNFIT) == Result(None)
+    assert read(None, json.dumps(UNFIT).encode()) == Result(json.dumps(UNFIT))
+
+
+@pytest.mark.parametrize("score", [70, 100, 101, -1, True, False, "40", None, [], float("inf")])
+def test_only_a_score_below_what_is_fit_is_a_refusal(score: Any) -> None:
+    assert unfitness({"score": score, "reason": "why"}) is None
+
+
+@pytest.mark.parametrize("assessment", [None, 40, "40", [40], {}, {"reason": "no"}])
+def test_what_is_no_judgement_is_none(assessment: Any) -> None:
+    assert unfitness(assessment) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [(None, "it does not say why"), (" ", "it does not say why"), (7, "it does not say why"), ("a\0b", "a\ufffdb")],
+)
+def test_a_refusal_has_a_reason_that_can_be_told(reason: Any, told: str) -> None:
+    assert unfitness({"score": 0, "reason": reason}) == f"{told} (0 of 100)"
+    assert len(unfitness({"score": 69.5, "reason": "x" * 10 * TAIL}) or "") < TAIL + 100

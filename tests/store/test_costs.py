@@ -20,7 +20,7 @@ from storekit import Place
 OF_A_BOARD: Final = {"plans"}
 """Asks for every plan of a board, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
-    "drop_edges", "failures_of", "held_tasks", "inputs_of", "nodes_of", "recount_run", "removed_tasks",
+    "drop_edges", "drop_nodes", "drop_tasks", "failures_of", "held_tasks", "inputs_of", "nodes_of", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
@@ -45,7 +45,7 @@ KNOWN: Final[dict[str, Any]] = {
     "board": "default", "plan_id": "old_5", "task_id": "t0", "receiver": "dev", "agent_id": "dev",
     "dag_sha256": "sha256:dag", "command_id": "cmd_t0_001", "output_name": "report.md", "seq": 1, "kind": "ack",
     "ack": "SUCCEEDED", "state": "delivered", "type": "command", "origin": "foreign", "box": "outbox",
-    "target": ".sent", "after": 0, "limit": 10, "version": 2, "role": "worker", "hash": "sha256:5",
+    "target": ".sent", "after": 0, "limit": 10, "version": 2, "role": "worker", "hash": "sha256:5", "rows": "{}",
 }  # fmt: skip
 SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "acknowledge_by_hand": {"ack": "SUCCEEDED"},

@@ -163,7 +163,8 @@ async def _steer(service: Service, request: Request, caller: Caller) -> Response
     body = await bodies.read(request, bodies.SteerBody)
     plan_id, action = request.path_params["id"], request.path_params["action"]
     by = body.by or caller.name
-    return answered(await service.steer(plan_id, action, by=by, task_id=body.task, why=body.why or ""))
+    why = body.why or ""
+    return answered(await service.steer(plan_id, action, by=by, task_id=body.task, onwards=body.onwards, why=why))
 
 
 async def _pass(service: Service, request: Request, _: Caller) -> Response:

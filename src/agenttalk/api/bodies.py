@@ -87,6 +87,8 @@ class SteerBody(Body):
     """What an operator does with a plan."""
 
     task: TaskIdText | None = None
+    onwards: bool = Field(default=False, alias="from")
+    """Whether everything that hangs on the task is run again, too."""
     why: str | None = None
     by: Text | None = None
 
@@ -128,7 +130,7 @@ async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Mo
     data = wire.read(await _bytes(request, limit), limit=limit)
     if not isinstance(data, dict):
         raise _refusal([Problem(Code.FIELD_TYPE, "", "must be a JSON object")])
-    strange = [key for key in data if key not in kind.model_fields]
+    strange = [key for key in data if key not in _names(kind)]
     problems = [_unknown(key, kind) for key in strange]
     try:
         model = kind.model_validate({key: value for key, value in data.items() if key not in strange})
@@ -161,9 +163,13 @@ def _too_large(limit: int) -> JsonError:
     )
 
 
+def _names(kind: type[Body]) -> list[str]:
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
 def _unknown(key: str, kind: type[Body]) -> Problem:
-    near = nearest(key, kind.model_fields)
-    hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(kind.model_fields)}"
+    near = nearest(key, _names(kind))
+    hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(_names(kind))}"
     return Problem(Code.FIELD_UNKNOWN, key[:80], "there is no such field", hint)
 
 

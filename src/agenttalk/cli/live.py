@@ -41,6 +41,8 @@ class Live:
         self._plan_id = plan_id
         self._began = time.monotonic()
         self._states: dict[str, tuple[str, str | None]] = {}
+        self._working: dict[str, float] = {}
+        """When tasks that are being worked on were first seen at it."""
         self._live: RichLive | None = None
 
     def __enter__(self) -> Self:
@@ -60,6 +62,9 @@ class Live:
 
     def show(self, standing: dict[str, Any]) -> None:
         """How it stands now."""
+        now = time.monotonic()
+        working = [task["task_id"] for task in standing["tasks"] if task["board"] in {"working", "review"}]
+        self._working = {task_id: self._working.get(task_id, now) for task_id in working}
         if self._live:
             self._live.update(self._table(standing))
         elif not self._out.as_json:
@@ -74,7 +79,9 @@ class Live:
             self._out.console().print(self._table(standing))
         mark, words = WORDS[standing["result"]]
         counts = ", ".join(f"{count} {what}" for what, count in standing["counts"].items() if count)
-        self._out.say(f"{mark} [bold]{plain(self._plan_id)}[/]: {words} ({counts}; {self._seconds()} s)")
+        took = spent(standing.get("usage"), timed=False)
+        told = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
+        self._out.say(f"{mark} [bold]{plain(self._plan_id)}[/]: {words} ({told})")
         for task in standing["tasks"]:
             if task["board"] in {"failed", "blocked"}:
                 self._out.say(f"  {_line(task)}")
@@ -92,8 +99,10 @@ class Live:
     def _table(self, standing: dict[str, Any]) -> Table:
         from rich.table import Table
 
-        table = Table(box=None, pad_edge=False, title=f"{self._plan_id}  {self._seconds()} s", title_justify="left")
-        for name in ("", "task", "agent", "state", ""):
+        took = spent(standing.get("usage"), timed=False)
+        title = "  ".join(part for part in (plain(self._plan_id), f"{self._seconds()} s", took) if part)
+        table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+        for name in ("", "task", "agent", "state", "took", ""):
             table.add_column(name)
         tasks = sorted(standing["tasks"], key=lambda task: task["board"] in {"done", "skipped", "pending"})
         shown = {task["task_id"] for task in tasks[:MOST]}
@@ -104,17 +113,48 @@ class Live:
                 plain(task["task_id"]),
                 f"[dim]{plain(task['agent_id'])}[/]",
                 f"[{colour}]{task['state']}[/]",
+                self._took(task),
                 _remark(task),
             )
         if len(tasks) > MOST:
-            table.add_row("", f"[dim]and {len(tasks) - MOST} more[/]", "", "", "")
+            table.add_row("", f"[dim]and {len(tasks) - MOST} more[/]", "", "", "", "")
         return table
+
+    def _took(self, task: dict[str, Any]) -> str:
+        """What a task took so far, the attempt at hand included."""
+        usage = task.get("usage")
+        began = self._working.get(task["task_id"])
+        if began is None:
+            return spent(usage)
+        known = usage or {"duration_s": 0.0, "tokens": 0, "cost_usd": 0.0}
+        return spent({**known, "duration_s": known["duration_s"] + time.monotonic() - began})
 
 
 def _line(task: dict[str, Any]) -> str:
     colour, sign = MARKS[task["board"]]
     who = f"[bold]{plain(task['task_id'])}[/] [dim]{plain(task['agent_id'])}[/]"
-    return f"[{colour}]{sign}[/] {who} {_remark(task)}".rstrip()
+    took = spent(task.get("usage")) if task["board"] in {"done", "failed"} else ""
+    remark = " [dim]·[/] ".join(part for part in (took, _remark(task)) if part)
+    return f"[{colour}]{sign}[/] {who} {remark}".rstrip()
+
+
+def spent(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
+    """What something took, in words: the time, and tokens and money if there were any."""
+    if not usage:
+        return ""
+    parts = [_duration(usage["duration_s"])] if timed else []
+    parts += [f"{usage['tokens']:,} tokens"] if usage.get("tokens") else []
+    cost = usage.get("cost_usd") or 0
+    parts += [f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else []
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {left:02} s"
 
 
 def _remark(task: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
+    from agenttalk.contracts.plan import PlanManifest
     from agenttalk.engine.deps import Deps
     from agenttalk.engine.running import Running
     from agenttalk.engine.service import Service
@@ -27,6 +28,7 @@ explain_app = typer.Typer(add_completion=False)
 PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id.")]
 CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
 """How a plan stands → how the command ends."""
+_NOT_YET = frozenset({"human", "forge"})
 PACE = 0.25
 """Seconds between looks at a plan that another process runs."""
 
@@ -90,7 +92,15 @@ def compiled_plan(file: Path, root: Path | None = None) -> Compiled:
         name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
         for name, profile in compiled.profiles.items()
     }
-    return replace(compiled, profiles=profiles)
+    return replace(compiled, profiles=profiles, manifest=_settled(compiled.manifest, beside))
+
+
+def _settled(manifest: PlanManifest, beside: Path) -> PlanManifest:
+    """The manifest, with the repository named by its whole path; a relative one is meant from beside the plan file."""
+    if manifest.workspace is None:
+        return manifest
+    workspace = manifest.workspace.model_copy(update={"repo": str(beside / manifest.workspace.repo)})
+    return manifest.model_copy(update={"workspace": workspace})
 
 
 def _found(folder: Path, argument: str) -> str:
@@ -115,11 +125,15 @@ def refused(out: Output, compiled: Compiled) -> int:
 
 
 def _warn_of_checks(out: Output, compiled: Compiled) -> None:
-    """A promise whose checks nobody runs is never fulfilled; whoever starts such a plan should know before."""
-    named = [str(node.task_id) for node in compiled.dag.nodes if node.promise is not None and node.promise.checks]
+    """A check that nobody can make yet never passes; whoever starts such a plan should know before."""
+    named = [
+        str(node.task_id)
+        for node in compiled.dag.nodes
+        if node.promise is not None and any(check.kind in _NOT_YET or check.files for check in node.promise.checks)
+    ]
     if named and not out.as_json:
         tasks = plain(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
-        words = "checks of promises are not run yet, so these tasks will not count as done"
+        words = "checks by people, by the forge and with files of their own are not made yet, so these are never done"
         out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
 
 
@@ -232,12 +246,20 @@ def cancel(
 def retry(
     ctx: typer.Context,
     task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="A task that failed.")],
+    onwards: Annotated[
+        bool, typer.Option("--from", help="Also what is done: run the plan again from this task on.")
+    ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Try a failed task again. What its failure stopped waits for it again."""
+    """Try a failed task again. What its failure stopped waits for it again.
+
+    With --from the task may also be done or skipped, and everything that depends on it begins anew.
+    """
     plan, task_id = _named(task)
-    return _steered(ctx, root, as_json, plan, "retry", {"task": task_id}, f"{task_id} is tried again")
+    words = f"runs again from {task_id} on" if onwards else f"{task_id} is tried again"
+    more: dict[str, Any] = {"task": task_id, "from": True} if onwards else {"task": task_id}
+    return _steered(ctx, root, as_json, plan, "retry", more, words)
 
 
 @explain_app.command("explain")
@@ -316,8 +338,9 @@ def _steered(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         service = by_hand_service(deps)
+        onwards, why = more.get("from", False), more.get("why", "")
         done: dict[str, Any] = await service.steer(
-            plan, action, by=by, task_id=more.get("task"), why=more.get("why", "")
+            plan, action, by=by, task_id=more.get("task"), onwards=onwards, why=why
         )
         return done
 
@@ -334,4 +357,6 @@ def _say(out: Output, plan: str, words: str, answer: dict[str, Any]) -> None:
         out.say(f"[bold]{plain(plan)}[/]: nothing changed")
         return
     count = f": {answer['cancelled']} tasks" if "cancelled" in answer else ""
+    if len(answer.get("tasks", ())) > 1:
+        count = f": {len(answer['tasks'])} tasks"
     out.say(f"[green]✓[/] [bold]{plain(plan)}[/]: {words}{count}")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agenttalk.cli.live import spent
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 
 status_app = typer.Typer(add_completion=False)
@@ -61,17 +62,23 @@ def _tell_plan(out: Output, plan: dict[str, Any]) -> None:
     wide, wider = (max((len(row[column]) for row in tasks), default=0) for column in (0, 1))
     for task_id, agent_id, task in tasks:
         colour = COLOURS.get(task["state"], "yellow")
-        words = f"{task_id:<{wide}}  [dim]{agent_id:<{wider}}[/]"
-        out.say(f"  [{colour}]{task['state']:<22}[/] {words}  {_remark(task)}".rstrip())
+        remark = _remark(task)
+        padding = " " * (wider - len(agent_id) + 2) if remark else ""
+        out.say(f"  [{colour}]{task['state']:<22}[/] {task_id:<{wide}}  [dim]{agent_id}[/]{padding}{remark}")
+    took = spent(plan.get("usage"))
+    if took:
+        out.say(f"  in all: {took}")
 
 
 def _remark(task: dict[str, Any]) -> str:
     """What a person should know besides the state. What an agent says of itself is not yet proven."""
     if task["missing"]:
-        return f"waits for {plain(', '.join(task['missing']))}"
-    if task.get("reason"):
-        return one_line(task["reason"][:REASON])
-    return "[dim]claimed by the agent, not verified[/]" if task["trust"] == "claimed" else ""
+        said = f"waits for {plain(', '.join(task['missing']))}"
+    elif task.get("reason"):
+        said = one_line(task["reason"][:REASON])
+    else:
+        said = "[dim]claimed by the agent, not verified[/]" if task["trust"] == "claimed" else ""
+    return " [dim]·[/] ".join(part for part in (spent(task.get("usage")), said) if part)
 
 
 @fsck_app.command("fsck")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -47,5 +47,5 @@ class AgentProfile(Document):
     """Names of variables of ours that its program gets. Never those that begin with AGENTTALK."""
     limits: ProgramLimits | None = None
     """What its program may use."""
-    self_assessment: Any = None
-    """Whether, and how, it is asked first if it is fit for a command."""
+    self_assessment: bool = False
+    """Whether it judges first how fit it is for a command, and may return it."""

@@ -26,7 +26,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts import wire
+from agenttalk.contracts import canonical, quick, wire
 from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.problem import nearest, problems_of, without
 from agenttalk.errors import Code, ContractError, Problem
@@ -101,9 +101,7 @@ def _read_time(value: object) -> object:
     raise PydanticCustomError(Code.TIME_INVALID, "not a UTC time: {text}", {"text": repr(value)[:60]})
 
 
-def write_time(value: datetime) -> str:
-    """A time as documents write it."""
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+write_time = canonical.write_time
 
 
 def instant(value: datetime) -> str:
@@ -153,6 +151,10 @@ def _check_score(value: object) -> int | float:
         raise PydanticCustomError(Code.FIELD_VALUE, "a score is a number from 0 to 100")
     return score
 
+
+quick.plain(_check_id, ID_PATTERN, 128)
+quick.plain(_check_path, "^[A-Za-z0-9_-][A-Za-z0-9_. -]*$", 63)
+quick.plain(_check_text, "[!-~]")
 
 _ID_SCHEMA = WithJsonSchema({"type": "string", "pattern": ID_PATTERN, "minLength": 1, "maxLength": 128})
 _PATH_SCHEMA = WithJsonSchema({"type": "string", "pattern": PATH_PATTERN, "minLength": 1, "maxLength": 1024})
@@ -268,6 +270,10 @@ class Part(BaseModel):
         """The document as JSON values: aliases, unknown fields kept, absent fields left out."""
         return self.model_dump(mode="json")
 
+    def as_text(self) -> str:
+        """The same in its canonical form, as text. What JSON cannot hold is found when it becomes bytes."""
+        return canonical.text(self)
+
 
 class Document(Part):
     """A document that stands in a file of its own."""
@@ -306,7 +312,10 @@ class Document(Part):
 
     def to_bytes(self) -> bytes:
         """The document as the bytes of its file, in the one canonical form."""
-        return wire.write(self.as_json())
+        try:
+            return self.as_text().encode()
+        except UnicodeEncodeError:
+            return wire.write(self.as_json())  # which says what is wrong
 
 
 def _refusal(kind: type[Document], problems: tuple[Problem, ...]) -> ContractError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from agenttalk.contracts import quick, wire
 from agenttalk.contracts.base import (
     ID_PATTERN,
     AgentId,
@@ -57,6 +59,8 @@ def _check_receiver(text: str) -> str:
         raise PydanticCustomError(Code.ID_INVALID, "neither an agent nor '*': {text}", {"text": repr(text[:140])})
     return text
 
+
+quick.plain(_check_receiver, ID_PATTERN, 128)
 
 ScoreCondition = Annotated[
     str, AfterValidator(_check_condition), WithJsonSchema({"type": "string", "pattern": CONDITION_PATTERN})
@@ -269,6 +273,11 @@ class TaskDag(Document):
     """Where outputs go that name no receiver; the first match wins."""
 
     @classmethod
+    def read(cls, data: object) -> Self:
+        """Read from JSON values, however many nodes there are."""
+        return quick.validated(cls, data, "nodes") or super().read(data)
+
+    @classmethod
     def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
         """A 1.0 DAG says what a task needs as a list of file names, and may name outputs as plain texts."""
         if data.get("schema_version", "1.0") != "1.0":
@@ -276,6 +285,15 @@ class TaskDag(Document):
         nodes = data.get("nodes")
         lifted = [_lift_node(node) for node in nodes] if isinstance(nodes, list) else nodes
         return {**data, "schema_version": "1.1", "nodes": lifted}
+
+    def to_bytes_with(self, nodes: Sequence[str]) -> bytes:
+        """The same as `to_bytes`, from the texts that its nodes have already."""
+        rest = self.model_copy(update={"nodes": ()}).as_json()
+        said = {name: f"{wire.write(name).decode()}:{wire.write(rest[name]).decode()}" for name in sorted(rest)}
+        before = ",".join([text for name, text in said.items() if name < "nodes"])
+        behind = ",".join([text for name, text in said.items() if name > "nodes"])
+        texts = [f'{{{before}{"," if before else ""}"nodes":[', ",".join(nodes), f"],{behind}}}"]
+        return "".join(texts).encode()
 
 
 def _lift_node(node: object) -> object:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+_MANY: Final = 100_000
+"""Objects that are worth being spared the collector's first look, too."""
 
 
 @contextmanager
@@ -20,4 +24,8 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
+                # What was made becomes old without being looked through; it is looked at with everything that is old.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

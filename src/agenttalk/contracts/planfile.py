@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import islice
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from agenttalk.contracts import wire, yamltext
+from agenttalk.contracts import quick, wire, yamltext
 from agenttalk.contracts.agent import Locale, ProgramLimits
 from agenttalk.contracts.base import (
     AgentIdText,
@@ -281,6 +281,11 @@ class PlanFile(Spec):
     """Who takes part; agents may also be described in agenttalk.toml."""
     tasks: Many[TaskSpec]
     """What is to be done."""
+
+    @classmethod
+    def read(cls, data: object) -> Self:
+        """Read from JSON values, however many tasks there are."""
+        return quick.validated(cls, data, "tasks") or super().read(data)
 
 
 def read(data: bytes, *, yaml: bool) -> PlanFile:

@@ -28,9 +28,13 @@ ENVELOPE_LIMIT: Final = 1024 * 1024
 DOCUMENT_LIMIT: Final = 256 * 1024 * 1024
 """Size limit of every other document (a DAG of 100,000 tasks has some 50 MB)."""
 
+_LARGE: Final = 64 * 1024
+"""Characters from which on keys that stand twice are looked for in all objects at once."""
 _BOM = b"\xef\xbb\xbf"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_NO_MARKS: Final = bytes(each for each in range(256) if each not in b'"[]{}')
+_KEY_END = re.compile(r'"[ \t\n\r]*:')
 _MAX_DIGITS = 4000
 _INTEGER_LIMIT: Final = 10**_MAX_DIGITS
 
@@ -54,7 +58,7 @@ def read(data: bytes, *, limit: int = ENVELOPE_LIMIT) -> JsonValue:
         # Most documents cannot be too deep or hold half characters; only the others are walked.
         if _SURROGATE_ESCAPE.search(data):
             require_json(value)
-        elif data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        elif len(data) > 2 * MAX_DEPTH and not _is_plainly_shallow(data):
             _require_depth(value)
     return value
 
@@ -99,6 +103,23 @@ def require_json(value: object, *, depth: int = 0) -> None:
             require_json(item, depth=depth + 1)
 
 
+def _is_plainly_shallow(data: bytes) -> bool:
+    """Whether brackets alone show that JSON is not too deep, without looking at a single value.
+
+    Where no quote is escaped, those that are left when everything but quotes and brackets is taken away come in
+    pairs, and a pair with a bracket inside is a text that we leave to others. Each round then takes away the
+    innermost brackets, of which there are at most two levels.
+    """
+    if len(data) < _LARGE and data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+        return True
+    if b'\\"' in data:
+        return False
+    marks = data.translate(None, _NO_MARKS).replace(b'""', b"")
+    for _ in range(MAX_DEPTH // 2):
+        marks = marks.replace(b"{}", b"").replace(b"[]", b"")
+    return not marks
+
+
 def _require_depth(value: object) -> None:
     """Refuse a parsed value that is nested too deep: level by level, which is quick even for very large ones."""
     containers = (dict, list)
@@ -130,14 +151,20 @@ def _require_scalar(value: object) -> None:
 
 
 def _parse(data: bytes) -> JsonValue:
+    numbers = {"parse_constant": _refuse_constant, "parse_float": _finite, "parse_int": _integer}
     try:
-        value: JsonValue = json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_object,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_integer,
-        )
+        text = data.decode("utf-8")
+        if len(text) > _LARGE:
+            sizes: list[int] = []
+
+            def noted(value: dict[str, Any]) -> dict[str, Any]:
+                sizes.append(len(value))
+                return value
+
+            value: JsonValue = json.loads(text, object_hook=noted, **numbers)  # type: ignore[arg-type]
+            if sum(sizes) == _key_ends(text):
+                return value
+        value = json.loads(text, object_pairs_hook=_object, **numbers)  # type: ignore[arg-type]
     except UnicodeDecodeError as error:
         raise JsonError(Code.JSON_SYNTAX, f"not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
@@ -147,6 +174,16 @@ def _parse(data: bytes) -> JsonValue:
     except RecursionError as error:
         raise _too_deep() from error
     return value
+
+
+def _key_ends(text: str) -> int:
+    """How many keys a text has, or more: a text inside it that begins with a colon counts, too.
+
+    So an object has a key twice only if there are more of these than keys in the objects.
+    """
+    if any(f"{blank}:" in text for blank in " \t\n\r"):
+        return len(_KEY_END.findall(text))
+    return text.count('":')
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from agenttalk.contracts.command import Command
 from agenttalk.errors import AgentTalkError, Code
 from agenttalk.ports import Blobs, Handed, Job, Made, Performance
+from agenttalk.rules.results import unfitness
 
 SMALL: Final = 64 * 1024
 """Up to this size a content travels with the message; larger ones are put into the blobs."""
@@ -29,6 +30,8 @@ class Result:
     outputs: Mapping[str, bytes | str] = field(default_factory=dict)
     """Outputs by their name."""
     usage: Mapping[str, Any] = field(default_factory=dict)
+    self_assessment: Mapping[str, Any] | None = None
+    """How fit it is for this, if its profile asks for that: `score` from 0 to 100, and the `reason`."""
 
 
 @dataclass(slots=True)
@@ -81,6 +84,8 @@ class Calls:
             async with limit:
                 is_async = inspect.iscoroutinefunction(function)
                 said = await (function(turn) if is_async else asyncio.to_thread(function, turn))
+                if inspect.isawaitable(said):  # an object that can be called, say
+                    said = await said
         except Exception as error:  # noqa: BLE001 - whatever an agent raises is its failure
             seconds = time.monotonic() - began
             if limit.expired():
@@ -99,6 +104,9 @@ class Calls:
 
     async def _told(self, job: Job, turn: Turn, said: Any, seconds: float) -> Performance:
         result = said if isinstance(said, Result) else Result(result=said)
+        unfit = unfitness(result.self_assessment) if job.profile.self_assessment else None
+        if unfit is not None:
+            return Performance("unfit", error=unfit, seconds=seconds, usage=result.usage)
         try:
             outputs = await self._outputs(job, {**turn.outputs, **result.outputs})
         except (TypeError, AgentTalkError) as error:

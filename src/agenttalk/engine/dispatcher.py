@@ -26,7 +26,7 @@ from agenttalk.engine.plans import board_of, boards
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.slots import Slots
 from agenttalk.errors import AgentTalkError, Code, MachineError
-from agenttalk.ports import Job, Owner, Performance, Performer, Processes, Store, Tx
+from agenttalk.ports import Job, Owner, Performance, Performer, Processes, Proof, Prover, Store, Tx
 from agenttalk.rules import media
 
 LOG = logging.getLogger(__name__)
@@ -56,12 +56,15 @@ class Dispatcher:
         *,
         max_running: int = 8,
         nudge_router: Callable[[], None] = lambda: None,
+        prover: Prover | None = None,
+        slots: Slots | None = None,
     ) -> None:
         self._deps = deps
         self._performers = performers
         self._processes = processes
         self._nudge_router = nudge_router
-        self._slots = Slots(max_running)
+        self._prover = prover
+        self._slots = slots or Slots(max_running)
         owner = wire.write(processes.me()._asdict()).decode()
         self._desk = Desk(owner, str(deps.root.path.absolute()), self._slots)
         self._boards: dict[str, _Board] = {}
@@ -186,10 +189,12 @@ class Dispatcher:
         """Carry out a job and write down its end. An end that the store refuses is told again until it takes it."""
         job = granted.job
         try:
-            performance = await self._look_into(job, await self._perform(granted))
+            performance, proof = await self._worked(board, granted)
             while True:
                 try:
-                    await self._step(board, lambda moves: ending.conclude(moves, granted, performance), after=granted)
+                    await self._step(
+                        board, lambda moves: ending.conclude(moves, granted, performance, proof), after=granted
+                    )
                 except MachineError as error:
                     LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.conclude"})
                     await asyncio.sleep(PAUSE)
@@ -207,8 +212,30 @@ class Dispatcher:
             LOG.exception("%s: our own code failed on it", job.task_id, extra={"action": "dispatcher.turn"})
             self._free(granted)
 
-    async def _perform(self, granted: Granted) -> Performance:
+    async def _worked(self, board: _Board, granted: Granted) -> tuple[Performance, Proof]:
+        """Have a job done, and proven if somebody else has to look at it."""
         job = granted.job
+        if not job.proven:
+            return await self._look_into(job, await self._perform(job)), ending.NO_PROOF
+        if self._prover is None:
+            return Performance("not_started", error="checks and repositories are not supported here"), ending.NO_PROOF
+        try:
+            job = await self._prover.begin(job)
+        except AgentTalkError as error:
+            return Performance("not_started", error=error.message), ending.NO_PROOF
+        performance = await self._look_into(job, await self._perform(job))
+        if performance.how != "finished" or performance.code is not None:
+            return performance, ending.NO_PROOF
+        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
+        await board.store.transact(lambda tx: tx.run("begin_verifying", **about))
+        self._tell(ended=False)
+        try:
+            done = partial(ending.is_done, granted, performance, at=self._deps.stamp())
+            return performance, await self._prover.prove(job, performance, done)
+        except AgentTalkError as error:
+            return performance, Proof(refused=f"it could not be checked: {error.message}")
+
+    async def _perform(self, job: Job) -> Performance:
         performer = self._performers.get(job.profile.driver)
         if performer is None:
             return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")

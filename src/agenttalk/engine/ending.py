@@ -17,7 +17,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.parcels import Parcel
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code, ConflictError
-from agenttalk.ports import Made, Performance
+from agenttalk.ports import Made, Performance, Proof
 from agenttalk.rules import done, failure, gates, lifecycle, results, usage
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.gates import Gate
@@ -31,6 +31,7 @@ _ENDINGS: Final[dict[str, failure.Ending]] = {
     "not_started": "driver_error",
     "stopped": "engine_stopped",
 }
+NO_PROOF: Final = Proof()
 _SHOWN: Final = 16 * 1024
 """Up to this size a result stands in the ledger itself."""
 
@@ -50,16 +51,16 @@ class Outcome:
     """The agent that does it next, if it is not the same one."""
 
 
-def conclude(moves: Moves, granted: Granted, performance: Performance) -> Outcome:
+def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Proof = NO_PROOF) -> Outcome:
     """Write the end of a turn down. Raises LEASE_LOST when the task was given to somebody else meanwhile."""
     job = granted.job
     sheet = moves.sheets.of(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
-    outcome = judge(moves, sheet, node, granted, performance)
+    outcome = judge(moves, sheet, node, granted, performance, proof)
     state = lifecycle.move("RUNNING", outcome.cause)
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
-    body = _told(granted, performance, outcome) | {
+    body = _told(granted, performance, outcome, proof) | {
         "state": state,
         "lines": [line for each in parcels for line in each.lines],
     }
@@ -75,7 +76,7 @@ def conclude(moves: Moves, granted: Granted, performance: Performance) -> Outcom
         moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
     elif outcome.cause == "GATE_UNMET":
         moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
-    elif outcome.cause == "NOT_FULFILLED":
+    elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
         _order_again(moves, sheet, node, granted, outcome)
     elif outcome.cause == "NEEDS_PERSON":
         title = f"{job.task_id}: {outcome.reason}"
@@ -127,7 +128,16 @@ def give_up(
         moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times")
 
 
-def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> Outcome:
+def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -> bool:
+    """Whether what was found would fulfil the task's promise, if its gates are met."""
+    node = granted.node
+    promise = granted.job.command.promise or done.derive(node, promise_id="", score=performance.score)
+    return done.decide(promise, [*evidence(node, performance, Gate(met=True), at), *proof.evidence], ()).fulfilled
+
+
+def judge(
+    moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof = NO_PROOF
+) -> Outcome:
     """What follows from what an agent did."""
     if performance.code in SCORE_CODES:
         if granted.sent_back < SCORE_TRIES:
@@ -144,21 +154,37 @@ def judge(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
             engine_deaths=row[13],
         )
         return Outcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
+    if proof.breach:
+        return Outcome("ABORTED", f"scope-drift: it changed {', '.join(proof.breach)}, which it may not")
+    if proof.conflict:
+        return Outcome("CONFLICT", f"it does not merge with what others did meanwhile: {proof.conflict}")
+    return _worth(moves, sheet, node, granted, performance, proof)
+
+
+def _worth(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> Outcome:
+    """Hold what was found against the promise."""
     promise = sheet.promise(node, performance.score)
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
-    verdict = done.decide(promise, evidence(node, performance, gate, moves.at), ())
-    if verdict.fulfilled:
+    verdict = done.decide(promise, [*evidence(node, performance, gate, moves.at), *proof.evidence], ())
+    if verdict.fulfilled and not proof.refused:
         return Outcome("FULFILLED", None, verdict, gate, promise.id)
-    if not gate.met and done.decide(promise, evidence(node, performance, Gate(met=True), moves.at), ()).fulfilled:
+    if not gate.met and not proof.refused and is_done(granted, performance, proof, moves.at):
         return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id)
     rounds = _rounds(sheet, node)
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
-    reason = "; ".join([*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)])
-    if performance.code is not None:
-        reason = f"{performance.error}; {reason}"
-    reason = "; ".join([*(f"{name} {why}" for name, why in performance.misfits.items()), reason])
     left: Cause = "NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED"
-    return Outcome(left, reason, verdict, promise_id=promise.id)
+    return Outcome(left, "; ".join(_faults(performance, proof, verdict)), verdict, promise_id=promise.id)
+
+
+def _faults(performance: Performance, proof: Proof, verdict: Verdict) -> list[str]:
+    """Everything that stands in the way of done, in words."""
+    return [
+        *([performance.error] if performance.code is not None else []),
+        *([f"what it left cannot be taken: {proof.refused}"] if proof.refused else []),
+        *(f"{name} {why}" for name, why in performance.misfits.items()),
+        *verdict.blockers,
+        *(f"{name} is missing" for name in verdict.missing),
+    ]
 
 
 def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> Outcome:
@@ -248,7 +274,7 @@ def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome:
         )
 
 
-def _told(granted: Granted, performance: Performance, outcome: Outcome) -> dict[str, Any]:
+def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: Proof) -> dict[str, Any]:
     job = granted.job
     body: dict[str, Any] = {
         "message_id": granted.message_id,
@@ -267,6 +293,10 @@ def _told(granted: Granted, performance: Performance, outcome: Outcome) -> dict[
         said = wire.write(performance.result)
         body |= {"result": performance.result} if len(said) <= _SHOWN else {"result_sha256": wire.sha256(said)}
         body |= {"score": performance.score, "score_explanation": performance.explanation}
+    if proof.told:
+        body["checks"] = list(proof.told)
+    if proof.commit:
+        body["commit"] = proof.commit
     if outcome.verdict is not None:
         body["verdict"] = {"promise_id": outcome.promise_id, **_verdict(outcome.verdict)}
     return body
@@ -332,13 +362,14 @@ def _parcels(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performan
 def _order_again(moves: Moves, sheet: Sheet, node: Node, granted: Granted, outcome: Outcome) -> None:
     """Send the task back to its agent with what is missing."""
     tx, job = moves.tx, granted.job
-    [(rounds,)] = tx.run("add_round", plan_id=job.plan_id, task_id=job.task_id)
+    counts = int(outcome.cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
+    [(rounds,)] = tx.run("add_round", plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
     verdict = outcome.verdict
-    faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)] if verdict else []
+    faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)] if verdict else [outcome.reason]
     rework = {
         "original_task_id": job.task_id,
         "original_agent": job.agent_id,
-        "attempt": rounds,
+        "attempt": max(rounds, 1),
         "validation_result": {
             "validator": "engine",
             "score": 0,
@@ -349,7 +380,7 @@ def _order_again(moves: Moves, sheet: Sheet, node: Node, granted: Granted, outco
     inputs = tuple(job.command.resolved_inputs or ())
     picked = Picked(inputs=inputs, sources={}, absent=())
     agent_id = outcome.hand_to or job.agent_id
-    moves.queue(sheet, node, picked, "RUNNING", "NOT_FULFILLED", rework=rework, agent_id=agent_id)
+    moves.queue(sheet, node, picked, "RUNNING", outcome.cause, rework=rework, agent_id=agent_id)
 
 
 def _alert(moves: Moves, granted: Granted, outcome: Outcome) -> None:

@@ -10,7 +10,9 @@ from typing import Any, Final
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.plan import Workspace
 from agenttalk.engine import commanding
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.moves import Moves
@@ -47,6 +49,8 @@ class Granted:
     """When the agent got the command first."""
     fact: int | None
     """The fact of the task's turn before this one."""
+    node: Node
+    """What is asked for in the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +117,7 @@ def _start(moves: Moves, desk: Desk, order: Order, picked: Picked, ticket: int) 
     sheet = moves.sheets.of(tx, order.plan_id)
     sources = picked.sources if picked.sources or not picked.inputs else None
     inputs, used = _picked(tx, command, sources) if sources is not None else _inputs(tx, sheet, command)
-    attempt = _Attempt(
-        desk, tx.board, sheet.profile(order.agent_id), command, epoch + 1, 1, inputs, _types(moves, sheet, command)
-    )
+    attempt = _attempt(moves, desk, sheet, order.agent_id, command, epoch + 1, inputs)
     prompt = attempt.prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commanding.hand_over(tx, order, at=moves.at, prompt_sha256=sha256)
@@ -125,7 +127,7 @@ def _start(moves: Moves, desk: Desk, order: Order, picked: Picked, ticket: int) 
     moves.count(order.plan_id, "delivered")
     _note(moves, attempt, order.message_id, sha256, used, lines=[order.line])
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
-    return Granted(job, delivery, order.message_id, retries, sent_back, ticket, moves.at, fact)
+    return Granted(job, delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
 
 
 def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> Granted:
@@ -135,9 +137,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     sheet = moves.sheets.of(tx, plan_id)
     message_id, command = _ordered(tx, desk, delivery)
     inputs, used = _inputs(tx, sheet, command)
-    attempt = _Attempt(
-        desk, tx.board, sheet.profile(agent_id), command, epoch + 1, 0, inputs, _types(moves, sheet, command)
-    )
+    attempt = _attempt(moves, desk, sheet, agent_id, command, epoch + 1, inputs)
     [(attempt.epoch, attempt.number)] = tx.run("lease_task", **attempt.lease_row(moves.at))
     prompt = attempt.prompt()
     if sent_back and reason:
@@ -146,7 +146,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     [(consumed_at,)] = tx.run("take_delivery", id=delivery, at=moves.at, prompt_sha256=sha256)
     _note(moves, attempt, message_id, sha256, used)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
-    return Granted(job, delivery, message_id, retries, sent_back, ticket, consumed_at, fact)
+    return Granted(job, delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
 
 
 @dataclass(slots=True)
@@ -158,9 +158,10 @@ class _Attempt:
     profile: AgentProfile
     command: Command
     epoch: int
-    number: int
     inputs: tuple[Handed, ...]
-    types: Mapping[str, str]
+    node: Node
+    repo: Workspace | None
+    number: int = 1
     lease: str = field(default_factory=lambda: f"lease_{secrets.token_hex(12)}")
     token: str = ""
 
@@ -216,8 +217,23 @@ class _Attempt:
             prompt,
             time_limit(command, history),
             self.inputs,
-            self.types,
+            {each.name: each.content_type for each in self.node.outputs if each.content_type is not None},
+            self.repo,
         )
+
+
+def _attempt(
+    moves: Moves,
+    desk: Desk,
+    sheet: Sheet,
+    agent_id: str,
+    command: Command,
+    epoch: int,
+    inputs: tuple[Handed, ...],
+) -> _Attempt:
+    node = sheet.node(moves.tx, command.task_id)
+    repo = sheet.workspace if node.workspace == "repo" else None
+    return _Attempt(desk, moves.tx.board, sheet.profile(agent_id), command, epoch, inputs, node, repo)
 
 
 def _note(
@@ -305,11 +321,6 @@ def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dic
         for file in artifact.payload.files
     }
     return artifact.message_id, files
-
-
-def _types(moves: Moves, sheet: Sheet, command: Command) -> dict[str, str]:
-    outputs = sheet.node(moves.tx, command.task_id).outputs
-    return {each.name: each.content_type for each in outputs if each.content_type is not None}
 
 
 def _shown(file: Handed) -> str:

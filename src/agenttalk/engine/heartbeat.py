@@ -22,6 +22,7 @@ from agenttalk.engine.orders import Looked, Orders, Ready
 from agenttalk.engine.plans import VIRTUAL, boards
 from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.seat import Seat, take_seat
+from agenttalk.engine.slots import Place, Slots
 from agenttalk.engine.turns import Api, How, Setting, take_turn
 from agenttalk.engine.vitals import Vitals
 from agenttalk.errors import AgentTalkError, Code, MissingError
@@ -106,8 +107,13 @@ class Heartbeat:
         api: Api | None = None,
         *,
         environ: Mapping[str, str] | None = None,
+        slots: Slots | None = None,
+        freed: Callable[[], None] = lambda: None,
     ) -> None:
-        """`environ`: the variables of which the agent's profile may hand some over to its program."""
+        """`environ`: the variables of which the agent's profile may hand some over to its program.
+
+        `slots` are shared with others who have agents work, if there are any; `freed` has them ask again.
+        """
         self._deps = deps
         self._agent_id = agent_id
         self._driver = driver
@@ -118,6 +124,8 @@ class Heartbeat:
         self._resumed: set[str] = set()
         self._quiet_boxes = Quiet()
         self._run: _Run | None = None
+        self._place = Place(slots or Slots(1), agent_id, freed)
+        self._others_first = False
         self._no_run_before = 0.0
         self._quiet = 0
         self._busy = False
@@ -134,6 +142,7 @@ class Heartbeat:
         """End the turn under way, if any. Its command is run again by whoever starts next."""
         if self._run is not None:
             await self._cancel(Tick())
+        self._place.leave()
 
     async def run_once(self) -> Tick:
         """Do everything that can be done now: archive what arrived, run every command that is ready."""
@@ -176,6 +185,8 @@ class Heartbeat:
         profile = await self._profile(tick)
         if profile is None:
             return tick
+        self._place.came.clear()
+        self._others_first = False
         await self._reap(tick)
         await self._end_if_withdrawn(tick)
         idle = self._run is None and await self._recover(tick)
@@ -200,8 +211,10 @@ class Heartbeat:
             else:
                 looks.append((seat, looked))
                 plans += [plan_id] if looked.tasks or self._runs_in(seat) else []
-        if idle and time.monotonic() >= self._no_run_before:
+        if idle and not self._others_first and time.monotonic() >= self._no_run_before:
             await self._begin(looks, profile, tick)
+        if self._run is None and not self._place.came.is_set():
+            self._place.free()
         tick.running = int(self._run is not None)
         self._settle_pace(tick)
         await self._tell(tick, plans, sorted({task for _, looked in looks for task in looked.tasks}))
@@ -244,7 +257,7 @@ class Heartbeat:
         """Begin the best of the commands that are ready: by priority, then plan, then age."""
         best = [(seat, ready) for seat, looked in looks for ready in looked.ready]
         best.sort(key=lambda each: each[1].order.priority)
-        for seat, ready in best:
+        for seat, ready in best if best and self._place.take() else ():
             try:
                 lease = await leases.grant(seat, ready.order, self._processes, ready.resolution.missing)
             except AgentTalkError as error:
@@ -263,7 +276,7 @@ class Heartbeat:
         if run is None or not run.task.done():
             return
         self._run = None
-        leases.forget(run.lease.id)
+        self._leave_turn(run)
         tick.ran += 1
         try:
             how = run.task.result()
@@ -301,12 +314,16 @@ class Heartbeat:
         run.task.cancel()
         with suppress(asyncio.CancelledError, AgentTalkError):
             await run.task
-        leases.forget(run.lease.id)
+        self._leave_turn(run)
         tick.ran += 1
         try:
             await leases.recover(self._deps, run.seat.store, self._agent_id, self._processes)
         except AgentTalkError as error:
             tick.errors.append(error.message)
+
+    def _leave_turn(self, run: _Run) -> None:
+        leases.forget(run.lease.id)
+        self._others_first = self._place.free(come_back=True)
 
     async def _recover(self, tick: Tick) -> bool:
         """End leases that nobody takes care of. False when somebody alive runs a command of this agent."""
@@ -423,6 +440,7 @@ class Heartbeat:
             asyncio.create_task(stop.wait()),
             asyncio.create_task(wake.changed(self.interval)),
         }
+        waits.add(asyncio.create_task(self._place.came.wait()))
         run = {self._run.task} if self._run is not None else set()
         try:
             await asyncio.wait(waits | run, timeout=self.interval, return_when=asyncio.FIRST_COMPLETED)

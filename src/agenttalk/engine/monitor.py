@@ -14,6 +14,7 @@ from agenttalk.engine import publish, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import Plans, boards
 from agenttalk.engine.router import conserve
+from agenttalk.engine.standing import together, usage_of
 from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Folder, Store, Tx
 from agenttalk.rules.lifecycle import board_status
@@ -109,6 +110,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     tasks = await board.read("tasks_of", plan_id=plan_id)
     runs = await board.read("run", plan_id=plan_id)
     reasons: dict[str, str] = dict(await board.read("failures_of", plan_id=plan_id))
+    taken = {each[0]: usage_of(each) for each in await board.read("standings", plan_id=plan_id)} if runs else {}
     return {
         "plan_id": plan_id,
         "board": board.name,
@@ -123,7 +125,11 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
             "dead": dead,
             "in_flight": in_flight,
         },
-        "tasks": [{**_task(row, engine=bool(runs)), "reason": reasons.get(row[0])} for row in tasks],
+        "usage": together(taken.values()),
+        "tasks": [
+            {**_task(row, engine=bool(runs)), "reason": reasons.get(row[0]), "usage": taken.get(row[0])}
+            for row in tasks
+        ],
     }
 
 

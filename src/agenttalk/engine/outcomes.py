@@ -11,7 +11,8 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import ArtifactEnvelope
-from agenttalk.engine import handover, leases, records
+from agenttalk.contracts.human import HumanInterventionRequest
+from agenttalk.engine import handover, human, leases, records
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Order
 from agenttalk.engine.seat import Seat
@@ -48,15 +49,16 @@ class OutputFile:
 
 
 async def judge(
-    seat: Seat, command: Command, outputs: str, result: str, cwd: str, ended: Ended
+    seat: Seat, command: Command, outputs: str, result: str, cwd: str, ended: Ended, *, may_refuse: bool = False
 ) -> tuple[Result | Fault, list[OutputFile]]:
-    """What a program that ended left, or why its turn does not count."""
+    """What a program that ended left, or why its turn does not count: also that it `may_refuse`, and did."""
     if ended.how != "exited" or ended.exit_code != 0:
         error = ended.error or ("" if ended.exit_code is None else f"exit code {ended.exit_code}")
         return Fault(Code.COMMAND_FAILED, results.error_of(error, ended.stderr)), []
     try:
         file = await asyncio.to_thread(_result_file, seat, result)
-        said = results.read_result(file, ended.stdout, score_required=command.score_required)
+        required = command.score_required
+        said = results.read_result(file, ended.stdout, score_required=required, may_refuse=may_refuse)
         if isinstance(said, Fault):
             return said, []
         found = await asyncio.to_thread(_find, seat, command, outputs, cwd)
@@ -284,3 +286,24 @@ def _finish(tx: Tx, seat: Seat, order: Order, fault: Fault | None, at: str) -> N
             key=order.message_id,
             source=records.Source(seat.agent_id, order.task_id, order.command.command_id),
         )
+    if fault and fault.code is Code.AGENT_UNFIT:
+        _ask_who(tx, seat, order, fault.message, at)
+
+
+def _ask_who(tx: Tx, seat: Seat, order: Order, why: str, at: str) -> None:
+    """Ask a person who shall carry out a command that its agent returned."""
+    command_id = order.command.command_id
+    request = HumanInterventionRequest.from_json(
+        {
+            "request_id": records.named("req", f"{seat.plan_id}/{order.message_id}/unfit"),
+            "plan_id": seat.plan_id,
+            "created_at": write_time(moment(at)),
+            "created_by": {"agent_id": seat.agent_id, "task_id": order.task_id, "command_id": command_id},
+            "severity": "HIGH",
+            "type": "DECISION",
+            "title": f"{seat.agent_id} is not fit for {order.task_id}",
+            "blocking": False,
+            "needed": {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}},
+        }
+    )
+    human.ask(tx, request, plan_id=seat.plan_id, at=at)

@@ -14,7 +14,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.turns import FEEDBACK, Api, Environment, Layout, argv_of, limits_of
-from agenttalk.errors import AgentTalkError, InputError
+from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules.results import Fault
 
@@ -68,12 +68,17 @@ class Programs:
         )
 
     async def _taken_in(self, seat: Seat, job: Job, layout: Layout, ended: Ended) -> Performance:
-        said, files = await outcomes.judge(seat, job.command, layout.outputs, layout.result, layout.cwd, ended)
+        may_refuse = job.profile.self_assessment
+        said, files = await outcomes.judge(
+            seat, job.command, layout.outputs, layout.result, layout.cwd, ended, may_refuse=may_refuse
+        )
         usage = {"exit_code": ended.exit_code}
         if ended.how != "exited" or ended.exit_code != 0:
             error = said.message if isinstance(said, Fault) else ended.error
             how = _HOW.get(ended.how, "crashed")
             return Performance(how, error=error, seconds=ended.seconds, usage=usage)  # type: ignore[arg-type]
+        if isinstance(said, Fault) and said.code is Code.AGENT_UNFIT:
+            return Performance("unfit", error=said.message, seconds=ended.seconds, usage=usage)
         made = tuple(Made(each.output_name, each.path, each.sha256, each.size, each.data) for each in files)
         if isinstance(said, Fault):
             return Performance(
@@ -92,8 +97,8 @@ class Programs:
 
 def layout_of(job: Job) -> Layout:
     """Where the files of an attempt lie."""
-    cwd = places.task(job.agent_id, job.plan_id, job.task_id)
-    return Layout(cwd, f"{cwd}/{TURNS}/{job.command.command_id}-{job.attempt}")
+    own = places.task(job.agent_id, job.plan_id, job.task_id)
+    return Layout(job.cwd or own, f"{own}/{TURNS}/{job.command.command_id}-{job.attempt}")
 
 
 def _make_folders(seat: Seat, job: Job, layout: Layout) -> None:

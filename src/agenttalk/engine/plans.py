@@ -71,8 +71,13 @@ async def boards(deps: Deps) -> list[Store]:
 async def place(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:
     """Put a plan on a board, unless it lives on one already."""
     system = await deps.stores.board(SYSTEM)
-    if not await system.read("board_of", plan_id=plan_id):
-        await system.transact(lambda tx: tx.run("place_plan", plan_id=plan_id, where=board))
+    rows = await system.read("board_of", plan_id=plan_id)
+    if rows or board == DEFAULT:  # which needs no row
+        return await deps.stores.board(rows[0][0] if rows else DEFAULT)
+    default = await deps.stores.board(DEFAULT)
+    if await default.read("plan", plan_id=plan_id):
+        return default
+    await system.transact(lambda tx: tx.run("place_plan", plan_id=plan_id, where=board))
     return await board_of(deps, plan_id)
 
 

@@ -24,10 +24,11 @@ from agenttalk.engine.performing import Programs
 from agenttalk.engine.plans import agents_in, boards
 from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.service import Service
+from agenttalk.engine.slots import Slots
 from agenttalk.engine.turns import Api
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
-from agenttalk.ports import Driver, Ended, Performer, Processes, Turn
+from agenttalk.ports import Driver, Performer, Processes, Prover
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -50,10 +51,12 @@ class Running:
         profile: Configured = lambda _, said: dict(said),
         environ: Mapping[str, str] | None = None,
         performers: Mapping[str, Performer] | None = None,
+        prover: Prover | None = None,
     ) -> None:
         """`performers` carry out the tasks of the engine's own plans, by driver, besides those that are programs."""
         self._deps = deps
-        self._driver = Limited(driver, max_running)
+        self._driver = driver
+        self._slots = Slots(max_running)
         self._processes = processes
         self._configured = profile
         self._environ = environ
@@ -72,8 +75,9 @@ class Running:
             deps,
             {"script": programs, "human": People(deps), **(performers or {})},
             processes,
-            max_running=max_running,
+            slots=self._slots,
             nudge_router=self._look_soon,
+            prover=prover,
         )
         self.service = Service(
             deps,
@@ -240,6 +244,8 @@ class Running:
             self._processes,
             self._api,
             environ=self._environ,
+            slots=self._slots,
+            freed=self.dispatcher.nudge,
             profile=lambda: profile_of(self._deps, agent_id, self._configured),
         )
 
@@ -308,19 +314,6 @@ class Worker(Heartbeat):
         except AgentTalkError:
             return await super()._profile(tick)  # which says what is wrong with it
         return await self._driven(profile, tick)
-
-
-class Limited:
-    """A driver that runs only so many turns at once; the others wait, and their time does not run meanwhile."""
-
-    def __init__(self, driver: Driver, most: int) -> None:
-        self._driver = driver
-        self._room = asyncio.Semaphore(most)
-
-    async def run(self, turn: Turn) -> Ended:
-        """Run it when there is room."""
-        async with self._room:
-            return await self._driver.run(turn)
 
 
 async def first(*waits: Awaitable[Any], keep: Collection[asyncio.Task[Any]] = ()) -> None:

@@ -96,8 +96,10 @@ class Service:
         """Why a task is in its state."""
         return await explaining.explain(self.deps, plan_id, task_id)
 
-    async def steer(self, plan_id: str, action: str, *, by: str, task_id: str | None = None, why: str = "") -> Any:
-        """Pause, resume or cancel a plan, or try a task of it again."""
+    async def steer(
+        self, plan_id: str, action: str, *, by: str, task_id: str | None = None, onwards: bool = False, why: str = ""
+    ) -> Any:
+        """Pause, resume or cancel a plan, or try a task of it again, with everything that hangs on it (`onwards`)."""
         dispatcher = self._dispatching()
         match action:
             case "pause":
@@ -106,6 +108,9 @@ class Service:
                 return {"changed": await dispatcher.resume(plan_id, by=by)}
             case "cancel":
                 return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
+            case "retry" if task_id and onwards:
+                tasks = await dispatcher.retry(plan_id, task_id, by=by, onwards=True)  # type: ignore[call-arg]
+                return {"tasks": tasks}
             case "retry" if task_id:
                 return {"tasks": await dispatcher.retry(plan_id, task_id, by=by)}
             case _:

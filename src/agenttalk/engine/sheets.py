@@ -13,7 +13,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.base import AgentId, moment
 from agenttalk.contracts.dag import EVERYONE, Node, Output
-from agenttalk.contracts.plan import Policies
+from agenttalk.contracts.plan import PlanManifest, Policies, Workspace
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.errors import Code, MissingError
 from agenttalk.ports import Row, Tx
@@ -47,6 +47,8 @@ class Sheet:
     profiles: dict[str, AgentProfile]
     began_ms: int = 0
     """When it was submitted, in milliseconds since 1970."""
+    workspace: Workspace | None = None
+    """The repository that its tasks work on."""
     specs: dict[str, Spec] = field(default_factory=dict)
 
     def spec(self, tx: Tx, task_id: str) -> Spec:
@@ -108,7 +110,10 @@ class Sheets:
         """The sheet of a plan."""
         known = self._known.get(plan_id)
         if known is None:
-            known = self._known[plan_id] = sheet_of(plan_id, tx.run("run", plan_id=plan_id)[0])
+            known = sheet_of(plan_id, tx.run("run", plan_id=plan_id)[0])
+            [(manifest,)] = tx.run("plan_manifest", plan_id=plan_id)
+            known.workspace = PlanManifest.model_validate_json(bytes(manifest)).workspace if manifest else None
+            self._known[plan_id] = known
         return known
 
     def forget(self, plan_id: str) -> None:

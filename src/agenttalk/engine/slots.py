@@ -2,35 +2,147 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
+from typing import Final, TypeAlias
+
+MOMENT: Final = 0.2
+"""Seconds for which others come first, if they asked for a place in vain."""
+Given: TypeAlias = "Callable[[int], None]"
+"""Gets a ticket. Called by whatever thread gave the place back, and must not wait."""
 
 
 class Slots:
-    """The places for turns. Threads that write to different boards ask at once."""
+    """The places for turns. Threads that write to different boards ask at once.
+
+    Whoever only asks comes back by itself; whoever waits is handed the place when it is given back.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
         self._numbers = count(1)
         self._busy: dict[str, int] = {}
+        self._waiting: dict[str, Given] = {}
+        self._refused: set[str] = set()
 
-    def take(self, agent_id: str) -> int | None:
-        """A ticket for the agent's place; None while it works, or as many work as may."""
-        with self._lock:
-            if agent_id in self._busy or len(self._busy) >= self._most:
-                return None
-            ticket = self._busy[agent_id] = next(self._numbers)
-            return ticket
+    def take(self, agent_id: str, given: Given | None = None) -> int | None:
+        """A ticket for the agent's place; None while it works, or as many work as may.
 
-    def free(self, agent_id: str, ticket: int) -> None:
-        """Give a place back; nothing happens when that ticket does not hold it any more."""
+        With `given` one waits for it then, and has ceased to wait when there is a ticket at once.
+        """
         with self._lock:
-            if self._busy.get(agent_id) == ticket:
-                del self._busy[agent_id]
+            free = agent_id not in self._busy and len(self._busy) < self._most
+            if given is None:
+                (self._refused.discard if free else self._refused.add)(agent_id)
+            elif free:
+                self._waiting.pop(agent_id, None)
+            else:
+                self._waiting[agent_id] = given
+            return self._seat(agent_id) if free else None
+
+    def wait(self, agent_id: str, given: Given) -> None:
+        """Have the agent's place the next time that somebody gives it back, or one that it may have."""
+        with self._lock:
+            self._waiting[agent_id] = given
+
+    def leave(self, agent_id: str) -> None:
+        """Wait for the agent's place no longer."""
+        with self._lock:
+            self._waiting.pop(agent_id, None)
+
+    def free(self, agent_id: str, ticket: int) -> bool:
+        """Give a place back; nothing happens when that ticket does not hold it any more.
+
+        Says whether somebody who comes back by itself has asked in vain, and could have it now.
+        """
+        with self._lock:
+            if self._busy.get(agent_id) != ticket:
+                return False
+            full = len(self._busy) >= self._most
+            del self._busy[agent_id]
+            asked = bool(self._refused) if full else agent_id in self._refused
+            if asked:
+                self._refused.clear()
+            handed = self._hand_over(agent_id) if self._waiting else None
+        if handed is not None:
+            given, new = handed
+            given(new)
+        return asked
+
+    def _hand_over(self, agent_id: str) -> tuple[Given, int] | None:
+        """Seat who waits for the place that was just given back, or else who waits for any."""
+        free = [each for each in (agent_id, *self._waiting) if each in self._waiting and each not in self._busy]
+        if not free:
+            return None
+        return self._waiting.pop(free[0]), self._seat(free[0])
+
+    def _seat(self, agent_id: str) -> int:
+        ticket = self._busy[agent_id] = next(self._numbers)
+        return ticket
 
     @property
     def busy(self) -> frozenset[str]:
         """Who is at work."""
         with self._lock:
             return frozenset(self._busy)
+
+
+class Place:
+    """An agent's place as its heartbeat has it: taken, waited for, handed over, given back. For one loop."""
+
+    def __init__(self, slots: Slots, agent_id: str, freed: Callable[[], None]) -> None:
+        """`freed` is called when others who asked for a place in vain should ask again."""
+        self._slots = slots
+        self._agent_id = agent_id
+        self._freed = freed
+        self._ticket: int | None = None
+        self._left = False
+        self.came = asyncio.Event()
+        """Set when the place was handed over, or nobody seems to want it; whoever looks clears it."""
+
+    def take(self) -> bool:
+        """Have the place. False while the agent works for others: then it is handed over when they have done."""
+        if self._ticket is None:
+            self._left = False
+            self._ticket = self._slots.take(self._agent_id, self._given())
+        return self._ticket is not None
+
+    def free(self, *, come_back: bool = False) -> bool:
+        """Give it back, if it is held. True when others asked for it in vain: they come first now.
+
+        To `come_back` is to have it handed over again when they have done.
+        """
+        ticket, self._ticket = self._ticket, None
+        if ticket is None or not self._slots.free(self._agent_id, ticket):
+            return False
+        if come_back:
+            self._slots.wait(self._agent_id, self._given())
+            asyncio.get_running_loop().call_later(MOMENT, self.came.set)
+        self._freed()
+        return True
+
+    def leave(self) -> None:
+        """Neither have it nor wait for it any more."""
+        self._left = True
+        self._slots.leave(self._agent_id)
+        self.free()
+
+    def _given(self) -> Given:
+        loop = asyncio.get_running_loop()
+
+        def given(ticket: int) -> None:
+            with suppress(RuntimeError):  # the loop has ended, and everybody with it
+                loop.call_soon_threadsafe(self._get, ticket)
+
+        return given
+
+    def _get(self, ticket: int) -> None:
+        if self._left:
+            self._slots.free(self._agent_id, ticket)
+            return
+        self._ticket = ticket
+        self.came.set()

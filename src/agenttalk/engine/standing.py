@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,6 +28,11 @@ class Standing:
     ended_at: str | None
     tasks: tuple[dict[str, Any], ...]
 
+    @property
+    def usage(self) -> dict[str, float] | None:
+        """What all tasks together took, as far as it is known."""
+        return together(task["usage"] for task in self.tasks)
+
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         return {
@@ -36,6 +42,7 @@ class Standing:
             "counts": self.counts,
             "began_at": self.began_at,
             "ended_at": self.ended_at,
+            "usage": self.usage,
             "tasks": list(self.tasks),
         }
 
@@ -87,4 +94,19 @@ def _task(row: tuple[Any, ...]) -> dict[str, Any]:
         "request_id": request_id,
         "updated_at": updated_at,
         "since": leased_at or waiting_since,
+        "usage": usage_of(row),
     }
+
+
+def together(usages: Iterable[dict[str, float] | None]) -> dict[str, float] | None:
+    """What several tasks took together; None when nothing is known of any."""
+    known = [each for each in usages if each]
+    return {name: round(sum(each[name] for each in known), 6) for name in known[0]} if known else None
+
+
+def usage_of(row: tuple[Any, ...]) -> dict[str, float] | None:
+    """What all attempts at a task took together, from its row (the query `standings`); None when nobody counted."""
+    if len(row) < 19 or not any(row[16:19]):
+        return None
+    seconds, tokens, cost_usd = row[16:19]
+    return {"duration_s": round(seconds, 3), "tokens": tokens, "cost_usd": cost_usd}

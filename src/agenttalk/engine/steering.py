@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
-from agenttalk.engine import commanding
+from agenttalk.contracts.dag import Node
+from agenttalk.engine import commanding, resetting
 from agenttalk.engine.moves import Moves
+from agenttalk.engine.resetting import Stand
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code, UsageError
-from agenttalk.ports import Tx
+from agenttalk.ports import Row, Tx
+from agenttalk.rules import lifecycle
 from agenttalk.rules.readiness import Picked
 
 
@@ -53,34 +57,115 @@ def cancel(moves: Moves, plan_id: str, *, by: str, why: str = "") -> int:
     return len(tasks)
 
 
-def retry(moves: Moves, plan_id: str, task_id: str, *, by: str) -> list[str]:
-    """Try a failed task again, with all its rounds; those that its failure stopped wait for it again."""
+def retry(
+    moves: Moves, plan_id: str, task_id: str, *, by: str, onwards: bool = False, go_on: bool = False
+) -> list[str]:
+    """Try a failed task again, with all its rounds; those that its failure stopped wait for it again.
+
+    `onwards`, it may also be done or skipped, and everything that hangs on it begins anew too, whatever came of it.
+    Then whatever of it runs must be dead before; a plan that was paused for that alone is to `go_on`.
+    """
+    tx = moves.tx
+    if go_on:
+        resume(moves, plan_id, by=by)
+    paused = _run(tx, plan_id)[0] == "PAUSED"
+    sheet = moves.sheets.of(tx, plan_id)
+    row = _retriable(tx, plan_id, task_id, onwards=onwards)
+    stand = Stand.of(tx, plan_id)
+    if onwards:
+        again = resetting.follow(tx, sheet, stand, task_id)
+    else:
+        wards = resetting.uncalled_wards(tx, sheet, stand, task_id, {task_id})
+        again = [task_id, *(each for each in wards if stand.states[each][1] == "BRANCH_NOT_TAKEN")]
+    tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
+    if not paused:
+        tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
+    may_run = row[4] is not None and _may_run(sheet.node(tx, task_id), stand, row[8])
+    if again == [task_id] and may_run and not onwards:
+        again += _at_once(moves, sheet, task_id, row[4])
+    else:
+        again += _begin_anew(moves, sheet, again, by=by, free=may_run, onwards=onwards)
+    return again
+
+
+def runs_again(moves: Moves, plan_id: str, task_id: str) -> set[str]:
+    """The tasks that begin anew when a task is retried with everything that hangs on it."""
     tx = moves.tx
     _run(tx, plan_id)
-    sheet = moves.sheets.of(tx, plan_id)
+    _retriable(tx, plan_id, task_id, onwards=True)
+    return set(resetting.follow(tx, moves.sheets.of(tx, plan_id), Stand.of(tx, plan_id), task_id))
+
+
+def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> Row:
     rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
-    if not rows:
+    if not rows or rows[0][8] == "REMOVED":
         raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}")
     state = rows[0][1]
-    if state != "FAILED":
+    if state == "FAILED" or (onwards and state in lifecycle.FINAL):
+        return rows[0]
+    what = "what ended" if onwards else "what failed"
+    hint = f"'agenttalk explain {plan_id}/{task_id}' says what moves it on"
+    if state in lifecycle.FINAL:
+        hint = f"'agenttalk retry {plan_id}/{task_id} --from' runs it again, and everything after it"
+    raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is {state}, and only {what} can be tried again", hint=hint)
+
+
+def _may_run(node: Node, stand: Stand, cause: str | None) -> bool:
+    """Whether a task that was given out before may be so again: nothing before it is open.
+
+    Something before it may have failed, and somebody had it run all the same; but not if it was called off then.
+    """
+    before = {stand.standing(each) for each in node.depends_on}
+    return "open" not in before and ("failed" not in before or cause not in {"CANCELLED", "DEPENDENCY_SKIP"})
+
+
+def _at_once(moves: Moves, sheet: Sheet, task_id: str, delivery: int) -> list[str]:
+    """Give a failed task out again, with the inputs that it had; whoever waits for it again."""
+    tx, plan_id = moves.tx, sheet.plan_id
+    tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
+    tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
+    inputs = commanding.inputs_of(tx, delivery)
+    picked = Picked(inputs=inputs, sources={}, absent=())
+    moves.queue(sheet, sheet.node(tx, task_id), picked, "FAILED", "OPERATOR_RETRY")
+    return wake_stopped(moves, sheet, task_id)
+
+
+def _begin_anew(moves: Moves, sheet: Sheet, tasks: Sequence[str], *, by: str, free: bool, onwards: bool) -> list[str]:
+    """Have tasks begin anew, the first of them at once if it is `free`; others that wait for it again."""
+    tx, plan_id, first = moves.tx, sheet.plan_id, tasks[0]
+    before = Stand.of(tx, plan_id)
+    held = resetting.held_anew(tx, sheet, before, tasks)
+    standing_in = resetting.stand_ins(tx, sheet, before, tasks[1:] if free else tasks)
+    resetting.reset(moves, sheet, tasks, why=f"tried again by {by}")
+    woken = [] if onwards else wake_stopped(moves, sheet, first)
+    stand = Stand.of(tx, plan_id)
+    if all(stand.standing(guard) != "open" for guard in sheet.spec(tx, first).guards):
+        held -= {first}  # nobody else is left to call for it
+    at_once = {first} - held if free else ()
+    resetting.count_anew(tx, sheet, stand, held, free=at_once, standing_in=standing_in)
+    _consider(moves, sheet, first)
+    resetting.fail_anew(moves, sheet, stand, standing_in)
+    if _consider(moves, sheet, first) == "SKIPPED":
         raise UsageError(
             Code.ILLEGAL_TRANSITION,
-            f"{task_id} is {state}, and only what failed can be tried again",
-            hint=f"'agenttalk explain {plan_id}/{task_id}' says what moves it on",
+            f"{first} would be skipped again, because something before it has failed",
+            hint="try that again, with '--from'",
         )
-    tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
-    node = sheet.node(tx, task_id)
-    tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
-    tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
-    tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by})
-    moves.queue(
-        sheet,
-        node,
-        Picked(inputs=commanding.inputs_of(tx, rows[0][4]) if rows[0][4] is not None else (), sources={}, absent=()),
-        "FAILED",
-        "OPERATOR_RETRY",
-    )
-    return [task_id, *wake_stopped(moves, sheet, task_id)]
+    moves.left = True
+    return woken
+
+
+def _consider(moves: Moves, sheet: Sheet, task_id: str) -> str:
+    """Give a task out if nothing holds it up; its state."""
+    about = {"plan_id": sheet.plan_id, "task_id": task_id}
+    row = moves.tx.run("engine_task", **about)[0]
+    if (row[1], row[6]) != ("PENDING", 0):
+        return str(row[1])
+    moves.consider(sheet, task_id)
+    state = str(moves.tx.run("engine_task", **about)[0][1])
+    if state == "PENDING":  # its command is made, and what follows in this transaction looks at it
+        moves.tx.run("ready_task", **about, cause="INPUTS_PICKED", at=moves.at)
+    return state
 
 
 def wake_stopped(moves: Moves, sheet: Sheet, task_id: str) -> list[str]:

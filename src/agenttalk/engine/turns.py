@@ -105,7 +105,15 @@ async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) ->
     if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
         return "dropped"
     ended = await setting.driver.run(turn)
-    outcome, outputs = await outcomes.judge(seat, ready.order.command, layout.outputs, layout.result, layout.cwd, ended)
+    outcome, outputs = await outcomes.judge(
+        seat,
+        ready.order.command,
+        layout.outputs,
+        layout.result,
+        layout.cwd,
+        ended,
+        may_refuse=setting.profile.self_assessment,
+    )
     return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
 
 
@@ -189,6 +197,7 @@ def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layo
         ),
         fence=secrets.token_hex(12),
         locale=profile.locale,
+        may_refuse=profile.self_assessment,
     )
     if lease.sent_back:
         prompt = f"{prompt}\n# {lease.sent_back}\n"

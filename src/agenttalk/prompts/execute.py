@@ -47,8 +47,11 @@ def execute(
     *,
     fence: str,
     locale: Locale = "en",
+    may_refuse: bool = False,
 ) -> str:
     """The prompt: role, task, inputs, missing inputs, how to hand over, what to mend; always in this order.
+
+    An agent that `may_refuse` is told before the inputs to judge first how fit it is.
 
     Role and command are instructions. What others wrote (inputs, reasons of a refusal) stands between lines with
     the marker `fence`: 12 to 64 letters, digits or _, which should be random (ValueError if it is not of that
@@ -66,6 +69,7 @@ def execute(
     sections = [
         (wording.role, role.strip()),
         (wording.task, command.prompt.strip()),
+        (wording.fitness, wording.judge_first.format(path=_line(handover.result_path)) if may_refuse else ""),
         (wording.inputs, prompt.inputs(inputs)),
         (wording.missing, prompt.missing(missing)),
         (wording.handover, prompt.handover(command, handover)),

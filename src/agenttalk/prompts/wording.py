@@ -13,6 +13,8 @@ class ExecuteWording(NamedTuple):
 
     role: str
     task: str
+    fitness: str
+    judge_first: str
     inputs: str
     no_inputs: str
     fenced: str
@@ -40,6 +42,13 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
     "en": ExecuteWording(
         role="Who you are",
         task="Your task",
+        fitness="Are you fit for it?",
+        judge_first=(
+            "Judge first, from 0 to 100, how fit you are for this task: whether you know and can do what it takes. "
+            "Below 70, do not do it. Write to the file {path} instead, as one JSON object: "
+            '{{"self_assessment": {{"score": 0, "reason": "what you lack"}}}}. '
+            "Somebody else gets the task then, and nobody holds it against you. From 70 on, do it."
+        ),
         inputs="Inputs",
         no_inputs="This task has no inputs.",
         fenced=(
@@ -80,6 +89,13 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
     "zh": ExecuteWording(
         role="你的角色",
         task="你的任务",
+        fitness="你能胜任吗",
+        judge_first=(
+            "请先用 0 到 100 评估你对这个任务的胜任程度：你是否具备所需的知识和能力。"
+            "低于 70 分时，不要执行任务，而是向文件 {path} 写入一个 JSON 对象："
+            '{{"self_assessment": {{"score": 0, "reason": "你缺少什么"}}}}。'
+            "任务会交给别人，这不会对你不利。70 分及以上时，请执行任务。"
+        ),
         inputs="输入",
         no_inputs="这个任务没有输入。",
         fenced=(

@@ -38,16 +38,15 @@ class Graph:
     """Tasks that run only when activated → the tasks whose branches do that."""
     _near: dict[tuple[str, str], str | None] = field(init=False)
     _routes: dict[tuple[str, str | None, str | None], tuple[str, ...]] = field(init=False)
-    _places: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        nodes = list(enumerate(self.dag.nodes))
-        self.by_id = {node.task_id: node for _, node in reversed(nodes)}
-        self.by_id = {node.task_id: self.by_id[node.task_id] for _, node in nodes}
-        self.index = {node.task_id: at for at, node in reversed(nodes)}
+        self.by_id, self.index = {}, {}
+        for at, node in enumerate(self.dag.nodes):
+            if node.task_id not in self.by_id:
+                self.by_id[node.task_id] = node
+                self.index[node.task_id] = at
         self.activators = defaultdict(list)
         self._near, self._routes = {}, {}
-        self._places = [f"nodes[{at}]" for at, _ in nodes]
         for node in self.by_id.values():
             for branch in node.gates.branches if node.gates else ():
                 for task_id in branch.activate:
@@ -88,4 +87,4 @@ class Graph:
 
     def numbered(self) -> Iterator[tuple[str, Node]]:
         """Every node, also one with an id that was there before, with its place."""
-        return zip(self._places, self.dag.nodes, strict=True)
+        return ((f"nodes[{at}]", node) for at, node in enumerate(self.dag.nodes))

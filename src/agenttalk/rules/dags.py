@@ -10,6 +10,7 @@ from typing import Final
 from agenttalk.contracts.dag import EVERYONE, ByMessageType, FailurePolicy, Input, Node, TaskDag
 from agenttalk.contracts.memory import collector_paused
 from agenttalk.errors import Code, Problem
+from agenttalk.rules import dag_plain
 from agenttalk.rules.dag_graph import Graph
 from agenttalk.rules.dag_supply import Supply, reachable
 
@@ -38,6 +39,8 @@ def check(dag: TaskDag, *, agents: Collection[str] | None = None, foreign: bool 
     with them is only a warning.
     """
     with collector_paused():
+        if dag_plain.is_plain(dag, agents):
+            return DagReport()
         graph = Graph(dag, agents)
         supply = Supply(graph)
         reached = reachable(graph, supply)

@@ -51,6 +51,7 @@ Cause = Literal[
     "CANCELLED",  # somebody called it off
     "REMOVED",  # the new DAG has no such task
     "OPERATOR_RETRY",  # an operator tries again or grants more rounds
+    "RUN_AGAIN",  # an operator has it begin anew, whatever it waits for included
     "CHANGED",  # the new DAG says something else of the task
 ]
 """Why a state changes. An engine that ends while verifying moves nothing: the same is verified again."""
@@ -60,9 +61,9 @@ BLOCKED: Final[frozenset[State]] = frozenset(
     {"BLOCKED_WAITING_INPUT", "BLOCKED_WAITING_REVIEW", "BLOCKED_WAITING_HUMAN"}
 )
 
-_REPLANNED: Final[dict[Cause, State]] = {"CHANGED": "PENDING", "REMOVED": "SKIPPED"}
-"""A new DAG moves every task that it touches, finished or not."""
-_OPEN: Final[dict[Cause, State]] = {**_REPLANNED, "CANCELLED": "FAILED"}
+_ANYTIME: Final[dict[Cause, State]] = {"CHANGED": "PENDING", "REMOVED": "SKIPPED", "RUN_AGAIN": "PENDING"}
+"""A new DAG moves every task that it touches, and an operator every one that is to begin anew, finished or not."""
+_OPEN: Final[dict[Cause, State]] = {**_ANYTIME, "CANCELLED": "FAILED"}
 _DEPENDENCY_FAILED: Final[dict[Cause, State]] = {
     "DEPENDENCY_SKIP": "SKIPPED",
     "DEPENDENCY_BLOCK": "BLOCKED_WAITING_REVIEW",
@@ -128,18 +129,18 @@ _TABLE: Final[dict[State, dict[Cause, State]]] = {
         "ANSWERED": "READY",
     },
     "COMPLETED": {
-        **_REPLANNED,
+        **_ANYTIME,
         "STALE": "READY",
         "REWORK": "READY",
         "REGRESSION": "READY",
         "REWORK_EXHAUSTED": "FAILED",
     },
     "FAILED": {
-        **_REPLANNED,
+        **_ANYTIME,
         "OPERATOR_RETRY": "READY",
     },
     "SKIPPED": {
-        **_REPLANNED,
+        **_ANYTIME,
         "OPERATOR_RETRY": "PENDING",
         "DEPENDENCY_RETRIED": "PENDING",
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +11,8 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
 from agenttalk.errors import Code, JsonError
 
+FIT: Final = 70
+"""Points of 100 from which on an agent is fit for a command, by its own judgement."""
 TAIL: Final = 4_000
 """Characters of an error text that are kept."""
 
@@ -32,10 +34,11 @@ class Fault:
     message: str
 
 
-def read_result(file: bytes | None, stdout: bytes, *, score_required: bool) -> Result | Fault:
+def read_result(file: bytes | None, stdout: bytes, *, score_required: bool, may_refuse: bool = False) -> Result | Fault:
     """The result file decides; else the last line of the output that is an object with `result`; else all of it.
 
-    A score that nobody asked for is kept if it is one, and left out if not.
+    A score that nobody asked for is kept if it is one, and left out if not. An agent that `may_refuse` returns the
+    command by saying how unfit it is (`self_assessment`); of others that means nothing.
     """
     if file is not None:
         try:
@@ -45,18 +48,32 @@ def read_result(file: bytes | None, stdout: bytes, *, score_required: bool) -> R
         if not isinstance(said, dict):
             return Fault(Code.COMMAND_FAILED, "the result file does not hold an object")
     else:
-        said = _last_object(stdout) or {"result": text_of(stdout)}
+        told = ("result", "self_assessment") if may_refuse else ("result",)
+        said = _last_object(stdout, told) or {"result": text_of(stdout)}
+    unfit = unfitness(said.get("self_assessment")) if may_refuse else None
+    if unfit is not None:
+        return Fault(Code.AGENT_UNFIT, unfit)
     return _scored(said, required=score_required)
 
 
-def _last_object(stdout: bytes) -> dict[str, Any] | None:
+def unfitness(assessment: object) -> str | None:
+    """Why an agent is not fit for a command, by its own judgement; None when it is, or said nothing usable."""
+    said: Mapping[Any, Any] = assessment if isinstance(assessment, Mapping) else {}
+    score, reason = said.get("score"), said.get("reason")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < FIT:
+        return None
+    why = reason.replace("\0", "\ufffd").strip()[:TAIL] if isinstance(reason, str) else ""
+    return f"{why or 'it does not say why'} ({score:g} of 100)"
+
+
+def _last_object(stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
     for line in reversed(stdout.split(b"\n")):
         if line.strip().startswith(b"{"):
             try:
                 said = wire.read(line)
             except JsonError:
                 continue
-            if isinstance(said, dict) and "result" in said:
+            if isinstance(said, dict) and not said.keys().isdisjoint(told):
                 return said
     return None
 

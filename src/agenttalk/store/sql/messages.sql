@@ -10,6 +10,9 @@ FROM plans WHERE board = :board AND plan_id = :plan_id
 -- name: plan_documents
 SELECT dag, pointer, manifest FROM documents WHERE board = :board AND plan_id = :plan_id
 
+-- name: plan_manifest
+SELECT manifest FROM documents WHERE board = :board AND plan_id = :plan_id
+
 -- name: put_plan
 INSERT INTO plans (board, plan_id, origin, dag_sha256, revision, halted)
 VALUES (:board, :plan_id, :origin, :dag_sha256, :revision, :halted)

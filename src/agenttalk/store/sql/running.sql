@@ -10,10 +10,11 @@ RETURNING plan_id
 -- What there is of a plan that is to be submitted; one row in any case. While its parts are coming, `settings` says by
 -- whose hand.
 -- name: submitted
-SELECT p.origin, p.dag_sha256, r.state, r.settings
-FROM (SELECT :plan_id AS plan_id) AS wanted
-LEFT JOIN plans AS p ON p.board = :board AND p.plan_id = wanted.plan_id
-LEFT JOIN runs AS r ON r.board = :board AND r.plan_id = wanted.plan_id
+SELECT
+    (SELECT origin FROM plans WHERE board = :board AND plan_id = :plan_id),
+    (SELECT dag_sha256 FROM plans WHERE board = :board AND plan_id = :plan_id),
+    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id),
+    (SELECT settings FROM runs WHERE board = :board AND plan_id = :plan_id)
 
 -- name: run
 SELECT r.state, r.settings, r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at, p.dag_sha256, p.revision
@@ -46,7 +47,7 @@ ON CONFLICT (board, plan_id, task_id) DO UPDATE SET node = excluded.node, wards 
 
 -- name: put_nodes@postgres
 INSERT INTO nodes (board, plan_id, task_id, node)
-SELECT :board, :plan_id, key, convert_to(value::text, 'UTF8') FROM json_each(:rows::json)
+SELECT :board, :plan_id, key, convert_to(value, 'UTF8') FROM json_each_text(:rows::json)
 ON CONFLICT (board, plan_id, task_id) DO UPDATE SET node = excluded.node, wards = NULL, guards = NULL
 
 -- name: link_node
@@ -55,6 +56,10 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- name: node
 SELECT node, wards, guards FROM nodes WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- name: put_edge
+INSERT INTO edges (board, plan_id, task_id, dependant) VALUES (:board, :plan_id, :task_id, :dependant)
+ON CONFLICT (board, plan_id, task_id, dependant) DO NOTHING
 
 -- name: put_edges
 INSERT INTO edges (board, plan_id, task_id, dependant)
@@ -177,6 +182,10 @@ SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = 
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
 RETURNING attempt
 
+-- name: begin_verifying
+UPDATE tasks SET phase = 'verifying'
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease = :lease
+
 -- name: run_state
 SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id
 
@@ -259,7 +268,7 @@ SELECT m.message_id, m.envelope FROM deliveries AS d JOIN messages AS m ON m.id 
 WHERE d.board = :board AND d.id = :id
 
 -- name: add_round
-UPDATE tasks SET reexecutions = reexecutions + 1
+UPDATE tasks SET reexecutions = reexecutions + :rounds
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 RETURNING reexecutions
 

@@ -10,6 +10,29 @@ ON CONFLICT (board, path) DO UPDATE
 SET body = excluded.body, content = excluded.content, version = views.version + 1
 WHERE views.body IS DISTINCT FROM excluded.body OR views.content IS DISTINCT FROM excluded.content
 
+-- Many files at once, whose texts come as one JSON object by path.
+-- name: show_views
+INSERT INTO views (board, path, rank, body)
+SELECT
+    :board, key,
+    CASE WHEN key LIKE '%/active_dag_ref.json' THEN 2 WHEN key LIKE '%/task_dag.json' THEN 1 ELSE 0 END,
+    CAST(value AS BLOB)
+FROM json_each(:rows) WHERE true
+ON CONFLICT (board, path) DO UPDATE
+SET body = excluded.body, content = excluded.content, version = views.version + 1
+WHERE views.body IS DISTINCT FROM excluded.body OR views.content IS DISTINCT FROM excluded.content
+
+-- name: show_views@postgres
+INSERT INTO views (board, path, rank, body)
+SELECT
+    :board, key,
+    CASE WHEN key LIKE '%/active_dag_ref.json' THEN 2 WHEN key LIKE '%/task_dag.json' THEN 1 ELSE 0 END,
+    convert_to(value, 'UTF8')
+FROM json_each_text(:rows::json)
+ON CONFLICT (board, path) DO UPDATE
+SET body = excluded.body, content = excluded.content, version = views.version + 1
+WHERE views.body IS DISTINCT FROM excluded.body OR views.content IS DISTINCT FROM excluded.content
+
 -- name: view_exists
 SELECT 1 FROM views WHERE board = :board AND path = :path
 

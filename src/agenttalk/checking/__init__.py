@@ -1,0 +1,1 @@
+"""Obtaining evidence: the checks of a promise, made in a sealed checkout."""

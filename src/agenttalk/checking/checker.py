@@ -1,0 +1,331 @@
+"""Making a check: look, or run, and say what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agenttalk.checking import schema_check, web
+from agenttalk.checking.running import Command, Context, Done, Runner
+from agenttalk.contracts import wire
+from agenttalk.contracts.promise import (
+    AnyCheck,
+    ArtifactCheck,
+    FileCheck,
+    GitCheck,
+    HttpCheck,
+    HumanCheck,
+    JsonCheck,
+    ReportCheck,
+    RunCheck,
+    TestsCheck,
+)
+from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.ports import Clock, Driver, Folder, Ids, Turn
+from agenttalk.rules import checks, evidence, junit
+from agenttalk.rules.checks import Confirmation, GitFacts, Ran, Seen, Stored
+from agenttalk.rules.evidence import Finding, Fingerprint, Result
+from agenttalk.rules.junit import Outcomes, Unreadable
+
+Again = Callable[[], Awaitable[Folder]]
+"""Makes another checkout of the same tree."""
+
+_LARGEST: Final = 1 << 42
+"""Of a file of which only size and hash are asked."""
+_SCHEMA_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the engine knows that a check needs. What is not known is not fine."""
+
+    tree: str = ""
+    """Hash of the tree in the checkout."""
+    covered: Mapping[str, str] = field(default_factory=dict)
+    """Glob of `covers` → hash of what it matches."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The check's own files → hashes from when the promise was made."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Inputs of the task and lock files → hashes."""
+    base: Outcomes | None = None
+    """Tests of the check at the baseline."""
+    git: GitFacts | None = None
+    artifacts: Mapping[str, Stored] = field(default_factory=dict)
+    """Output → what is stored."""
+    report: str | None = None
+    """What the agent reported."""
+    confirmation: Confirmation | None = None
+    """What a person answered to the check's question."""
+    shown: str = ""
+    """Hash of what the person would be shown now (`checks.shown_hash`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What came of a check, before it is written up."""
+
+    finding: Finding
+    done: Done | None = None
+    tests: Outcomes | None = None
+    flaky: tuple[str, ...] = ()
+    by: str = evidence.ENGINE
+
+
+@dataclass(frozen=True, slots=True)
+class _Sealed:
+    """Where a command runs, and what is known of it."""
+
+    checkout: Folder
+    facts: Facts
+    context: Context
+    again: Again | None
+
+
+class Checker:
+    """Makes checks. One for the whole engine."""
+
+    def __init__(
+        self, driver: Driver, clock: Clock, ids: Ids, *, bubblewrap: Path | None, resolve: web.Resolve = web.resolved
+    ) -> None:
+        self._driver = driver
+        self._clock = clock
+        self._ids = ids
+        self._resolve = resolve
+        self._runner = Runner(driver, ids, bubblewrap=bubblewrap)
+
+    async def check(
+        self, check: AnyCheck, checkout: Folder | None, facts: Facts, context: Context, *, again: Again | None = None
+    ) -> Result:
+        """Make a check in a sealed checkout, which nobody else touches meanwhile.
+
+        Never raises for what it meets: whatever goes wrong is a check that did not pass, with its reason.
+        `again` gives a fresh checkout for each further run of what failed; without it nothing is run again,
+        because a run can change its checkout. When `reason` is `stuck`, processes of the check may live on.
+        """
+        started = self._clock.now()
+        fingerprint = Fingerprint()
+        try:
+            fingerprint = await self.fingerprint(check, facts, context)
+            found = await self._find(check, checkout, facts, context, again)
+        except AgentTalkError as error:
+            found = _Found(_of_error(error))
+        except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
+            found = _Found(Finding(False, "fault", f"the check broke: {type(error).__name__}: {error}"))
+        done = found.done
+        return Result(
+            check.id,
+            found.finding.passed,
+            evidence.gives(check),
+            found.finding.reason,
+            found.finding.detail,
+            started,
+            self._clock.now(),
+            fingerprint,
+            exit_code=done.ran.exit_code if done else None,
+            output=done.tail if done else "",
+            output_sha256=done.sha256 if done else "",
+            output_bytes=done.size if done else 0,
+            tests=found.tests,
+            flaky=found.flaky,
+            isolated=done.isolated if done else None,
+            by=found.by,
+        )
+
+    async def fingerprint(self, check: AnyCheck, facts: Facts, context: Context) -> Fingerprint:
+        """What a check's result would rest on: `evidence.cache_key` says whether that is known already."""
+        runs = isinstance(check, RunCheck | TestsCheck)
+        return Fingerprint(
+            evidence.relevant(check),
+            facts.tree,
+            {glob: facts.covered[glob] for glob in check.covers or () if glob in facts.covered},
+            {path: facts.files[path] for path in check.files or () if path in facts.files},
+            dict(facts.inputs),
+            ("sh", "-c", check.run) if isinstance(check, RunCheck | TestsCheck) else (),
+            isolated=await self._runner.isolates(context) if runs else None,
+            network=runs and context.network,
+        )
+
+    async def _find(
+        self, check: AnyCheck, checkout: Folder | None, facts: Facts, context: Context, again: Again | None
+    ) -> _Found:
+        if isinstance(check, HttpCheck):
+            return _Found(await self._asked(check, context))
+        if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck):
+            return _known(check, facts)
+        if checkout is None:
+            return _Found(Finding(False, "facts_missing", "there is no checkout to look at"))
+        match check:
+            case RunCheck():
+                return await self._command(check, _Sealed(checkout, facts, context, again))
+            case TestsCheck():
+                return await self._suite(check, _Sealed(checkout, facts, context, again))
+            case FileCheck():
+                return _Found(checks.of_file(check, await asyncio.to_thread(_seen, check, checkout, context)))
+            case JsonCheck():
+                return _Found(await self._document(check, checkout, context))
+
+    async def _command(self, check: RunCheck, sealed: _Sealed) -> _Found:
+        done = await self._once(check, sealed.checkout, sealed)
+        finding = checks.of_run(done.ran)
+        left = check.retries
+        while left and sealed.again is not None and checks.worth_another_run(finding, done.ran):
+            left -= 1
+            done = await self._once(check, await sealed.again(), sealed)
+            finding = checks.of_run(done.ran)
+        flaky = (check.id,) if finding.passed and left < check.retries else ()
+        return _Found(finding, done, flaky=flaky)
+
+    async def _suite(self, check: TestsCheck, sealed: _Sealed) -> _Found:
+        done, report = await self._reported(check, sealed.checkout, sealed)
+        ran, base = done.ran, sealed.facts.base
+        finding = checks.of_tests(check, ran, report, base)
+        flaky: frozenset[str] = frozenset()
+        left = check.retries
+        while (
+            left
+            and sealed.again is not None
+            and isinstance(report, Outcomes)
+            and checks.worth_another_run(finding, ran)
+        ):
+            left -= 1
+            done, other = await self._reported(check, await sealed.again(), sealed)
+            finding = checks.of_tests(check, done.ran, other, base)
+            if not isinstance(other, Outcomes) or finding.reason not in {"", "tests_failed"}:
+                break
+            report, recovered = checks.after_another_run(report, other)
+            flaky |= recovered
+            ran = Ran("exited", 1 if report.failed or report.beyond else 0)
+            finding = checks.of_tests(check, ran, report, base)
+        tests = report if isinstance(report, Outcomes) else None
+        return _Found(finding, done, tests, tuple(sorted(flaky)))
+
+    async def _reported(
+        self, check: TestsCheck, checkout: Folder, sealed: _Sealed
+    ) -> tuple[Done, Outcomes | Unreadable | None]:
+        """Run a suite; its report is read when nothing of the run lives any more."""
+        await asyncio.to_thread(_cleared, check, checkout)
+        done = await self._once(check, checkout, sealed)
+        if done.ran.how != "exited":
+            return done, None
+        return done, await asyncio.to_thread(_report, check, checkout, sealed.context.limits.report_bytes)
+
+    async def _once(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _Sealed) -> Done:
+        await asyncio.to_thread(_own_files, check, checkout, sealed.facts)
+        if check.cwd is not None:
+            with checkout.sub(check.cwd) as inside:
+                cwd = inside.path
+        else:
+            cwd = checkout.path
+        seconds = check.timeout or sealed.context.limits.seconds
+        return await self._runner.run(Command(check.run, checkout.path, cwd, check.env, seconds), sealed.context)
+
+    async def _asked(self, check: HttpCheck, context: Context) -> Finding:
+        limits = context.limits
+        asking = web.Asking(
+            context.allowed,
+            check.timeout or limits.answer_seconds,
+            limits.answer_bytes,
+            follow=not 300 <= check.status < 400,
+        )
+        answer = await web.get(check.url, asking, resolve=self._resolve)
+        return answer if isinstance(answer, Finding) else checks.of_http(check, answer)
+
+    async def _document(self, check: JsonCheck, checkout: Folder, context: Context) -> Finding:
+        limit = context.limits.read_bytes
+        data = await asyncio.to_thread(checkout.read, check.path, limit)
+        document = await asyncio.to_thread(wire.read, data, limit=limit)
+        if check.json_schema is None:
+            return checks.of_json(check, document, ())
+        given = json.dumps({"schema": check.json_schema, "document": document})
+        turn = Turn(
+            lease=self._ids.new("check"),
+            argv=(sys.executable, "-I", str(Path(schema_check.__file__))),
+            cwd=Path("/"),
+            prompt=given,
+            timeout=check.timeout or _SCHEMA_SECONDS,
+        )
+        ended = await self._driver.run(turn)
+        if ended.how != "exited" or ended.exit_code != 0:
+            why = ended.error or ended.stderr.decode(errors="replace").strip()[-300:]
+            return Finding(False, "unreadable", f"{check.path} could not be judged by its schema: {why}")
+        return checks.of_json(check, document, [str(each) for each in json.loads(ended.stdout)])
+
+
+def _known(check: AnyCheck, facts: Facts) -> _Found:
+    """Checks that look only at what the engine knows already."""
+    match check:
+        case GitCheck():
+            return _Found(checks.of_git(check, facts.git))
+        case ArtifactCheck():
+            return _Found(checks.of_artifact(check, facts.artifacts.get(check.output)))
+        case ReportCheck():
+            return _Found(checks.of_report(facts.report))
+        case HumanCheck():
+            by = facts.confirmation.by if facts.confirmation else evidence.ENGINE
+            return _Found(checks.of_human(facts.confirmation, facts.shown), by=by)
+    return _Found(Finding(False, "unknown_kind", f"nothing here makes checks of kind {check.kind!r}"))
+
+
+class _CheckFileError(InputError):
+    """A check's own file is not as it was when the promise was made."""
+
+
+def _own_files(check: AnyCheck, checkout: Folder, facts: Facts) -> None:
+    for path in check.files or ():
+        try:
+            found = checkout.digest(path, _LARGEST).sha256
+        except AgentTalkError as error:
+            raise _CheckFileError(error.code, f"the check's own file {path}: {error.message}") from error
+        if found != facts.files.get(path):
+            said = facts.files.get(path, "not known")
+            raise _CheckFileError(Code.PAYLOAD_HASH_MISMATCH, f"the check's own file {path} is {found}, not {said}")
+
+
+class _ShadowError(InputError):
+    """The checkout holds something that would pass for the test runner."""
+
+
+def _cleared(check: TestsCheck, checkout: Folder) -> None:
+    """Take away a report that is there already, and see that no file passes for the runner."""
+    folder = f"{check.cwd}/" if check.cwd else ""
+    for path in checks.shadows(check):
+        if checkout.exists(folder + path):
+            raise _ShadowError(Code.FILE_UNSAFE, f"{folder + path} would run in the place of the test runner")
+    checkout.remove(check.junit)
+
+
+def _report(check: TestsCheck, checkout: Folder, limit: int) -> Outcomes | Unreadable | None:
+    try:
+        return junit.parse(checkout.read(check.junit, limit))
+    except MissingError:
+        return None
+    except AgentTalkError as error:
+        return Unreadable(error.message)
+
+
+def _seen(check: FileCheck, checkout: Folder, context: Context) -> Seen:
+    if check.contains is None:
+        digest = checkout.digest(check.path, _LARGEST)
+        return Seen(digest.size, digest.sha256)
+    content = checkout.read(check.path, context.limits.read_bytes)
+    return Seen(len(content), wire.sha256(content), content)
+
+
+def _of_error(error: AgentTalkError) -> Finding:
+    reason: evidence.Reason = "unreadable"
+    if isinstance(error, _CheckFileError):
+        reason = "check_file"
+    elif isinstance(error, _ShadowError):
+        reason = "runner_shadowed"
+    elif isinstance(error, MissingError):
+        reason = "missing"
+    elif error.code in {Code.FILE_UNSAFE, Code.PATH_OUTSIDE_FOLDER}:
+        reason = "unsafe"
+    elif error.code is Code.PROCESS_STUCK:
+        reason = "stuck"
+    return Finding(False, reason, error.message)

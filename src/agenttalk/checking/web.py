@@ -1,0 +1,164 @@
+"""Asking an address: resolved once, judged, and then that very address is connected to, at each redirect anew."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from agenttalk.rules import http_addresses
+from agenttalk.rules.checks import Answer
+from agenttalk.rules.evidence import Finding
+from agenttalk.rules.http_addresses import Allowed
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Host and port → addresses."""
+
+_REDIRECTS: Final = 5
+_PIECE: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How to ask."""
+
+    allowed: Sequence[Allowed] = ()
+    seconds: float = 30.0
+    most: int = 1024 * 1024
+    """Bytes of the answer that are read."""
+    follow: bool = True
+    """Whether redirects are followed."""
+
+
+class _Hop(NamedTuple):
+    """One address to ask."""
+
+    url: SplitResult
+    host: str
+    port: int
+    address: str
+
+
+async def resolved(host: str, port: int) -> Sequence[str]:
+    """The addresses of a host, as the system knows them."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]
+
+
+async def get(url: str, asking: Asking, *, resolve: Resolve = resolved) -> Answer | Finding:
+    """What an address answers, or why it was not asked or did not answer. Takes no longer than it may."""
+    deadline = time.monotonic() + asking.seconds
+    try:
+        return await asyncio.wait_for(_follow(url, asking, resolve, deadline), asking.seconds)
+    except TimeoutError:
+        return Finding(False, "timeout", f"{url[:200]} has not answered within {asking.seconds:g} seconds")
+
+
+async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -> Answer | Finding:
+    for _ in range(_REDIRECTS + 1):
+        hop = await _judged(url, asking, resolve)
+        if isinstance(hop, Finding):
+            return hop
+        answer = await _asked(hop, asking, deadline)
+        if isinstance(answer, str):
+            url = urljoin(url, answer)
+            continue
+        return answer
+    return Finding(False, "refused", f"{url[:200]} is one redirect too many")
+
+
+async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | Finding:
+    """The one address that will be connected to. If any of a host's is not allowed, none is."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as error:
+        return Finding(False, "refused", f"{url[:200]!r} is no address: {error}")
+    if parts.scheme not in {"http", "https"} or not host:
+        return Finding(False, "refused", f"{url[:200]!r} is not http or https")
+    if parts.username is not None or parts.password is not None:
+        return Finding(False, "refused", "an address must not hold a name or a password")
+    try:
+        addresses = await resolve(host, port)
+    except (OSError, UnicodeError) as error:
+        return Finding(False, "unreachable", f"{host!r} is not found: {error}")
+    refusals = [why for each in addresses if (why := http_addresses.refusal(each, port, asking.allowed))]
+    if refusals or not addresses:
+        return Finding(False, "refused", f"{host!r}: {refusals[0] if refusals else 'it has no address'}")
+    return _Hop(parts, host, port, addresses[0])
+
+
+async def _asked(hop: _Hop, asking: Asking, deadline: float) -> Answer | Finding | str:
+    """The answer, or where it sends us. Whoever is cancelled cuts the connection, and with it the thread ends."""
+    connection = _connection(hop, deadline)
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.run_in_executor(None, _exchange, connection, hop, asking)
+    finally:
+        if isinstance(connection.sock, socket.socket):
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _exchange(connection: http.client.HTTPConnection, hop: _Hop, asking: Asking) -> Answer | Finding | str:
+    target = (hop.url.path or "/") + (f"?{hop.url.query}" if hop.url.query else "")
+    headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "agenttalk", "Connection": "close"}
+    asked = hop.url.geturl()[:200]
+    try:
+        connection.request("GET", target, headers=headers)
+        response = connection.getresponse()
+        location = response.getheader("Location")
+        if asking.follow and location and response.status in {301, 302, 303, 307, 308}:
+            return location
+        body = _body(response, asking.most + 1)
+        plain = response.getheader("Content-Encoding", "identity").strip().lower() == "identity"
+        return Answer(response.status, body[: asking.most], plain and len(body) <= asking.most, asked)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return Finding(False, "unreachable", f"{asked}: {type(error).__name__}: {str(error)[:200]}")
+    finally:
+        connection.close()
+
+
+def _body(response: http.client.HTTPResponse, most: int) -> bytes:
+    parts: list[bytes] = []
+    left = most
+    while left > 0 and (piece := response.read(min(_PIECE, left))):
+        parts.append(piece)
+        left -= len(piece)
+    return b"".join(parts)
+
+
+def _connection(hop: _Hop, deadline: float) -> http.client.HTTPConnection:
+    kind = _Secure if hop.url.scheme == "https" else _Plain
+    connection = kind(hop.host, hop.port)
+    connection.goal, connection.deadline = (hop.address, hop.port), deadline
+    return connection
+
+
+class _Plain(http.client.HTTPConnection):
+    """Connects to an address that was judged, whatever the host's name leads to by now."""
+
+    goal: tuple[str, int]
+    deadline: float
+
+    def connect(self) -> None:
+        """Connect; each wait ends with the time for the whole."""
+        left = max(0.01, self.deadline - time.monotonic())
+        self.sock = socket.create_connection(self.goal, timeout=left)
+
+
+class _Secure(_Plain):
+    """The same, with the certificate of the host's name."""
+
+    def connect(self) -> None:
+        """Connect, and see who answers."""
+        super().connect()
+        self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)

@@ -1,0 +1,137 @@
+"""`agenttalk promise`: whether a promise is worth being made, and whether it is fulfilled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.errors import Code, ContractError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agenttalk.contracts.promise import CompletionPromise
+    from agenttalk.rules.done import Verdict
+    from agenttalk.rules.promises import PromiseIssue
+
+T = TypeVar("T")
+app = typer.Typer(no_args_is_help=True, help="Check promises, and whether they are fulfilled.", add_completion=False)
+
+BAD = 2
+NOT_SO = 1
+_MARKS = {"hard-deny": "[bold red]✗[/]", "soft-deny": "[yellow]![/]", "warning": "[yellow]![/]"}
+
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A promise in JSON; - for standard input.")]
+
+
+@app.command("validate")
+def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Say everything that is wrong with a promise. Only a hard-deny makes it invalid."""
+    from agenttalk.rules import promises
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    promise = _promise(file)
+    validity = promises.validate(promise)
+    doubts = promises.near_misses(promise)
+    if out.as_json:
+        warnings = [{"code": p.code, "field": p.field, "message": p.message, "hint": p.hint} for p in doubts]
+        issues = [_issue(each) for each in validity.issues]
+        out.data({"ok": validity.valid, "valid": validity.valid, "issues": issues, "warnings": warnings})
+    else:
+        for issue in validity.issues:
+            where = f"[bold]{plain(issue.field)}[/]: "
+            out.say(f"{_MARKS[issue.severity]} {where}{plain(issue.message)} [dim]\\[{issue.severity}][/]", err=True)
+        out.problems(doubts, warning=True)
+        if validity.valid:
+            out.say(f"[green]✓[/] {plain(file)}: {plain(promise.id)} is valid")
+    return 0 if validity.valid else BAD
+
+
+@app.command("check")
+def check(
+    ctx: typer.Context,
+    file: FileArgument,
+    evidence: Annotated[
+        str | None, typer.Option("--evidence", metavar="FILE", help="JSON array of evidence ids or objects.")
+    ] = None,
+    gates: Annotated[
+        str | None, typer.Option("--gates", metavar="FILE", help="JSON array of gate results, in their order.")
+    ] = None,
+    confirmed: Annotated[bool, typer.Option("--confirmed", help="A person has confirmed it.")] = False,
+    aborted: Annotated[
+        str | None, typer.Option("--aborted", metavar="WHY", help="A condition that stops the run has come true.")
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say whether a promise is fulfilled, by the function by which the engine decides it."""
+    from agenttalk.contracts.evidence import read_evidence, read_gates
+    from agenttalk.rules import done
+    from agenttalk.rules.evidence import vouched
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    if [file, evidence, gates].count("-") > 1:
+        raise UsageError(Code.OPTION_INVALID, "standard input can be read once", hint="write - for one file only")
+    if aborted is not None and not aborted.strip():
+        raise UsageError(Code.OPTION_INVALID, "--aborted says nothing", hint="write e.g. --aborted scope-drift")
+    promise = _promise(file)
+    seen = vouched(_read(evidence, read_evidence)) if evidence else []
+    results = _read(gates, read_gates) if gates else ()
+    verdict = done.decide(promise, seen, results, aborted=aborted, confirmed=confirmed)
+    if out.as_json:
+        out.data(_verdict(verdict))
+    else:
+        _tell(out, file, promise, verdict)
+    return 0 if verdict.fulfilled else NOT_SO
+
+
+def _promise(file: str) -> CompletionPromise:
+    from agenttalk.contracts.evidence import read_promise
+
+    return _read(file, read_promise)
+
+
+def _read(file: str, read: Callable[[object], T]) -> T:
+    from agenttalk.cli import source
+
+    document = source.read_json(file)
+    try:
+        return read(document)
+    except ContractError as error:
+        name = "standard input" if file == "-" else file
+        raise ContractError(error.code, f"{name}: {error.message}", error.problems, hint=error.hint) from error
+
+
+def _issue(issue: PromiseIssue) -> dict[str, Any]:
+    return {
+        "severity": issue.severity,
+        "checkpoint": issue.checkpoint,
+        "message": issue.message,
+        "field": issue.field,
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "ok": verdict.fulfilled,
+        "fulfilled": verdict.fulfilled,
+        "missing": list(verdict.missing),
+        "blockers": list(verdict.blockers),
+        "unverified": list(verdict.unverified),
+        "trust": verdict.trust,
+    }
+
+
+def _tell(out: Output, file: str, promise: CompletionPromise, verdict: Verdict) -> None:
+    for name in verdict.missing:
+        out.say(f"[bold red]✗[/] missing: {plain(name)}", err=True)
+    for text in verdict.blockers:
+        out.say(f"[bold red]✗[/] {plain(text)}", err=True)
+    for name in verdict.unverified:
+        out.say(f"[yellow]![/] nothing proves: {plain(name)}", err=True)
+    if verdict.fulfilled:
+        out.say(f"[green]✓[/] {plain(file)}: {plain(promise.id)} is fulfilled; it rests on {verdict.trust} evidence")
+    else:
+        out.say(f"{plain(file)}: {plain(promise.id)} is not fulfilled")

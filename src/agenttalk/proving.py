@@ -1,0 +1,285 @@
+"""Proving what an agent did: its tree is taken, merged as a candidate, and checked where the agent cannot reach it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk.checking.checker import Checker, Facts
+from agenttalk.checking.running import Context
+from agenttalk.contracts import wire
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise, GitCheck, RunCheck, TestsCheck
+from agenttalk.errors import Code, InputError
+from agenttalk.mailbox.fsio import Folder
+from agenttalk.ports import Blobs, Clock, Job, Performance, Proof
+from agenttalk.rules import evidence, scope
+from agenttalk.rules.checks import GitFacts, Stored
+from agenttalk.rules.evidence import Result
+from agenttalk.rules.promise_checks import RUNNER_FILES
+from agenttalk.rules.scope import Globs
+from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Taken
+from agenttalk.workspaces.workspace import NOTHING, Settings, Workspace
+
+FOLDER: Final = "workspaces"
+"""Under the root: the clones that agents work in, and the checkouts for checks."""
+_TRIES: Final = 5
+"""How often a candidate is made anew because others merged meanwhile."""
+_ATTEMPTS: Final = 32
+_TAIL: Final = 4_000
+"""Characters of what a check printed that the ledger keeps."""
+_BREACHES: Final = 20
+Base = Mapping[str, Result]
+"""How each check stood before the work."""
+
+
+@dataclass(slots=True)
+class Prover:
+    """Proves the work of all plans of a root. Implements the port of the same name."""
+
+    root: Path
+    checker: Checker
+    context: Context
+    clock: Clock
+    blobs: Callable[[str], Awaitable[Blobs]]
+    """The contents of a board."""
+    _spaces: dict[str, Workspace] = field(default_factory=dict)
+    _bases: dict[tuple[str, str], tuple[str, Base]] = field(default_factory=dict)
+    """Plan and task → the tip where its first attempt began, and how the checks stood there."""
+
+    async def begin(self, job: Job) -> Job:
+        """Make ready for an attempt; see the port."""
+        promise = job.command.promise
+        if job.repo is None:
+            await self._stood(job, promise, "", None)
+            return job
+        space = await self._space(job)
+        tip = await space.ensure()
+        merged = await space.merged(job.command.command_id)  # and we died before that was written down
+        await self._stood(job, promise, f"{merged}^1" if merged else tip, space)
+        clone = await space.begin(
+            _attempt(job),
+            at=self.clock.now(),
+            previous=await _previous(space, job),
+            protected=_protected(promise),
+        )
+        return replace(job, cwd=str(clone.path.relative_to(self.root.absolute())))
+
+    async def prove(self, job: Job, performance: Performance, done: Callable[[Proof], bool]) -> Proof:
+        """Check what was left, and merge it if that is enough; see the port."""
+        if job.repo is None:
+            return await self._prove_outputs(job, performance)
+        space = await self._space(job)
+        taken = await space.take(_attempt(job), at=self.clock.now())
+        if isinstance(taken, Refused):
+            return Proof(refused="; ".join(f"{reason.path}: {reason.why}" for reason in taken.reasons[:_BREACHES]))
+        breach = _breach(job.command.promise, taken)
+        if breach:
+            return Proof(breach=breach[:_BREACHES])
+        for _ in range(_TRIES):
+            proof, candidate = await self._prove_candidate(space, job, performance, taken)
+            if candidate is None or not done(proof):
+                return proof
+            if await space.advance(candidate):
+                return replace(proof, commit=candidate.commit)
+        return Proof(conflict="others merged again and again while this was checked")
+
+    async def _prove_candidate(
+        self, space: Workspace, job: Job, performance: Performance, taken: Taken
+    ) -> tuple[Proof, Candidate | None]:
+        promise = job.command.promise
+        since, _ = self._bases.get((job.plan_id, job.task_id), (taken.onto, {}))
+        candidate = await space.candidate(
+            taken, at=self.clock.now(), protected=_protected(promise), since=since or None
+        )
+        if isinstance(candidate, Conflict):
+            return Proof(conflict=f"{', '.join(candidate.paths)}\n{candidate.text}"), None
+        facts = Facts(
+            tree=candidate.tree,
+            covered={
+                glob: (await space.covered(candidate.tree, scope.globs([glob]))).digest for glob in _covers(promise)
+            },
+            git=_git_facts(promise, taken, candidate),
+            artifacts=_stored(job, performance),
+            report=_report(performance),
+        )
+        results = await self._check(job, promise, facts, lambda: space.sealed(candidate.tree))
+        return _proof(results, restored=[change.path for change in candidate.restored]), candidate
+
+    async def _prove_outputs(self, job: Job, performance: Performance) -> Proof:
+        """Without a repository the checkout holds the outputs and nothing else."""
+        contents = {each.path: (each.sha256, each.data) for each in performance.outputs}
+        tree = wire.sha256(wire.write({path: sha256 for path, (sha256, _) in contents.items()}))
+        facts = Facts(tree=tree, artifacts=_stored(job, performance), report=_report(performance))
+        blobs = await self.blobs(job.board)
+        files = {
+            path: data if data is not None else await blobs.get(sha256) for path, (sha256, data) in contents.items()
+        }
+        return _proof(await self._check(job, job.command.promise, facts, lambda: _laid_out(files)))
+
+    async def _check(
+        self,
+        job: Job,
+        promise: CompletionPromise | None,
+        facts: Facts,
+        checkout: Callable[[], Any],
+    ) -> list[Result]:
+        _, base = self._bases.get((job.plan_id, job.task_id), ("", {}))
+        results = []
+        for check in promise.checks if promise else ():
+            known = base.get(check.id)
+            about = replace(facts, base=known.tests if known is not None else None)
+            result = await self._checked(check, about, checkout)
+            results.append(evidence.weighed(result, evidence.red_first(check.red_first, check.kind, known)))
+        return results
+
+    async def _checked(self, check: AnyCheck, facts: Facts, checkout: Callable[[], Any]) -> Result:
+        """Make one check in a checkout of its own, so that no check finds what another left."""
+        async with AsyncExitStack() as stack:
+
+            async def fresh() -> Folder:
+                return stack.enter_context(Folder.open(await stack.enter_async_context(checkout())))
+
+            return await self.checker.check(check, await fresh(), facts, self.context, again=fresh)
+
+    async def _stood(self, job: Job, promise: CompletionPromise | None, onto: str, space: Workspace | None) -> None:
+        """See how checks stand before the work, once for a task. Raises InputError if one is green and must be red."""
+        key = (job.plan_id, job.task_id)
+        if key not in self._bases:
+            base: dict[str, Result] = {}
+            for check in promise.checks if promise else ():
+                if isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off"):
+                    make = (lambda: space.sealed(onto)) if space is not None else (lambda: _laid_out({}))
+                    base[check.id] = await self._checked(check, Facts(tree=onto or "empty"), make)
+            self._bases[key] = (onto, base)
+        _, known = self._bases[key]
+        for check in promise.checks if promise else ():
+            if evidence.red_first(check.red_first, check.kind, known.get(check.id)) == "refuse":
+                raise InputError(
+                    Code.CHECK_ALREADY_GREEN,
+                    f"the check {check.id!r} must fail before the work, and did not",
+                    hint="the work is done already, or the check does not look at it",
+                )
+
+    async def _space(self, job: Job) -> Workspace:
+        if job.repo is None:
+            raise InputError(Code.NAME_UNKNOWN, f"{job.task_id} works on no repository")
+        known = self._spaces.get(job.plan_id)
+        if known is None:
+            home = self.root.absolute() / FOLDER / job.plan_id
+            settings = Settings(Path(job.repo.repo), job.plan_id, home, job.repo.base, tuple(job.repo.link))
+            known = await Workspace.open(settings)
+            known = self._spaces.setdefault(job.plan_id, known)
+        return known
+
+
+def _attempt(job: Job) -> Attempt:
+    return Attempt(job.task_id, job.command.command_id, job.attempt)
+
+
+async def _previous(space: Workspace, job: Job) -> str | None:
+    """What the attempt before left, if this is to mend it."""
+    if job.command.reexecute is None or job.command.command_seq < 2:
+        return None
+    before = f"cmd_{job.task_id}_{job.command.command_seq - 1:03d}"
+    found = None
+    for number in range(1, _ATTEMPTS):
+        taken = await space.taken(Attempt(job.task_id, before, number))
+        if taken is None:
+            break
+        found = taken.commit
+    return found
+
+
+def _protected(promise: CompletionPromise | None) -> Globs:
+    """What must be as it was when checks run."""
+    texts: dict[str, None] = {}
+    for check in promise.checks if promise else ():
+        texts |= dict.fromkeys(check.protected or ())
+        if isinstance(check, TestsCheck) and check.protect_config:
+            texts |= dict.fromkeys(RUNNER_FILES)
+    return scope.globs(list(texts)) if texts else NOTHING
+
+
+def _covers(promise: CompletionPromise | None) -> Sequence[str]:
+    return list(dict.fromkeys(glob for check in (promise.checks if promise else ()) for glob in check.covers or ()))
+
+
+def _breach(promise: CompletionPromise | None, taken: Taken) -> tuple[str, ...]:
+    if promise is None:
+        return ()
+    allowed = scope.scope(promise.allowed_scope, promise.disallowed_scope)
+    meant = set(_protected(promise).among(change.path for change in taken.changes))
+    return allowed.breaches(change.path for change in taken.changes if change.path not in meant)
+
+
+def _git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candidate) -> GitFacts | None:
+    if promise is None or not any(isinstance(check, GitCheck) for check in promise.checks):
+        return None
+    return GitFacts(
+        commits=(taken.commit,) if taken.changes else (),
+        changed=[change.path for change in taken.changes],
+        protected=[change.path for change in candidate.restored],
+    )
+
+
+def _stored(job: Job, performance: Performance) -> dict[str, Stored]:
+    """Outputs as they are kept. One that has several files is known by the hashes of them all."""
+    files: dict[str, list[str]] = {}
+    for each in performance.outputs:
+        files.setdefault(each.output_name, []).append(each.sha256)
+    hashes = {
+        name: found[0] if len(found) == 1 else wire.sha256("\n".join(sorted(found)).encode())
+        for name, found in files.items()
+    }
+    return {name: Stored(job.agent_id, sha256, sha256) for name, sha256 in hashes.items()}
+
+
+def _report(performance: Performance) -> str | None:
+    said = performance.result
+    return said if isinstance(said, str) or said is None else wire.write(said).decode()
+
+
+@asynccontextmanager
+async def _laid_out(files: Mapping[str, bytes]) -> AsyncIterator[Path]:
+    """A folder with these files, which is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="agenttalk-sealed-", ignore_cleanup_errors=True) as name:
+        with Folder.open(Path(name)) as folder:
+            for path, data in files.items():
+                folder.write(path, data, parents=True)
+        yield Path(name)
+
+
+def _proof(results: Sequence[Result], *, restored: Sequence[str] = ()) -> Proof:
+    told = [_told(each) for each in results]
+    if restored:
+        told.append({"restored": list(restored[:_BREACHES])})
+    return Proof(tuple(each.evidence(fresh=True) for each in results), tuple(told))
+
+
+def _told(result: Result) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "id": result.id,
+        "kind": result.fingerprint.check.get("kind"),
+        "passed": result.passed,
+        "trust": result.trust,
+        "reason": result.reason or None,
+        "detail": result.detail or None,
+        "seconds": _seconds(result.started, result.ended),
+        "tree": result.fingerprint.tree or None,
+        "exit_code": result.exit_code,
+        "output": result.output[-_TAIL:] or None,
+        "output_sha256": result.output_sha256 or None,
+        "flaky": list(result.flaky) or None,
+        "weak": result.weak or None,
+        "isolated": result.isolated,
+    }
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _seconds(started: datetime, ended: datetime) -> float:
+    return round((ended - started).total_seconds(), 3)

@@ -1,0 +1,319 @@
+"""Whether a check passed, from what was seen. Whatever is not known to be fine is not fine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.promise import ArtifactCheck, FileCheck, GitCheck, HttpCheck, JsonCheck, TestsCheck
+from agenttalk.rules import scope
+from agenttalk.rules.evidence import Finding, Reason
+from agenttalk.rules.junit import Outcomes, Unreadable
+from agenttalk.rules.promise_checks import listed
+
+How = Literal["exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck"]
+
+_RUNNERS: Final = {
+    "pytest": ("pytest", "_pytest"),
+    "unittest": ("unittest",),
+    "nose2": ("nose2",),
+    "coverage": ("coverage", "pytest", "_pytest"),
+    "tox": ("tox",),
+    "nox": ("nox",),
+}
+"""Modules that run tests → what must not lie in the checkout, because it would be started in their place."""
+_MODULE: Final = re.compile(r"(?<!\S)-m\s*['\"]?([A-Za-z_]\w*)")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_REASONS: Final[dict[str, Reason]] = {
+    "killed": "killed",
+    "timeout": "timeout",
+    "cancelled": "killed",
+    "not_started": "not_started",
+    "output_limit": "output_limit",
+    "not_isolated": "not_isolated",
+    "stuck": "stuck",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a program ended."""
+
+    how: How
+    exit_code: int | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GitFacts:
+    """Tree and history as the engine sees them."""
+
+    commits: Sequence[str] = ()
+    """Commits since the baseline."""
+    branches: Collection[str] = ()
+    """Branches that exist where they were to be pushed."""
+    uncommitted: Collection[str] = ()
+    """Paths that differ from the last commit."""
+    changed: Collection[str] = ()
+    """Paths that differ from the baseline."""
+    outside: Collection[str] = ()
+    """Changed paths that the scope does not allow."""
+    protected: Collection[str] = ()
+    """Protected paths that were changed, and put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An output as it is stored."""
+
+    producer: str
+    declared: str
+    """Hash that its producer declared."""
+    found: str
+    """Hash of what is stored."""
+    accepted: Mapping[str, str] = field(default_factory=dict)
+    """Agent → hash of what it accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What a person answered."""
+
+    by: str
+    approved: bool
+    shown: str
+    """Hash of what the person saw."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file that was looked at."""
+
+    size: int
+    sha256: str
+    content: bytes | None = None
+    """Only where it is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an address answered."""
+
+    status: int
+    body: bytes
+    whole: bool
+    """Whether the body is all of it, and as it was meant: not compressed."""
+    asked: str
+    """The address, after redirects."""
+
+
+def of_run(ran: Ran) -> Finding:
+    """A program passes by ending with 0 of its own accord."""
+    if ran.how != "exited":
+        return Finding(False, _REASONS[ran.how], ran.error or f"it did not end by itself ({ran.how})")
+    if ran.exit_code != 0:
+        return Finding(False, "exit_code", f"it ended with {ran.exit_code}")
+    return Finding(True)
+
+
+def of_tests(check: TestsCheck, ran: Ran, report: Outcomes | Unreadable | None, base: Outcomes | None) -> Finding:
+    """A suite passes when tests ran, all of those that ran passed, and none of the baseline is gone or skipped."""
+    if ran.how != "exited":
+        return of_run(ran)
+    if report is None:
+        return Finding(False, "report_missing", f"there is no report at {check.junit} (exit code {ran.exit_code})")
+    if isinstance(report, Unreadable):
+        return Finding(False, "report_unreadable", f"the report {check.junit}: {report.why}")
+    faults = [*_test_faults(check, ran, report), *_denominator(report, base or Outcomes())]
+    if not faults:
+        return Finding(True, "", _counts(report))
+    return Finding(False, faults[0][0], "; ".join([*(text for _, text in faults), _counts(report)]))
+
+
+def _test_faults(check: TestsCheck, ran: Ran, report: Outcomes) -> Iterable[tuple[Reason, str]]:
+    if report.failed:
+        yield "tests_failed", f"{len(report.failed)} failed: {listed(report.failed)}"
+    if report.beyond:
+        yield "tests_failed", "the report tells of failures that no test shows"
+    if not report.ran:
+        yield "tests_none", "no test ran"
+    if check.min_tests is not None and len(report.ran) < check.min_tests:
+        yield "tests_none", f"{len(report.ran)} tests ran, and {check.min_tests} are the least"
+    red = bool(report.failed) or report.beyond
+    if (ran.exit_code != 0) != red:
+        told = "failures" if red else "none"
+        yield "report_contradicts", f"the runner ended with {ran.exit_code}, and the report shows {told}"
+
+
+def _denominator(report: Outcomes, base: Outcomes) -> Iterable[tuple[Reason, str]]:
+    gone = base.known - report.known
+    if gone:
+        yield "tests_vanished", f"{len(gone)} of the baseline are gone: {listed(gone)}"
+    spared = base.ran & report.skipped
+    if spared:
+        yield "tests_skipped", f"{len(spared)} that ran at the baseline are skipped: {listed(spared)}"
+
+
+def _counts(report: Outcomes) -> str:
+    parts = [f"{len(report.passed)} passed"]
+    parts += [f"{len(report.failed)} failed"] if report.failed else []
+    parts += [f"{len(report.skipped)} skipped"] if report.skipped else []
+    parts += [f"{len(report.repeated)} listed more than once"] if report.repeated else []
+    return ", ".join(parts)
+
+
+def worth_another_run(finding: Finding, ran: Ran) -> bool:
+    """Whether running again can tell something: only failures are tried again, never what is wrong otherwise."""
+    alone = finding.reason == "exit_code" or (finding.reason == "tests_failed" and ran.exit_code != 0)
+    return not finding.passed and alone
+
+
+def after_another_run(before: Outcomes, again: Outcomes) -> tuple[Outcomes, frozenset[str]]:
+    """The tests once the failed ones were run again, and those of them that passed now.
+
+    Only what had failed is looked at: what had passed cannot get better or worse, and a failed test that is not
+    there any more has still failed.
+    """
+    recovered = before.failed & again.passed
+    left = before.failed - recovered
+    merged = Outcomes(before.passed | recovered, left, before.skipped, before.repeated, before.beyond or again.beyond)
+    return merged, recovered
+
+
+def shadows(check: TestsCheck) -> tuple[str, ...]:
+    """Files that must not lie in the folder where a suite is run: Python would take them for the test runner."""
+    if not check.protect_config:
+        return ()
+    modules = {module for name in _MODULE.findall(check.run) for module in _RUNNERS.get(name, ())}
+    return tuple(path for module in sorted(modules) for path in (f"{module}.py", f"{module}/__init__.py"))
+
+
+def environment(
+    given: Mapping[str, str] | None, *, path: str, checkout: str, home: str, temporary: str, lang: str
+) -> dict[str, str]:
+    """The whole environment of a check: what it names itself, over the few things that programs need.
+
+    Raises ValueError for a variable that cannot be set.
+    """
+    for name, value in (given or {}).items():
+        if not _VARIABLE.match(name) or "\0" in value:
+            raise ValueError(f"the variable {name[:80]!r} cannot be set")
+    ours = {"PATH": safe_path(path, checkout), "HOME": home, "TMPDIR": temporary, "LANG": lang}
+    return {**ours, **(given or {})}
+
+
+def safe_path(path: str, checkout: str) -> str:
+    """PATH without what is relative or lies in the checkout: no program of the work passes for one of the system."""
+    within = checkout.rstrip("/") + "/"
+    kept = [part for part in path.split(":") if part.startswith("/") and not f"{part.rstrip('/')}/".startswith(within)]
+    return ":".join(part for part in kept if ".." not in part.split("/"))
+
+
+def of_file(check: FileCheck, seen: Seen) -> Finding:
+    """A file passes when it has what is asked for."""
+    faults = []
+    if check.min_bytes is not None and seen.size < check.min_bytes:
+        faults.append(f"it has {seen.size} bytes, and {check.min_bytes} are the least")
+    if check.sha256 is not None and seen.sha256 != check.sha256:
+        faults.append(f"its hash is {seen.sha256}, not {check.sha256}")
+    if check.contains is not None and (seen.content is None or check.contains.encode() not in seen.content):
+        faults.append(f"it does not hold {check.contains[:80]!r}")
+    return _content(check.path, faults)
+
+
+def of_json(check: JsonCheck, document: Any, violations: Sequence[str]) -> Finding:
+    """A JSON file passes when it has its fields and meets its schema. A null counts as absent."""
+    faults = [f"it lacks {name!r}" for name in check.required_fields or () if _reached(document, name) is None]
+    return _content(check.path, [*faults, *violations])
+
+
+def _reached(document: Any, name: str) -> Any:
+    """What stands under a name, or under names with dots between them, one inside the other."""
+    if isinstance(document, dict) and document.get(name) is not None:
+        return document[name]
+    for part in name.split("."):
+        document = document.get(part) if isinstance(document, dict) else None
+    return document
+
+
+def _content(path: str, faults: Sequence[str]) -> Finding:
+    return Finding(False, "content", f"{path}: {'; '.join(faults)}") if faults else Finding(True)
+
+
+def of_git(check: GitCheck, facts: GitFacts | None) -> Finding:
+    """Tree and history pass when they are as asked for, and the change keeps to its scope."""
+    if facts is None:
+        return Finding(False, "facts_missing", "there is no repository to look at")
+    faults = []
+    if check.commits_min is not None and len(facts.commits) < check.commits_min:
+        faults.append(f"there are {len(facts.commits)} commits, and {check.commits_min} are the least")
+    if check.branch is not None and check.branch not in facts.branches:
+        faults.append(f"there is no branch {check.branch!r}")
+    if check.clean and facts.uncommitted:
+        faults.append(f"not committed: {listed(facts.uncommitted)}")
+    faults += [
+        f"nothing that matches {glob!r} was changed"
+        for glob in check.changed or ()
+        if scope.fault(glob) or not scope.globs((glob,)).among(facts.changed)
+    ]
+    if facts.outside:
+        faults.append(f"outside the scope: {listed(facts.outside)}")
+    if facts.protected:
+        faults.append(f"protected paths were changed: {listed(facts.protected)}")
+    return Finding(False, "content", "; ".join(faults)) if faults else Finding(True)
+
+
+def of_http(check: HttpCheck, answer: Answer) -> Finding:
+    """An address passes when it answers with the status and the text that are asked for."""
+    faults = []
+    if answer.status != check.status:
+        faults.append(f"the status is {answer.status}, not {check.status}")
+    if check.contains is not None and check.contains.encode() not in answer.body:
+        where = "the answer" if answer.whole else "what could be read of the answer"
+        faults.append(f"{where} does not hold {check.contains[:80]!r}")
+    return Finding(False, "answer", f"{answer.asked}: {'; '.join(faults)}") if faults else Finding(True)
+
+
+def of_artifact(check: ArtifactCheck, stored: Stored | None) -> Finding:
+    """An output passes when it is stored as declared and, where asked, accepted just so by somebody else."""
+    if stored is None or not stored.found:
+        return Finding(False, "missing", f"the output {check.output!r} is not stored")
+    if stored.found != stored.declared:
+        return Finding(False, "content", f"the output {check.output!r} is {stored.found}, not {stored.declared}")
+    who = check.accepted_by
+    if who is None:
+        return Finding(True)
+    if who == stored.producer:
+        return Finding(False, "not_accepted", f"{who!r} made {check.output!r} and cannot accept it")
+    if stored.accepted.get(who) != stored.found:
+        what = "something else as" if who in stored.accepted else "nothing as"
+        return Finding(False, "not_accepted", f"{who!r} has accepted {what} {check.output!r}")
+    return Finding(True)
+
+
+def of_report(report: str | None) -> Finding:
+    """An agent's report passes by being there. It stays a claim."""
+    if report is None or not report.strip():
+        return Finding(False, "missing", "the agent has reported nothing")
+    return Finding(True)
+
+
+def of_human(confirmation: Confirmation | None, shown: str) -> Finding:
+    """A person's word passes when it says yes to exactly what there is now. `shown` is the hash of that."""
+    if confirmation is None:
+        return Finding(False, "not_confirmed", "nobody has answered yet")
+    if not confirmation.by.strip():
+        return Finding(False, "not_confirmed", "it is not known who answered")
+    if not confirmation.approved:
+        return Finding(False, "not_confirmed", f"{confirmation.by} said no")
+    if not shown or confirmation.shown != shown:
+        return Finding(False, "not_confirmed", f"{confirmation.by} saw something else than there is now")
+    return Finding(True, "", f"confirmed by {confirmation.by}")
+
+
+def shown_hash(question: str, subjects: Mapping[str, str]) -> str:
+    """The hash of what a person is shown: the question, and what it is about with the hash of each."""
+    return wire.sha256(wire.write({"question": question, "subjects": dict(subjects)}))

@@ -1,0 +1,227 @@
+"""What a check found, what that covers, and what an agent's own words are worth beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import write_time
+from agenttalk.contracts.evidence import EvidenceEntry
+from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, RedFirst, Trust
+from agenttalk.rules.done import Evidence
+from agenttalk.rules.junit import Outcomes
+
+ENGINE: Final = "engine"
+
+Reason = Literal[
+    "",
+    "exit_code",
+    "timeout",
+    "killed",
+    "output_limit",
+    "not_started",
+    "not_isolated",
+    "stuck",
+    "check_file",
+    "report_missing",
+    "report_unreadable",
+    "report_contradicts",
+    "tests_failed",
+    "tests_none",
+    "tests_vanished",
+    "tests_skipped",
+    "runner_shadowed",
+    "missing",
+    "unsafe",
+    "unreadable",
+    "content",
+    "facts_missing",
+    "refused",
+    "unreachable",
+    "answer",
+    "not_accepted",
+    "not_confirmed",
+    "unknown_kind",
+    "fault",
+]
+"""Why a check did not pass, in a word; empty when it passed."""
+
+_OUTSIDE: Final[frozenset[Reason]] = frozenset(
+    {"not_started", "not_isolated", "stuck", "facts_missing", "unknown_kind", "fault", "check_file", "unsafe"}
+)
+"""Reasons that tell of the machine or the set-up, and nothing of the work."""
+_EXECUTED: Final = frozenset({"run", "tests"})
+_LASTING: Final = frozenset({"run", "tests", "file", "json"})
+"""Kinds whose answer depends on the tree alone. The others look at a world that changes by itself."""
+_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first"})
+"""What a check says that has no influence on what it finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a judge says of what was seen."""
+
+    passed: bool
+    reason: Reason = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a result rests on. The same again gives the same result."""
+
+    check: Mapping[str, Any] = field(default_factory=dict)
+    """The check, but for what has no influence on its result."""
+    tree: str = ""
+    """Hash of the tree that was looked at."""
+    covered: Mapping[str, str] = field(default_factory=dict)
+    """Each glob that the check covers → hash of what it matches. Empty: the whole tree."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The check's own files → their hashes."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Inputs of the task and lock files → their hashes."""
+    argv: tuple[str, ...] = ()
+    isolated: bool | None = None
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a check."""
+
+    id: str
+    passed: bool
+    trust: Trust
+    reason: Reason
+    detail: str
+    started: datetime
+    ended: datetime
+    fingerprint: Fingerprint
+    exit_code: int | None = None
+    output: str = ""
+    """The end of what was printed."""
+    output_sha256: str = ""
+    """Hash of all that was printed."""
+    output_bytes: int = 0
+    tests: Outcomes | None = None
+    flaky: tuple[str, ...] = ()
+    """What failed first and passed when it was run again."""
+    weak: bool = False
+    """Whether it passed before the work began, or nobody looked."""
+    isolated: bool | None = None
+    """Whether it ran in a sandbox; None where nothing was run."""
+    by: str = ENGINE
+
+    def evidence(self, *, fresh: bool) -> Evidence:
+        """The result as evidence."""
+        notes = [self.detail] if self.detail else []
+        notes += [f"flaky: {', '.join(self.flaky[:3])}" + (" …" if len(self.flaky) > 3 else "")] if self.flaky else []
+        notes += ["weak: it was not seen to fail before the work began"] if self.weak else []
+        notes += ["not isolated"] if self.isolated is False else []
+        return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), "; ".join(notes))
+
+
+def gives(check: AnyCheck) -> Trust:
+    """The trust of evidence that a check produces."""
+    if check.kind in _EXECUTED:
+        return "executed"
+    if check.kind == "human":
+        return "confirmed"
+    if check.kind == "report":
+        return "claimed"
+    return "attested" if isinstance(check, ArtifactCheck) and check.accepted_by else "observed"
+
+
+def relevant(check: Check) -> dict[str, Any]:
+    """A check as JSON, without what has no influence on its result."""
+    return {key: value for key, value in check.as_json().items() if key not in _NO_MATTER}
+
+
+def cache_key(fingerprint: Fingerprint) -> str | None:
+    """The name under which a result is kept. None when it says nothing of later: then the check is made again.
+
+    What the check covers decides; the whole tree does where it covers no less, or where a hash is not known.
+    """
+    if fingerprint.check.get("kind") not in _LASTING or not fingerprint.tree:
+        return None
+    globs = fingerprint.check.get("covers") or ()
+    known = bool(globs) and all(fingerprint.covered.get(glob) for glob in globs)
+    covered = {glob: fingerprint.covered[glob] for glob in globs} if known else fingerprint.tree
+    return wire.sha256(
+        wire.write(
+            {
+                "check": dict(fingerprint.check),
+                "covered": covered,
+                "files": dict(fingerprint.files),
+                "inputs": dict(fingerprint.inputs),
+                "argv": list(fingerprint.argv),
+                "isolated": fingerprint.isolated,
+                "network": fingerprint.network,
+            }
+        )
+    )
+
+
+def keepable(result: Result) -> bool:
+    """Whether a result may be kept under its key: not when it tells of the machine, or came by luck."""
+    return result.reason not in _OUTSIDE and result.reason != "timeout" and not result.flaky
+
+
+Redness = Literal["fine", "weak", "refuse"]
+
+
+def red_first(setting: RedFirst, kind: str, base: Result | None) -> Redness:
+    """What a check's result at the baseline means for the task: `refuse` it, or call its evidence `weak`.
+
+    Only a check that ran there and failed by itself was red. One that did not run, or could not, was not seen.
+    """
+    if setting == "off" or kind not in _EXECUTED:
+        return "fine"
+    if base is not None and not base.passed and base.reason not in _OUTSIDE:
+        return "fine"
+    return "refuse" if setting == "required" else "weak"
+
+
+def weighed(result: Result, redness: Redness) -> Result:
+    """A result with its weakness."""
+    return replace(result, weak=redness != "fine")
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What an agent says of its own work."""
+
+    evidence: tuple[Evidence, ...] = ()
+    """Claims under ids that no check owns. They may be weighed, as claims."""
+    set_aside: tuple[Evidence, ...] = ()
+    """Claims under ids that a check produces. They are kept for people and never weighed."""
+
+
+def claims(promise: CompletionPromise, entries: Sequence[str | EvidenceEntry], *, by: str, at: str) -> Claims:
+    """What an agent submitted, as claims: whatever it says of trust, of who saw it and when, is not taken over."""
+    owned = {check.id for check in promise.checks}
+    made = [_claim(entry, by, at) for entry in entries]
+    return Claims(_each(made, owned, inside=False), _each(made, owned, inside=True))
+
+
+def _claim(entry: str | EvidenceEntry, by: str, at: str) -> Evidence:
+    if isinstance(entry, str):
+        return Evidence(entry, passed=True, fresh=True, trust="claimed", by=by, at=at)
+    return Evidence(entry.id, entry.passed, entry.fresh, "claimed", by, at, entry.detail)
+
+
+def _each(made: Iterable[Evidence], owned: set[str], *, inside: bool) -> tuple[Evidence, ...]:
+    return tuple(each for each in made if (each.id in owned) is inside)
+
+
+def vouched(entries: Sequence[str | EvidenceEntry]) -> list[Evidence]:
+    """Evidence as whoever asks hands it in: an id alone means that he attests it, an object says what it is."""
+    return [
+        Evidence(each, passed=True, fresh=True, trust="attested", by="", at="")
+        if isinstance(each, str)
+        else Evidence(each.id, each.passed, each.fresh, each.trust, each.by, each.at, each.detail)
+        for each in entries
+    ]

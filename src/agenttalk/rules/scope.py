@@ -1,0 +1,326 @@
+"""Which paths of a tree a task may change, which are protected, and which are left out when a tree is taken.
+
+Globs are those of a .gitignore: without a slash they mean any depth, `*` stays in one folder, `**` crosses folders,
+a slash at the end means a folder, and what matches a folder matches all that lies in it. In a list the last glob that
+matches decides, and one with `!` before it takes back what an earlier one said. Unlike in a .gitignore, this holds
+below a folder that matched too: `src/` and `!src/secret.py` means all of src but that file.
+
+Matching takes time in proportion to path and glob, whatever they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from agenttalk.errors import Code, InputError
+
+CACHES: Final = (
+    "__pycache__/",
+    "*.py[cod]",
+    ".pytest_cache/",
+    ".mypy_cache/",
+    ".ruff_cache/",
+    ".hypothesis/",
+    ".DS_Store",
+)
+"""What programs keep beside the files they read."""
+DEFAULT_EXCLUDES: Final = (*CACHES, ".tox/", ".nox/", ".venv/", "node_modules/")
+"""What programs leave behind, and nobody means to hand in. A base that tracks such a file keeps it."""
+
+_ANY: Final = "**"
+_CLASS: Final = re.compile(r"\[:([^\]]*):\]")
+_CLASSES: Final = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": " \\t",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": "!-/:-@\\[-`{-~",
+    "space": " \\t\\n\\r\\f\\v",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """One glob, taken apart."""
+
+    steps: tuple[re.Pattern[str] | None, ...]
+    """What each part of a path must match; None for `**`, any number of parts."""
+    negated: bool
+    folder: bool
+    """Whether it ended in a slash."""
+
+    def matches(self, parts: Sequence[str]) -> bool:
+        """Whether it matches a path as a whole."""
+        return len(parts) in self._counts(parts)
+
+    def covers(self, parts: Sequence[str], *, folder: bool = False) -> bool:
+        """Whether it matches a path or a folder on the way to it. `folder` says that the path itself is one."""
+        return any(count < len(parts) or folder or not self.folder for count in self._counts(parts))
+
+    def _counts(self, parts: Sequence[str]) -> Iterator[int]:
+        """How many parts of a path, from the first, it matches."""
+        reached = self._onwards({0})
+        for count, part in enumerate(parts, 1):
+            moved = set()
+            for at in reached - {len(self.steps)}:
+                step = self.steps[at]
+                if step is None:
+                    moved.add(at)
+                elif step.match(part):
+                    moved.add(at + 1)
+            reached = self._onwards(moved)
+            if len(self.steps) in reached:
+                yield count
+
+    def _onwards(self, places: set[int]) -> set[int]:
+        """`**` may also stand for nothing."""
+        found = set(places)
+        for at in sorted(places):
+            while at < len(self.steps) and self.steps[at] is None:
+                at += 1  # noqa: PLW2901 - walks on from there
+                found.add(at)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Globs:
+    """A list of globs, of which the last that matches decides."""
+
+    globs: tuple[Glob, ...] = ()
+    otherwise: bool = False
+    """What holds for a path that none of them matches."""
+
+    def covers(self, path: str, *, folder: bool = False) -> bool:
+        """Whether a path is meant."""
+        parts = path.split("/")
+        for glob in reversed(self.globs):
+            if glob.covers(parts, folder=folder):
+                return not glob.negated
+        return self.otherwise
+
+    def among(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those of the paths that are meant, in the order given."""
+        return tuple(path for path in paths if self.covers(path))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a task may change."""
+
+    allowed: Globs = field(default_factory=lambda: Globs(otherwise=True))
+    disallowed: Globs = Globs()
+
+    def permits(self, path: str) -> bool:
+        """Whether a path may change. What is disallowed wins."""
+        return self.allowed.covers(path) and not self.disallowed.covers(path)
+
+    def breaches(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those of the changed paths that must not change, in the order given."""
+        return tuple(path for path in paths if not self.permits(path))
+
+
+def scope(allowed: Sequence[str], disallowed: Sequence[str]) -> Scope:
+    """The scope of a promise. No allowed glob, or none but exceptions, means all that is not disallowed.
+
+    Raises InputError as `globs` does.
+    """
+    only_exceptions = all(glob.startswith("!") for glob in allowed)
+    return Scope(globs(allowed, otherwise=only_exceptions), globs(disallowed))
+
+
+def globs(texts: Sequence[str], *, otherwise: bool = False) -> Globs:
+    """Read a list of globs. Raises InputError for the first that could never match, since it would protect nothing."""
+    for text in texts:
+        if why := fault(text):
+            raise InputError(
+                Code.FIELD_VALUE, f"{text[:140]!r} is not a glob: {why}", hint="write it as in a .gitignore"
+            )
+    return Globs(tuple(_glob(text) for text in texts), otherwise)
+
+
+def fault(text: str) -> str:
+    """Why a glob could never match anything; empty if it can."""
+    body = text.removeprefix("!")
+    if not body.strip("/"):
+        return "it is empty"
+    if "\0" in body or len(body) > 4096:
+        return "no path is like that"
+    if any(part in {".", ".."} for part in body.split("/")):
+        return "a path of a tree has no '.' and no '..'"
+    if "//" in body:
+        return "a part of it is empty"
+    return "" if _readable(body) else "a bracket cannot be read, or nothing follows a backslash"
+
+
+def ignore_file(text: str) -> Globs:
+    """The globs of a .gitignore: comments and empty lines are left out, and so is what could never match."""
+    found = []
+    for line in text.removeprefix("\ufeff").split("\n"):
+        kept = _trimmed(line.removesuffix("\r"))
+        if kept and not kept.startswith("#"):
+            kept = kept[1:] if kept.startswith("\\#") else kept
+            if not fault(kept):
+                found.append(_glob(kept))
+    return Globs(tuple(found))
+
+
+class Ignored:
+    """What the .gitignore files of a tree leave out, the defaults being weaker than any of them.
+
+    As git reads them: a file decides about its own folder and those below, a deeper one over a higher one, and nothing
+    is taken back inside a folder that is left out. So ask for folders first, and not for what lies in an ignored one.
+    """
+
+    def __init__(self, files: Mapping[str, str], defaults: Sequence[str] = DEFAULT_EXCLUDES) -> None:
+        """`files`: folder (empty for the top) → content of its .gitignore."""
+        self._files = {folder: ignore_file(text) for folder, text in files.items()}
+        self._defaults = globs(defaults)
+
+    def ignores(self, path: str, *, folder: bool) -> bool:
+        """Whether a path is left out."""
+        parts = path.split("/")
+        for depth in range(len(parts) - 1, -1, -1):
+            here = self._files.get("/".join(parts[:depth]))
+            decided = _decided(here, parts[depth:], folder=folder) if here else None
+            if decided is not None:
+                return decided
+        return self._defaults.covers(path, folder=folder)
+
+
+def _decided(patterns: Globs, parts: Sequence[str], *, folder: bool) -> bool | None:
+    for glob in reversed(patterns.globs):
+        if (folder or not glob.folder) and glob.matches(parts):
+            return not glob.negated
+    return None
+
+
+def _trimmed(line: str) -> str:
+    """Without blanks at the end, but for one behind a backslash."""
+    bare = line.rstrip(" ")
+    cut = len(bare) < len(line) and (len(bare) - len(bare.rstrip("\\"))) % 2
+    return bare + " " if cut else bare
+
+
+@lru_cache(maxsize=4096)
+def _glob(text: str) -> Glob:
+    negated = text.startswith("!")
+    body = text.removeprefix("!")
+    folder = body.endswith("/")
+    body = body.rstrip("/")
+    steps: list[re.Pattern[str] | None] = [_step(part) for part in body.lstrip("/").split("/")]
+    if "/" not in body:
+        steps.insert(0, None)
+    if steps[-1] is None:
+        steps.insert(-1, _step("*"))  # `a/**` is all that lies in a, not a itself
+    return Glob(tuple(steps), negated, folder)
+
+
+def _step(part: str) -> re.Pattern[str] | None:
+    return None if part == _ANY else re.compile(_pattern(part), re.DOTALL)
+
+
+def _pattern(part: str) -> str:
+    """A part of a glob as a regular expression that never tries twice what a star stands for."""
+    pieces = [""]
+    at = 0
+    while at < len(part):
+        char = part[at]
+        if char == "*":
+            if len(pieces) == 1 or pieces[-1]:
+                pieces.append("")
+            at += 1
+        else:
+            text, at = _piece(part, at)
+            pieces[-1] += text
+    if len(pieces) == 1:
+        return pieces[0] + r"\Z"
+    middle = "".join(f"(?>.*?{piece})" for piece in pieces[1:-1])
+    return f"{pieces[0]}{middle}.*{pieces[-1]}\\Z"
+
+
+def _piece(part: str, at: int) -> tuple[str, int]:
+    char = part[at]
+    if char == "?":
+        return ".", at + 1
+    if char == "\\":
+        return re.escape(part[at + 1]), at + 2
+    if char == "[":
+        end = _bracket_end(part, at)
+        return _bracket(part[at + 1 : end]), end + 1
+    return re.escape(char), at + 1
+
+
+def _readable(body: str) -> bool:
+    """Whether every bracket is closed in its own part, and every backslash has something to stand before."""
+    for part in body.split("/"):
+        at = 0
+        while at < len(part):
+            if part[at] == "\\":
+                at += 2
+            elif part[at] == "[":
+                at = _bracket_end(part, at) + 1
+                if not at:
+                    return False
+            else:
+                at += 1
+        if at > len(part):
+            return False
+    return True
+
+
+def _bracket_end(part: str, start: int) -> int:
+    """Where the bracket that opens at `start` is closed; -1 if nowhere. A `]` that comes first is one of the set."""
+    at = start + 1
+    if part[at : at + 1] in {"!", "^"}:
+        at += 1
+    first = at
+    while at < len(part):
+        if part[at] == "]" and at > first:
+            return at
+        if part[at] == "\\":
+            at += 2
+        elif (name := _CLASS.match(part, at)) and name[1] not in _CLASSES:
+            return -1
+        else:
+            at = name.end() if name else at + 1
+    return -1
+
+
+def _bracket(inner: str) -> str:
+    negated = inner[0] in {"!", "^"}
+    items = _items(inner[1:] if negated else inner)
+    if not items:
+        return "." if negated else "(?!)"
+    return f"[{'^' if negated else ''}{items}]"
+
+
+def _items(inner: str) -> str:
+    found = []
+    at = 0
+    while at < len(inner):
+        if name := _CLASS.match(inner, at):
+            found.append(_CLASSES[name[1]])
+            at = name.end()
+            continue
+        low, at = _literal(inner, at)
+        if inner[at : at + 1] == "-" and at + 1 < len(inner):
+            high, at = _literal(inner, at + 1)
+            if low <= high:
+                found.append(f"{re.escape(low)}-{re.escape(high)}")
+        else:
+            found.append(re.escape(low))
+    return "".join(found)
+
+
+def _literal(inner: str, at: int) -> tuple[str, int]:
+    return (inner[at + 1], at + 2) if inner[at] == "\\" else (inner[at], at + 1)

@@ -1,0 +1,97 @@
+"""What is said about the trees of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agenttalk.contracts.base import is_id
+from agenttalk.errors import Code, InputError
+from agenttalk.workspaces.objects import Change
+from agenttalk.workspaces.taking import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a command of the plan."""
+
+    task: str
+    command: str
+    number: int = 1
+
+    def __post_init__(self) -> None:
+        """Names become parts of refs, folders and commit messages."""
+        if not (is_id(self.task) and is_id(self.command)) or self.number < 1:
+            raise InputError(Code.ID_INVALID, f"{self.command[:140]!r} is not an attempt that can be named")
+
+    @property
+    def key(self) -> str:
+        """Its name among those of the plan."""
+        return f"{self.command}-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """What an attempt works in."""
+
+    attempt: Attempt
+    path: Path
+    onto: str
+    """The tip of the plan branch when it started: the baseline of what it may not change."""
+    start: str
+    """The commit that is checked out: the tip, or the tip with the previous attempt merged in."""
+    patch: str = ""
+    """The previous attempt as a patch, when it could not be merged in."""
+    readonly: tuple[Path, ...] = ()
+    """Folders outside of it that are linked from it. A sandbox shows them read-only at the same place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What an attempt left behind, kept as one commit."""
+
+    attempt: Attempt
+    commit: str
+    tree: str
+    onto: str
+    changes: tuple[Change, ...]
+    """Everything that differs from the tip that it started from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A tree that is not taken, with every reason."""
+
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Exactly what the plan branch would become."""
+
+    attempt: Attempt
+    commit: str
+    tree: str
+    onto: str
+    """The tip that it was made for. It is the candidate itself when nothing would change."""
+    restored: tuple[Change, ...] = ()
+    """Protected paths that the attempt changed, added or deleted, and that were put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An attempt that does not merge: somebody else changed the same lines (in a plain folder, the same file)."""
+
+    onto: str
+    paths: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What evidence is about."""
+
+    digest: str
+    """One hash of it all."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Path → mode and hash of its content."""

@@ -1,0 +1,89 @@
+"""Folders of our own that hold what agents made: written at once, removed whatever lies in them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ROUNDS: Final = 20
+
+
+def fresh(parent: Path) -> Path:
+    """Make a new folder under a name that nobody has."""
+    parent.mkdir(parents=True, exist_ok=True)
+    path = parent / secrets.token_hex(8)
+    path.mkdir()
+    return path
+
+
+def write(path: Path, data: bytes) -> None:
+    """Put a whole file in place at once, and on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    new.replace(path)
+
+
+def remove(path: Path, trash: Path) -> None:
+    """Remove a folder and all that is in it, however deep, without following a symlink.
+
+    It leaves its place at once, by being renamed into `trash`; what a crash leaves there is removed by `empty`.
+    """
+    trash.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() and not path.is_symlink():
+        path.chmod(0o700)  # a folder that cannot be written cannot be moved either
+    with suppress(FileNotFoundError):
+        path.rename(trash / secrets.token_hex(8))
+    empty(trash)
+
+
+def empty(trash: Path) -> None:
+    """Remove all that lies in a folder. Folders are first moved up, so that no depth is too deep.
+
+    Somebody may still be adding to it, a program that outlived us say; so it is tried more than once.
+    """
+    try:
+        top = os.open(trash, FOLDER)
+    except FileNotFoundError:
+        return
+    stuck = 0
+    try:
+        while stuck < _ROUNDS and (names := os.listdir(top)):  # noqa: PTH208 - a descriptor
+            stuck += 1
+            for name in names:
+                with suppress(OSError):
+                    _clear(top, name)
+                    stuck = 0
+    finally:
+        os.close(top)
+
+
+def _clear(top: int, name: str) -> None:
+    if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
+        os.unlink(name, dir_fd=top)
+        return
+    os.chmod(name, 0o700, dir_fd=top)
+    here = os.open(name, FOLDER, dir_fd=top)
+    try:
+        for inner in os.listdir(here):  # noqa: PTH208 - a descriptor
+            status = os.stat(inner, dir_fd=here, follow_symlinks=False)
+            if not stat.S_ISDIR(status.st_mode):
+                os.unlink(inner, dir_fd=here)
+                continue
+            try:
+                os.rmdir(inner, dir_fd=here)
+            except OSError:
+                os.chmod(inner, 0o700, dir_fd=here)
+                os.rename(inner, secrets.token_hex(8), src_dir_fd=here, dst_dir_fd=top)
+    finally:
+        os.close(here)
+    os.rmdir(name, dir_fd=top)

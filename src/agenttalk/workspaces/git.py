@@ -1,0 +1,218 @@
+"""The git program, run so that nobody's configuration, hooks or filters take part.
+
+Every call names its GIT_DIR. The one that does nearly everything is a bare *depot* of our own, whose configuration and
+attributes we wrote; it uses the objects of the user's repository. The user's own GIT_DIR is named only to read and move
+refs. The .git folder of an agent's clone is never named again once the agent had it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+from agenttalk.errors import Code, MachineError
+
+NAME: Final = "AgentTalk"
+EMAIL: Final = "engine@agenttalk.invalid"
+RAW: Final = "* -text -ident -filter !eol !working-tree-encoding !diff !conflict-marker-size"
+"""Attributes under which files are what they are: no line ends, keywords, encodings, filters or diff programs."""
+
+_CONFIG: Final = {
+    "advice.detachedHead": "false",
+    "core.autocrlf": "false",
+    "core.filesRefLockTimeout": "5000",
+    "core.fsmonitor": "false",
+    "core.fsync": "objects,reference",
+    "core.packedRefsTimeout": "5000",
+    "core.precomposeUnicode": "false",
+    "core.protectHFS": "true",
+    "core.protectNTFS": "true",
+    "core.quotePath": "false",
+    "core.safecrlf": "false",
+    "core.symlinks": "true",
+    "core.untrackedCache": "false",
+    "diff.external": "",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "merge.conflictStyle": "merge",
+    "merge.directoryRenames": "false",
+    "merge.renames": "false",
+    "protocol.allow": "never",
+    "submodule.recurse": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call said."""
+
+    code: int
+    out: bytes
+    error: str
+    cut: bool = False
+    """Whether there was more than was asked for."""
+
+    @property
+    def line(self) -> str:
+        """The one line of an answer."""
+        return self.out.decode().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where a call works."""
+
+    git_dir: Path
+    objects: Path | None = None
+    index: Path | None = None
+    tree: Path | None = None
+
+    def environment(self) -> dict[str, str]:
+        """The variables that say so."""
+        named = {
+            "GIT_DIR": self.git_dir,
+            "GIT_OBJECT_DIRECTORY": self.objects,
+            "GIT_INDEX_FILE": self.index,
+            "GIT_WORK_TREE": self.tree,
+        }
+        return {name: str(path) for name, path in named.items() if path is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """Runs git."""
+
+    nothing: Path
+    """An empty folder: where hooks and a home would be."""
+    program: str = "git"
+    limit: float = 600.0
+    """Seconds that a call may take."""
+    tick: float = field(default=0.1, repr=False)
+
+    def call(
+        self,
+        *args: str,
+        at: At,
+        stdin: bytes | Iterable[bytes] = b"",
+        ok: tuple[int, ...] = (0,),
+        most: int | None = None,
+        more: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Run git once. Raises MachineError when it ends with a code that is not `ok`, or not in time.
+
+        `stdin` in pieces is for large inputs. Of the output at most `most` bytes are read.
+        """
+        with tempfile.TemporaryFile() as errors:
+            try:
+                process = subprocess.Popen(  # noqa: S603 - no shell, and each argument is our own or behind `--`
+                    [self.program, *args],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    cwd=at.tree or self.nothing,
+                    env={**self._environment(), **at.environment(), **(more or {})},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise _failed(args, f"it cannot be started: {error.strerror}") from error
+            late = threading.Event()
+            timer = threading.Timer(self.limit, _end, (process, late))
+            timer.start()
+            try:
+                out, cut = _talk(process, stdin, most)
+            finally:
+                timer.cancel()
+                timer.join()
+            errors.seek(0)
+            said = errors.read(1 << 16).decode(errors="replace").strip()
+        if late.is_set():
+            raise _failed(args, f"it took longer than {self.limit:g} seconds")
+        if process.returncode not in ok and not cut:
+            raise _failed(args, said or f"it ended with code {process.returncode}")
+        return Answer(process.returncode, out, said, cut)
+
+    def _environment(self) -> dict[str, str]:
+        config = {**_CONFIG, "core.hooksPath": str(self.nothing), "core.attributesFile": os.devnull}
+        found = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.nothing),
+            "XDG_CONFIG_HOME": str(self.nothing),
+            "LC_ALL": "C",
+            "TZ": "UTC",
+            "GIT_ALLOW_PROTOCOL": "none",
+            "GIT_ASKPASS": "true",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_AUTHOR_EMAIL": EMAIL,
+            "GIT_AUTHOR_NAME": NAME,
+            "GIT_COMMITTER_EMAIL": EMAIL,
+            "GIT_COMMITTER_NAME": NAME,
+            "GIT_CONFIG_COUNT": str(len(config)),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_GRAFT_FILE": os.devnull,
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_PAGER": "cat",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+        for number, (key, value) in enumerate(config.items()):
+            found[f"GIT_CONFIG_KEY_{number}"] = key
+            found[f"GIT_CONFIG_VALUE_{number}"] = value
+        return found
+
+
+def _talk(process: subprocess.Popen[bytes], stdin: bytes | Iterable[bytes], most: int | None) -> tuple[bytes, bool]:
+    try:
+        if isinstance(stdin, bytes) and most is None:
+            return process.communicate(stdin)[0], False
+        assert process.stdin is not None  # noqa: S101 - for mypy: both are pipes
+        assert process.stdout is not None  # noqa: S101 - as above
+        _feed(process.stdin, [stdin] if isinstance(stdin, bytes) else stdin)
+        out = process.stdout.read() if most is None else process.stdout.read(most + 1)
+        cut = most is not None and len(out) > most
+        if cut:
+            _end(process)
+        process.wait()
+        return out[:most], cut
+    except BaseException:
+        _end(process)
+        process.wait()
+        raise
+    finally:
+        for pipe in (process.stdin, process.stdout):
+            if pipe:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def _feed(pipe: IO[bytes], pieces: Iterable[bytes]) -> None:
+    with suppress(BrokenPipeError):  # it has ended, and says why
+        for piece in pieces:
+            pipe.write(piece)
+        pipe.close()
+
+
+def _end(process: subprocess.Popen[bytes], late: threading.Event | None = None) -> None:
+    if late:
+        late.set()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _failed(args: tuple[str, ...], why: str) -> MachineError:
+    return MachineError(
+        Code.FILE_UNWRITABLE,
+        f"git {args[0]} failed: {why[-2000:]}",
+        hint="look whether the repository and its disk are in order, then try again",
+    )

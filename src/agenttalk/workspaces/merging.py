@@ -1,0 +1,85 @@
+"""What becomes of an attempt's commit: protected paths put back, merged onto a tip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from agenttalk.rules.scope import Globs
+from agenttalk.workspaces import taking
+from agenttalk.workspaces.answers import Attempt
+from agenttalk.workspaces.objects import Change, Clash, Kind, Objects
+from agenttalk.workspaces.taking import Item
+
+PLAN, TASK, COMMAND, ATTEMPT, COMMIT = (
+    f"AgentTalk-{name}" for name in ("Plan", "Task", "Command", "Attempt", "Commit")
+)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The date of commits that only say what is merged with what, and stay nowhere."""
+
+
+class Merged(NamedTuple):
+    """A tree, and which protected paths were put back in it."""
+
+    tree: str
+    restored: tuple[Change, ...]
+
+
+def message(plan: str, attempt: Attempt, commit: str = "") -> str:
+    """What a commit says of itself. `commit` is that of the attempt, in the one that is merged."""
+    trailers = {PLAN: plan, TASK: attempt.task, COMMAND: attempt.command, ATTEMPT: str(attempt.number)}
+    if commit:
+        trailers[COMMIT] = commit
+    lines = "".join(f"{name}: {value}\n" for name, value in trailers.items())
+    return f"{attempt.task}: {attempt.command}, attempt {attempt.number}\n\n{lines}"
+
+
+def history(objects: Objects, plan: str, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Commits that the plan put on its branch behind `first`, the newest first, with their trailers."""
+    wanted = ("log", "--first-parent", "-z", "--format=%H%n%(trailers:only,unfold)", f"{first}..{tip}")
+    for entry in objects.call(*wanted).out.decode(errors="replace").split("\0"):
+        commit, _, rest = entry.strip("\n").partition("\n")
+        told = {name: value for name, colon, value in (line.partition(": ") for line in rest.split("\n")) if colon}
+        if told.get(PLAN) == plan:
+            yield commit, told
+
+
+def put_back(objects: Objects, commit: str, protected: Globs) -> Merged:
+    """The tree of an attempt with its protected paths as they were where it started."""
+    changes = objects.changes(objects.parent_of(commit), commit)
+    meant = {change for change in changes if protected.covers(change.path)}
+    above = {parent for change in meant if change.before for parent in taking.parents(change.path)}
+    meant |= {change for change in changes if change.path in above and change.after}  # files where folders must be
+    tree = objects.altered(commit, {change.path: change.before for change in meant})
+    return Merged(tree, tuple(sorted(meant)))
+
+
+def merge(objects: Objects, commit: str, tip: str, protected: Globs) -> Merged | Clash:
+    """An attempt's commit merged onto a tip, protected paths as there."""
+    tree, restored = put_back(objects, commit, protected)
+    before = objects.parent_of(commit)
+    if before == tip:
+        return Merged(tree, restored)
+    merged = objects.merge(tip, objects.commit(tree, [before], "what an attempt left\n", EPOCH))
+    return merged if isinstance(merged, Clash) else Merged(merged, restored)
+
+
+def own_doing(
+    objects: Objects, commits: Iterator[tuple[str, dict[str, str]]], task: str, protected: Globs
+) -> tuple[Change, ...]:
+    """Protected paths that a task itself changed by the commits (the newest first), and nobody after it."""
+    found: dict[str, tuple[Item | None, Item | None]] = {}
+    for commit, told in reversed(list(commits)):
+        for change in objects.changes(objects.parent_of(commit), commit):
+            if told.get(TASK) != task:
+                found.pop(change.path, None)
+            elif protected.covers(change.path):
+                first = found.get(change.path, (change.before,))[0]
+                found[change.path] = (first, change.after)
+    return tuple(Change(path, kind(*both), *both) for path, both in found.items() if both[0] != both[1])
+
+
+def kind(before: Item | None, after: Item | None) -> Kind:
+    """What happened to a path."""
+    return "added" if before is None else "deleted" if after is None else "changed"

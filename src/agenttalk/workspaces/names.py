@@ -1,0 +1,84 @@
+"""Names and links that a tree must not have. Pure.
+
+git and file systems disagree on when two names are the same. Whatever some system would take for `.git`, or for another
+file of the same folder, is refused, so that a tree means the same wherever it is checked out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Mapping
+from typing import Final
+
+IGNORABLE: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+"""Characters that HFS+ does not see."""
+MAX_PATH: Final = 4000
+_LINKS: Final = 40
+_OUT: Final = "it is a symlink that leads out of the tree"
+
+
+def refusal(path: str) -> str:
+    """Why a path that is new in the tree is not taken; empty if it is."""
+    name = path.rpartition("/")[2]
+    try:
+        raw = path.encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8"
+    if len(raw) > MAX_PATH:
+        return f"its path is longer than {MAX_PATH} bytes"
+    if is_git(name):
+        return "a .git inside the tree would make it another repository"
+    if _plain(name) in {".gitmodules", "gitmod~1"}:
+        return "submodules cannot be added or changed"
+    return ""
+
+
+def is_git(name: str) -> bool:
+    """Whether some system would take a name for `.git`."""
+    return any(_plain(part) in {".git", "git~1"} for part in name.split("\\"))
+
+
+def folded(name: str) -> str:
+    """The same for names that some file system would take for one."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+
+
+def leads_out(path: str, links: Mapping[str, str], foreign: Collection[str] = ()) -> str:
+    """Why a symlink of the tree is not taken; empty if it stays inside.
+
+    `links`: path → target of every symlink of the tree. `foreign`: paths that lead elsewhere by our own doing; what
+    lies below them may be named, but not what lies above.
+    """
+    here = path.split("/")
+    pending = [here[-1]]
+    here.pop()
+    followed = 0
+    while pending:
+        part = pending.pop()
+        if part == ".." and not here:
+            return _OUT
+        if part == "..":
+            here.pop()
+        if part in {"", ".", ".."}:
+            continue
+        here.append(part)
+        at = "/".join(here)
+        if at in links:
+            followed += 1
+            if followed > _LINKS:
+                return "it is a symlink that leads in a circle"
+            if links[at].startswith("/"):
+                return _OUT
+            here.pop()
+            pending.extend(reversed(links[at].split("/")))
+        elif at in foreign:
+            return _OUT if ".." in pending else ""
+        elif is_git(here[0]):
+            return "it is a symlink into the repository's own folder"
+    return ""
+
+
+def _plain(name: str) -> str:
+    """A name without what some system leaves out or does not tell apart."""
+    return IGNORABLE.sub("", name).partition(":")[0].rstrip(" .").casefold()

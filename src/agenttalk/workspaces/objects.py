@@ -1,0 +1,279 @@
+"""Trees, commits and refs: what git keeps, told in our words. Nothing here looks at a folder of an agent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from agenttalk.errors import MachineError
+from agenttalk.workspaces import folders, taking
+from agenttalk.workspaces.git import RAW, Answer, At, Git
+from agenttalk.workspaces.taking import Item, Listing
+
+Kind = Literal["added", "changed", "deleted"]
+TEXT_LIMIT: Final = 256 * 1024
+"""What a diff or a conflict says at most."""
+_STALE: Final = 10 * 1_000_000_000
+"""Nanoseconds after which a lock of one of our own refs belongs to nobody any more."""
+
+
+class Change(NamedTuple):
+    """A path that differs between two trees. A rename is a path deleted and another added."""
+
+    path: str
+    kind: Kind
+    before: Item | None
+    after: Item | None
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A merge that needs somebody's hand."""
+
+    paths: tuple[str, ...]
+    text: str
+    """What git says, then each file with its conflict marks."""
+
+
+class Objects:
+    """The objects and refs of one repository, reached through a depot of our own."""
+
+    def __init__(self, git: Git, *, depot: Path, refs: Path, objects: Path, temporary: Path) -> None:
+        """`refs` is the GIT_DIR that refs are read and moved in, `objects` where contents are kept."""
+        self.git = git
+        self.refs = At(refs)
+        self.store = objects
+        self.algorithm = ""
+        self._temporary = temporary
+        self._depot = depot
+        self._at = At(depot, objects=objects)
+
+    def ready(self, *, merging: str) -> None:
+        """Make the depot, if it is not there. `merging` is the attribute that says how texts are merged."""
+        self.algorithm = self.git.call("rev-parse", "--show-object-format", at=self.refs).line
+        if not (self._depot / "config").exists():
+            new = folders.fresh(self._temporary)
+            init = ("init", "--quiet", "--bare", "--template=", f"--object-format={self.algorithm}")
+            self.git.call(*init, at=At(new))
+            folders.write(new / "info" / "attributes", f"{RAW} {merging}\n".encode())
+            self._depot.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(OSError):  # somebody was quicker
+                new.rename(self._depot)
+        shallow = self.refs.git_dir / "shallow"
+        if shallow != self._depot / "shallow":
+            if shallow.exists():
+                folders.write(self._depot / "shallow", shallow.read_bytes())
+            else:
+                (self._depot / "shallow").unlink(missing_ok=True)
+
+    def call(self, *args: str, index: Path | None = None, tree: Path | None = None, **options: object) -> Answer:
+        """Run git on the objects, with none of the user's configuration."""
+        at = At(self._depot, self.store, index, tree)
+        return self.git.call(*args, at=at, **options)  # type: ignore[arg-type]
+
+    # Refs
+
+    def resolve(self, name: str, *, git_dir: Path | None = None) -> str | None:
+        """The commit that a branch, tag or name stands for."""
+        if name.startswith("-"):
+            return None
+        wanted = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        answer = self.git.call(*wanted, at=At(git_dir) if git_dir else self.refs, ok=(0, 1, 128))
+        return answer.line if answer.code == 0 and answer.line else None
+
+    def read_refs(self, prefix: str) -> dict[str, str]:
+        """Every ref that begins so."""
+        wanted = ("for-each-ref", "--format=%(objectname) %(refname)", prefix)
+        lines = self.git.call(*wanted, at=self.refs).out.decode().splitlines()
+        return {name: oid for oid, name in (line.split(" ", 1) for line in lines)}
+
+    def move(self, ref: str, new: str, old: str | None, *, why: str) -> bool:
+        """Compare and swap: move a ref that stands at `old` (None: is not there). False if it stands elsewhere."""
+        zero = "0" * len(new)
+        wanted = ("update-ref", "--no-deref", "-m", f"agenttalk: {why}", ref, new, old or zero)
+        try:
+            self.git.call(*wanted, at=self.refs)
+        except MachineError:
+            now = self._value(ref)
+            if now == new:
+                return True
+            if now != old:
+                return False
+            if not self.unlock(ref):
+                raise
+            self.git.call(*wanted, at=self.refs)
+        return True
+
+    def put(self, ref: str, new: str) -> None:
+        """Set a ref of our own, wherever it stood."""
+        self.git.call("update-ref", "--no-deref", ref, new, at=self.refs)
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Remove refs of our own; one that is not there is no fault."""
+        text = "".join(f"delete {name}\n" for name in names)
+        if text:
+            self.git.call("update-ref", "--no-deref", "--stdin", at=self.refs, stdin=text.encode())
+
+    def unlock(self, ref: str) -> bool:
+        """Remove the lock that a git which was killed left on one of our refs; whether there was one."""
+        lock = self.refs.git_dir / f"{ref}.lock"
+        mark = self._temporary / "mark"
+        try:
+            mark.write_bytes(b"")
+            if mark.stat().st_mtime_ns - lock.lstat().st_mtime_ns < _STALE:
+                return False
+            lock.unlink()
+        except OSError:
+            return False
+        return True
+
+    def _value(self, ref: str) -> str | None:
+        return self.read_refs(ref).get(ref)
+
+    # Trees
+
+    def blob_id(self, data: bytes) -> str:
+        """The name of a content."""
+        return taking.blob_id(data, self.algorithm)
+
+    def empty(self) -> str:
+        """The tree without anything."""
+        return self.call("mktree").line
+
+    def tree_of(self, commit: str) -> str:
+        """The tree of a commit; a tree is its own."""
+        return self.call("rev-parse", "--verify", f"{commit}^{{tree}}").line
+
+    def parent_of(self, commit: str) -> str:
+        """The first parent of a commit."""
+        return self.call("rev-parse", "--verify", f"{commit}^1").line
+
+    def listing(self, tree: str) -> Listing:
+        """Every path of a tree."""
+        found = {}
+        for line in self.call("ls-tree", "-r", "-z", "--full-tree", tree).out.split(b"\0")[:-1]:
+            told, _, path = line.partition(b"\t")
+            mode, _, oid = told.decode().split(" ")
+            found[os.fsdecode(path)] = Item(mode, oid)
+        return found
+
+    def contents(self, oids: Sequence[str]) -> Iterator[bytes]:
+        """What blobs hold, in the order asked for."""
+        if not oids:
+            return
+        out = self.call("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode()).out
+        at = 0
+        for _ in oids:
+            end = out.index(b"\n", at)
+            size = int(out[at:end].split()[-1])
+            yield out[end + 1 : end + 1 + size]
+            at = end + 2 + size
+
+    def changes(self, before: str, after: str) -> tuple[Change, ...]:
+        """What differs between two trees or commits, sorted by path."""
+        wanted = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id")
+        return parse_raw(self.call(*wanted, before, after).out)
+
+    def diff(self, before: str, after: str, *, paths: Sequence[str] = (), limit: int = TEXT_LIMIT) -> str:
+        """The difference of two trees as a patch. What is over the limit is cut off, and says so."""
+        wanted = ("diff-tree", "-r", "-p", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
+        answer = self.call(*wanted, "--no-color", before, after, "--", *paths, most=limit)
+        text = answer.out.decode(errors="replace")
+        return f"{text}\n[cut off after {limit:,} bytes]\n" if answer.cut else text
+
+    def altered(self, tree: str, changes: Mapping[str, Item | None]) -> str:
+        """A tree with some paths set, or taken out where None. The result is checked by git."""
+        if not changes:
+            return self.tree_of(tree)
+        zero = "0" * (64 if self.algorithm == "sha256" else 40)
+        gone = [b"0 %s\t%s\0" % (zero.encode(), os.fsencode(path)) for path, item in changes.items() if not item]
+        here = [
+            b"%s %s\t%s\0" % (item.mode.encode(), item.oid.encode(), os.fsencode(path))
+            for path, item in changes.items()
+            if item
+        ]
+        index = folders.fresh(self._temporary) / "index"
+        self.call("read-tree", tree, index=index)
+        self.call("update-index", "-z", "--index-info", index=index, stdin=b"".join(gone + here))
+        written = self.call("write-tree", index=index).line
+        index.unlink()
+        index.parent.rmdir()
+        return written
+
+    def keep(self, contents: Iterable[bytes]) -> None:
+        """Write blobs. They come one by one, so that not all of them lie in memory."""
+
+        def told() -> Iterator[bytes]:
+            for data in contents:
+                yield b"blob\ndata %d\n" % len(data)
+                yield data
+                yield b"\n"
+            yield b"done\n"
+
+        self.call("fast-import", "--quiet", "--done", stdin=told())
+
+    def checkout(self, tree: str, target: Path, index: Path) -> None:
+        """Write a tree into an empty folder, byte for byte. `index` becomes its index."""
+        self.call("read-tree", "--reset", "-u", tree, index=index, tree=target)
+
+    # Commits
+
+    def commit(self, tree: str, parents: Sequence[str], message: str, at: datetime) -> str:
+        """Make a commit. The same arguments give the same commit."""
+        date = f"@{int(at.timestamp())} +0000"
+        named = [word for parent in parents for word in ("-p", parent)]
+        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+        return self.call("commit-tree", *named, tree, stdin=message.encode(), more=dates).line
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        """Whether a commit is another one, or lies behind it."""
+        return older == newer or self.call("merge-base", "--is-ancestor", older, newer, ok=(0, 1)).code == 0
+
+    def merge(self, ours: str, theirs: str) -> str | Clash:
+        """The tree of two commits merged, or the conflict. Nothing is checked out."""
+        wanted = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", "--allow-unrelated-histories")
+        answer = self.call(*wanted, ours, theirs, ok=(0, 1))
+        tree, _, rest = answer.out.partition(b"\0")
+        if answer.code == 0:
+            return tree.decode()
+        named, _, messages = rest.partition(b"\0\0")
+        paths = tuple(dict.fromkeys(os.fsdecode(path) for path in named.split(b"\0") if path))
+        return Clash(paths, self._told(tree.decode(), paths, messages))
+
+    def _told(self, tree: str, paths: Sequence[str], messages: bytes) -> str:
+        fields = messages.split(b"\0")
+        said = []
+        while len(fields) > 3 and fields[0].isdigit():
+            count = int(fields[0])
+            said.append(fields[count + 2].decode(errors="replace").strip())
+            fields = fields[count + 3 :]
+        listing = self.listing(tree)
+        parts = ["\n".join(said)]
+        left = TEXT_LIMIT
+        for path in paths:
+            item = listing.get(path)
+            if item is None or item.mode not in {taking.FILE, taking.PROGRAM} or left <= 0:
+                continue
+            text = next(self.contents([item.oid]))
+            if b"\0" not in text[:8000]:
+                parts.append(f"--- {path}\n{text[:left].decode(errors='replace')}")
+                left -= len(text)
+        return "\n".join(parts) + "\n"
+
+
+def parse_raw(out: bytes) -> tuple[Change, ...]:
+    """Read what `--raw -z --no-abbrev` writes."""
+    fields = out.split(b"\0")[:-1]
+    found = []
+    for told, path in zip(fields[::2], fields[1::2], strict=True):
+        before, after, old, new, _ = told.decode().removeprefix(":").split(" ")
+        was = None if before == "000000" else Item(before, old)
+        now = None if after == "000000" else Item(after, new)
+        kind: Kind = "added" if was is None else "deleted" if now is None else "changed"
+        found.append(Change(os.fsdecode(path), kind, was, now))
+    return tuple(found)

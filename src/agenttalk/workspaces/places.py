@@ -1,0 +1,92 @@
+"""Where a workspace lies, and the .git folder that a clone gets."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.workspaces import folders
+from agenttalk.workspaces.git import RAW, At, Git
+from agenttalk.workspaces.objects import Objects
+
+_CLONE_CONFIG: Final = """[user]
+	name = AgentTalk agent
+	email = agent@agenttalk.invalid
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folder of a workspace."""
+
+    folder: Path
+    git_dir: Path
+    """Its own GIT_DIR; that of a linked work tree is not the one of its repository."""
+    common: Path
+    """The GIT_DIR that holds refs."""
+    objects: Path
+    plain: bool = False
+    """Whether it is a folder without git; then the other paths are ours."""
+
+    def holders(self, objects: Objects, ref: str) -> Iterator[Path]:
+        """The work trees that have a branch checked out."""
+        if self.plain:
+            return
+        for entry in objects.git.call("worktree", "list", "--porcelain", "-z", at=At(self.common)).out.split(b"\0\0"):
+            lines = entry.decode(errors="surrogateescape").split("\0")
+            path = Path(lines[0].removeprefix("worktree "))
+            if f"branch {ref}" in lines and path.is_dir():
+                yield path
+
+
+def find(folder: Path, home: Path, git: Git) -> Place:
+    """Look what a folder is. A plain one gets a repository in `home`. Raises UsageError if there is none."""
+    if not folder.is_dir():
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no folder {str(folder)!r}", hint="look at workspace.repo")
+    inner = folder / ".git"
+    bare = all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
+    if not inner.exists() and not bare:
+        kept = home / "kept.git"
+        if not (kept / "config").exists():
+            new = folders.fresh(home / "temporary")
+            git.call("init", "--quiet", "--bare", "--template=", at=At(new))
+            new.rename(kept)
+        return Place(folder, kept, kept, kept / "objects", plain=True)
+    wanted = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--git-path", "objects")
+    try:
+        found = git.call("rev-parse", *wanted, at=At(inner if inner.exists() else folder)).out.decode().splitlines()
+    except MachineError as error:
+        message = f"{str(folder)!r} is not a repository that git can use: {error.message}"
+        raise UsageError(Code.NAME_UNKNOWN, message, hint="look at it with `git status`") from error
+    own, common, objects = (Path(line) for line in found)
+    return Place(folder, own, common, objects)
+
+
+def clone_dir(objects: Objects, tree: Path, branch: str, start: str, index: Path) -> None:
+    """Give a checkout a .git of its own, which borrows the repository's objects and has no remote."""
+    own = tree / ".git"
+    init = ("init", "--quiet", "--template=", f"--object-format={objects.algorithm}", f"--initial-branch={branch}")
+    objects.git.call(*init, at=At(own))
+    with (own / "config").open("a") as config:
+        config.write(_CLONE_CONFIG)
+    for name in ("objects/info", "info"):
+        (own / name).mkdir(parents=True, exist_ok=True)
+    (own / "objects" / "info" / "alternates").write_text(f"{objects.store}\n")
+    (own / "info" / "attributes").write_text(f"{RAW}\n")
+    shallow = objects.refs.git_dir / "shallow"
+    if shallow.exists():
+        shutil.copyfile(shallow, own / "shallow")
+    head = own / "refs" / "heads" / branch
+    head.parent.mkdir(parents=True, exist_ok=True)
+    head.write_text(f"{start}\n")
+    tags = sorted(objects.read_refs("refs/tags").items())
+    (own / "packed-refs").write_text("".join(f"{oid} {name}\n" for name, oid in tags))
+    shutil.copyfile(index, own / "index")

@@ -1,0 +1,82 @@
+"""What lies in a folder, kept as a tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from agenttalk.rules.scope import Ignored
+from agenttalk.workspaces import taking
+from agenttalk.workspaces.objects import Objects
+from agenttalk.workspaces.taking import Item, Limits, Listing, Reason, Rules, Walk
+
+_SKIPPED = Ignored({})
+
+
+def keep_tree(objects: Objects, top: Path, rules: Rules, start: str, temporary: Path) -> str | tuple[Reason, ...]:
+    """Keep a folder as a tree, or say why not; then nothing is kept. `start` is the tree of what is known.
+
+    Only what is new is copied: first aside, because a folder is looked at as a whole before anything is kept of it.
+    """
+    temporary.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=temporary) as aside:
+
+        def put(data: bytes) -> None:
+            aside.write(len(data).to_bytes(8, "big"))
+            aside.write(data)
+
+        walk = Walk(rules, put)
+        walk.run(top)
+        if walk.reasons:
+            return tuple(walk.reasons)
+        if aside.tell():
+            objects.keep(_told(aside))
+    return objects.altered(start, _difference(rules.known, walk.listing))
+
+
+def _told(aside: IO[bytes]) -> Iterator[bytes]:
+    aside.seek(0)
+    while size := aside.read(8):
+        yield aside.read(int.from_bytes(size, "big"))
+
+
+def _difference(before: Listing, after: Listing) -> dict[str, Item | None]:
+    gone: dict[str, Item | None] = {path: None for path in before if path not in after}
+    return gone | {path: item for path, item in after.items() if before.get(path) != item}
+
+
+def ignored_by(objects: Objects, listing: Listing) -> Ignored:
+    """What the .gitignore files of a tree leave out."""
+    files = {
+        path.rpartition("/")[0]: item.oid
+        for path, item in listing.items()
+        if path.rpartition("/")[2] == ".gitignore" and item.mode in {taking.FILE, taking.PROGRAM}
+    }
+    texts = objects.contents(list(files.values()))
+    return Ignored({folder: _text(text) for folder, text in zip(files, texts, strict=True)})
+
+
+def links_of(objects: Objects, listing: Listing) -> Mapping[str, str]:
+    """Path → target of the symlinks of a tree."""
+    links = {path: item.oid for path, item in listing.items() if item.mode == taking.LINK}
+    targets = objects.contents(list(links.values()))
+    return {path: os.fsdecode(target) for path, target in zip(links, targets, strict=True)}
+
+
+def plain_folder(objects: Objects, folder: Path, temporary: Path, limits: Limits) -> str | tuple[Reason, ...]:
+    """Keep a folder of the user's as a tree. Its own .gitignore files say what is left out."""
+    files = {}
+    for top, inner, names in os.walk(folder):
+        here = os.path.relpath(top, folder).removeprefix(".").removeprefix("/")
+        inner[:] = [name for name in inner if not _SKIPPED.ignores(name, folder=True)]
+        if ".gitignore" in names and not (Path(top) / ".gitignore").is_symlink():
+            files[here] = _text((Path(top) / ".gitignore").read_bytes())
+    rules = Rules(known={}, ignored=Ignored(files), limits=limits, hasher=objects.blob_id, trusted=True)
+    return keep_tree(objects, folder, rules, objects.empty(), temporary)
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")

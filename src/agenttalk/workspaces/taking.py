@@ -1,0 +1,325 @@
+"""The tree that lies in a folder, read from the files alone.
+
+The folder may be hostile. It is walked by descriptors that follow no symlink; git is not asked about it, so nothing in
+its .git folder (index, config, hooks, alternates, grafts) has a say. Faults are collected, all of them.
+
+Files that are as they were when we wrote them are not read again. That is told by their inode, size, times and mode:
+the time of change (ctime) cannot be set by a program. One that equals the time of the record is not trusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agenttalk.rules.scope import Ignored
+from agenttalk.workspaces import names
+from agenttalk.workspaces.folders import FOLDER
+
+FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
+MAX_DEPTH: Final = 100
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Item(NamedTuple):
+    """What a tree has under a path."""
+
+    mode: str
+    oid: str
+
+
+Listing = dict[str, Item]
+"""Path → what is there. Paths that are not UTF-8 come as `os.fsdecode` gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a tree may be at most. Only what is new counts."""
+
+    file_bytes: int = 256 * 1024 * 1024
+    new_bytes: int = 2 * 1024 * 1024 * 1024
+    paths: int = 1_000_000
+
+
+class Reason(NamedTuple):
+    """Why something of a tree is not taken."""
+
+    path: str
+    why: str
+
+
+class Status(NamedTuple):
+    """By what a file is known again."""
+
+    mode: int
+    size: int
+    mtime: int
+    ctime: int
+    inode: int
+    device: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Status:
+        """From what the system says."""
+        return cls(status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What we wrote into a folder: how each file was to be known again, and when that was noted."""
+
+    noted: int = 0
+    files: Mapping[str, tuple[str, Status]] = field(default_factory=dict)
+
+    def knows(self, path: str, status: Status) -> str | None:
+        """The content of a file that was not touched since."""
+        oid, then = self.files.get(path, ("", None))
+        return oid if then == status and status.ctime < self.noted else None
+
+    @classmethod
+    def read(cls, path: Path) -> Record:
+        """What was noted; nothing if that cannot be read."""
+        try:
+            told = json.loads(path.read_bytes())
+            files = {name: (oid, Status(*rest)) for name, oid, *rest in told["files"]}
+            return cls(int(told["noted"]), files)
+        except (OSError, ValueError, TypeError, KeyError):
+            return cls()
+
+
+def note(top: Path, listing: Listing, mark: Path) -> bytes:
+    """Note how the files of a folder are to be known again; nobody else may be at work in it. For `Record.read`.
+
+    `mark` is a file that is made on the same file system, to learn its time.
+    """
+    files = []
+    for path, item in listing.items():
+        if item.mode in {FILE, PROGRAM}:
+            status = (top / path).lstat()
+            files.append([path, item.oid, *Status.of(status)])
+    mark.write_bytes(b"")
+    return json.dumps({"noted": mark.stat().st_mtime_ns, "files": files}).encode()
+
+
+Keep = Callable[[bytes], None]
+"""Takes the content of a file that is new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a folder is to be taken."""
+
+    known: Listing
+    """What lay there at first: it is taken whether or not it is ignored."""
+    ignored: Ignored
+    hasher: Callable[[bytes], str]
+    """Gives the name of a content."""
+    foreign: Collection[str] = ()
+    """Paths that are ours, not the tree's."""
+    record: Record = Record()
+    limits: Limits = Limits()
+    known_links: Callable[[], Mapping[str, str]] = dict
+    """Path → target of the symlinks that lay there at first."""
+    trusted: bool = False
+    """Whether the folder is the user's own: its links lead where they may."""
+
+
+def blob_id(data: bytes, algorithm: str) -> str:
+    """The name that git gives to a content."""
+    return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+class Walk:
+    """One look at a folder."""
+
+    def __init__(self, rules: Rules, keep: Keep) -> None:
+        self._rules = rules
+        self._keep = keep
+        self._folders = {parent for path in rules.known for parent in parents(path)}
+        self._links: dict[str, str] = {}
+        self._inodes: dict[tuple[int, int], list[str]] = {}
+        self._nlinks: dict[tuple[int, int], int] = {}
+        self._bytes = 0
+        self.listing: Listing = {path: item for path, item in rules.known.items() if item.mode == SUBMODULE}
+        self.reasons: list[Reason] = []
+
+    def run(self, top: Path) -> None:
+        """Look at everything; `listing` and `reasons` tell what was found."""
+        descriptor = os.open(top, FOLDER)
+        try:
+            self._folder(descriptor, "", ignored=False, depth=0)
+        finally:
+            os.close(descriptor)
+        if not self._rules.trusted:
+            self._check_links()
+            self._check_names()
+        self.reasons.sort()
+
+    def _refuse(self, path: str, why: str) -> None:
+        reason = Reason(path, why)
+        if reason not in self.reasons[-50:]:
+            self.reasons.append(reason)
+
+    def _folder(self, descriptor: int, path: str, *, ignored: bool, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            self._refuse(path, f"it is nested deeper than {MAX_DEPTH} folders")
+            return
+        met: dict[str, str] = {}
+        with os.scandir(descriptor) as entries:
+            found = sorted((entry.name, entry) for entry in entries)
+        for name, entry in found:
+            here = f"{path}/{name}" if path else name
+            if here == ".git" or here in self._rules.foreign:
+                continue
+            try:
+                status = entry.stat(follow_symlinks=False)
+                taken = self._entry(descriptor, here, name, status, ignored=ignored, depth=depth)
+            except OSError as error:
+                self._refuse(here, f"it cannot be read: {error.strerror}")
+                continue
+            if taken:
+                self._collide(met, here, name)
+
+    def _collide(self, met: dict[str, str], here: str, name: str) -> None:
+        other = met.setdefault(names.folded(name), here)
+        if other != here and not (self._is_known(here) and self._is_known(other)):
+            self._refuse(here, f"some systems would take it for {other.rpartition('/')[2]!r}")
+
+    def _is_known(self, path: str) -> bool:
+        return path in self._rules.known or path in self._folders
+
+    def _entry(self, parent: int, path: str, name: str, status: os.stat_result, *, ignored: bool, depth: int) -> bool:
+        """Look at one name; whether anything of it is part of the tree."""
+        known = self._is_known(path)
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if not known and not ignored and names.is_git(name):
+            self._refuse(path, names.refusal(path))
+            return False
+        skipped = ignored or ((is_folder or not known) and self._rules.ignored.ignores(path, folder=is_folder))
+        if skipped and not known:
+            return False
+        if not known and (why := names.refusal(path)):
+            self._refuse(path, why)
+            return False
+        if self._is_submodule(path):
+            self._submodule(parent, path, name, is_folder=is_folder)
+            return True
+        if not is_folder:
+            return self._file(parent, path, name, status)
+        before = len(self.listing)
+        descriptor = os.open(name, FOLDER, dir_fd=parent)
+        try:
+            self._folder(descriptor, path, ignored=skipped, depth=depth + 1)
+        finally:
+            os.close(descriptor)
+        return len(self.listing) > before
+
+    def _is_submodule(self, path: str) -> bool:
+        item = self._rules.known.get(path)
+        return item is not None and item.mode == SUBMODULE
+
+    def _submodule(self, parent: int, path: str, name: str, *, is_folder: bool) -> None:
+        """It stays as it is. An empty folder, as a checkout makes it, is no change; nor is none."""
+        touched = True
+        if is_folder:
+            descriptor = os.open(name, FOLDER, dir_fd=parent)
+            with os.scandir(descriptor) as entries:
+                touched = any(entries)
+            os.close(descriptor)
+        if touched:
+            self._refuse(path, "it is a submodule, whose content belongs to another repository")
+
+    def _file(self, parent: int, path: str, name: str, status: os.stat_result) -> bool:
+        if len(self.listing) >= self._rules.limits.paths:
+            if len(self.listing) == self._rules.limits.paths:
+                self._refuse(path, f"the tree has more than {self._rules.limits.paths:,} files")
+            return False
+        if stat.S_ISLNK(status.st_mode):
+            target = os.readlink(name, dir_fd=parent)
+            self._links[path] = target
+            self._take(path, LINK, os.fsencode(target))
+            return True
+        if not stat.S_ISREG(status.st_mode):
+            self._refuse(path, "it is a FIFO, a socket or a device")
+            return False
+        mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
+        oid = self._rules.record.knows(path, Status.of(status))
+        if oid is not None:
+            self.listing[path] = Item(mode, oid)
+            return True
+        data = self._content(parent, path, name)
+        if data is None:
+            return False
+        if self._take(path, mode, data) and status.st_nlink > 1:
+            key = (status.st_dev, status.st_ino)
+            self._inodes.setdefault(key, []).append(path)
+            self._nlinks[key] = status.st_nlink
+        return True
+
+    def _content(self, parent: int, path: str, name: str) -> bytes | None:
+        descriptor = os.open(name, _READ, dir_fd=parent)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            status = os.fstat(descriptor)
+            most = self._rules.limits.file_bytes
+            if not stat.S_ISREG(status.st_mode):
+                self._refuse(path, "it changed while it was read")
+                return None
+            data = b"" if status.st_size > most else b"".join(_pieces(file, most))
+            if status.st_size > most or len(data) > most:
+                self._refuse(path, f"it is larger than {most:,} bytes")
+                return None
+        return data
+
+    def _take(self, path: str, mode: str, data: bytes) -> bool:
+        """Note a content, and hand it on if it is new; whether it is."""
+        oid = self._rules.hasher(data)
+        self.listing[path] = Item(mode, oid)
+        was = self._rules.known.get(path)
+        if was is not None and was.oid == oid:
+            return False
+        self._bytes += len(data)
+        if self._bytes > self._rules.limits.new_bytes:
+            self._refuse(path, f"all that is new is more than {self._rules.limits.new_bytes:,} bytes")
+        elif not self.reasons:
+            self._keep(data)
+        return True
+
+    def _check_names(self) -> None:
+        for key, paths in self._inodes.items():
+            if self._nlinks[key] > len(paths):
+                self._refuse(paths[0], "the file has another name outside of the tree")
+        if self.listing.get(".gitmodules") != self._rules.known.get(".gitmodules"):
+            self._refuse(".gitmodules", "submodules cannot be added or changed")
+
+    def _check_links(self) -> None:
+        before: Mapping[str, str] | None = None
+        for path in self._links:
+            why = names.leads_out(path, self._links, self._rules.foreign)
+            if not why:
+                continue
+            if before is None:
+                before = self._rules.known_links()
+            kept = before.get(path) == self._links[path] and names.leads_out(path, before, self._rules.foreign)
+            if not kept:  # one that the user had, and that led out before, is the user's own
+                self._refuse(path, why)
+
+
+def _pieces(file: object, most: int) -> Iterator[bytes]:
+    left = most + 1
+    while left > 0 and (piece := file.read(min(left, 1 << 20))):  # type: ignore[attr-defined]
+        left -= len(piece)
+        yield piece
+
+
+def parents(path: str) -> Iterator[str]:
+    """The folders on the way to a path, the nearest first."""
+    above = path.rpartition("/")[0]
+    while above:
+        yield above
+        above = above.rpartition("/")[0]

@@ -1,0 +1,463 @@
+"""The trees of one plan: its branch, a private clone per attempt, merge candidates and sealed checkouts.
+
+Every step may be cut off anywhere and be done again: what counts are refs, each moved at once, and folders, each
+renamed into place when it is complete. What a crash leaves in `home` is removed by `sweep`.
+
+Refs in the user's repository, all but the first invisible to `git branch`:
+
+    refs/heads/agenttalk/<plan>                          the plan branch, moved by `advance` alone
+    refs/agenttalk/<plan>/base, tip                      where it began, where it stood last
+    refs/agenttalk/<plan>/attempts/<command>-<n>         the commit of an attempt; its parent is the tip it started from
+    refs/agenttalk/<plan>/starts/<command>-<n>           what a re-execution began with, unless that was the tip
+    refs/agenttalk/<plan>/candidates/<command>-<n>       what is or was to be merged
+    refs/agenttalk/<plan>/landing/{from,to}              a merge into the user's branch that is under way
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from agenttalk.contracts.base import is_id
+from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.rules.scope import Globs
+from agenttalk.workspaces import folders, landing, merging, names, places, preparing, snapshots, taking
+from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Conflict, Covered, Refused, Taken
+from agenttalk.workspaces.git import Git
+from agenttalk.workspaces.landing import Landed, NotLanded
+from agenttalk.workspaces.objects import TEXT_LIMIT, Change, Clash, Objects
+from agenttalk.workspaces.preparing import Prepared, Runner
+from agenttalk.workspaces.taking import Limits, Listing
+from agenttalk.workspaces.threads import threaded
+
+EVERYTHING: Final = Globs(otherwise=True)
+NOTHING: Final = Globs()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a workspace is made of."""
+
+    folder: Path
+    """`workspace.repo`: a repository when it has a .git of its own or is bare, else a plain folder."""
+    plan: str
+    home: Path
+    """A folder for this plan alone, outside of what agents can write."""
+    base: str | None = None
+    """Where the plan branch begins; by default what is checked out."""
+    link: tuple[str, ...] = ()
+    """Paths of the folder that are linked into every checkout. Without a sandbox they are as writable as they are."""
+    limits: Limits = field(default_factory=Limits)
+    program: str = "git"
+    seconds: float = 600.0
+    """How long one call of git may take."""
+
+
+class Workspace:
+    """The trees of one plan. Open it once per process; its methods may be called at the same time."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Look at the folder; see `open`."""
+        self.settings = settings
+        self.plan = settings.plan
+        self.branch = f"agenttalk/{self.plan}"
+        self._home = settings.home.absolute()
+        nothing = self._home / "nothing"
+        for path in (nothing, self._temporary):
+            path.mkdir(parents=True, exist_ok=True)
+        git = Git(nothing, settings.program, settings.seconds)
+        self._place = places.find(settings.folder.absolute(), self._home, git)
+        self._objects = Objects(
+            git,
+            depot=self._home / "depot.git",
+            refs=self._place.common,
+            objects=self._place.objects,
+            temporary=self._temporary,
+        )
+        # In a plain folder nobody expects lines to be merged: two changes of one file are a conflict.
+        self._objects.ready(merging="-merge" if self._place.plain else "!merge")
+        self._own = f"refs/agenttalk/{self.plan}"
+        self._ref = f"refs/heads/{self.branch}"
+        self._preparing = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, settings: Settings) -> Workspace:
+        """The trees of a plan. A plain folder is kept in a repository in `home`; it is only read until `land`.
+
+        Raises UsageError when the folder or the plan's name cannot be used.
+        """
+        if not is_id(settings.plan) or settings.plan.endswith((".lock", ".")):
+            message = f"{settings.plan[:140]!r} cannot be the name of a branch"
+            raise UsageError(Code.ID_INVALID, message, hint="rename the plan")
+        for path in settings.link:
+            _check_link(settings.folder, path)
+        return await asyncio.to_thread(cls, settings)
+
+    # The plan branch
+
+    @threaded
+    def ensure(self) -> str:
+        """The tip of the plan branch. The branch is made from the base if it is missing.
+
+        The base is looked up once, when the plan begins. A branch that was deleted comes back where it stood.
+        """
+        return self._tip()
+
+    def _tip(self) -> str:
+        found = self._objects.resolve(self._ref)
+        if found:
+            return found
+        own = self._objects.read_refs(self._own)
+        start = own.get(f"{self._own}/tip") or own.get(f"{self._own}/base") or self._first()
+        self._objects.put(f"{self._own}/base", own.get(f"{self._own}/base") or start)
+        self._objects.move(self._ref, start, None, why=f"plan {self.plan} begins")
+        return self._objects.resolve(self._ref) or start
+
+    def _first(self) -> str:
+        if self._place.plain:
+            return self._snapshot()
+        name = self.settings.base or "HEAD"
+        found = self._objects.resolve(name, git_dir=self._place.git_dir)
+        if found is None:
+            hint = "name a branch that exists as workspace.base" if self.settings.base else "make a first commit"
+            raise UsageError(Code.NAME_UNKNOWN, f"{str(self._place.folder)!r} has no commit {name!r}", hint=hint)
+        return found
+
+    def _snapshot(self) -> str:
+        """A plain folder as it is, as the first commit."""
+        found = snapshots.plain_folder(self._objects, self._place.folder, self._temporary, self.settings.limits)
+        if not isinstance(found, str):
+            told = "; ".join(f"{reason.path!r}: {reason.why}" for reason in found[:5])
+            raise UsageError(Code.FILE_UNSAFE, f"{str(self._place.folder)!r} cannot be a workspace: {told}")
+        message = f"The folder as plan {self.plan} found it\n\n{merging.PLAN}: {self.plan}\n"
+        return self._objects.commit(found, (), message, merging.EPOCH)
+
+    @threaded
+    def merged(self, command: str) -> str | None:
+        """The commit by which a command's work came into the plan branch, told by its trailers; None if it did not."""
+        tip = self._tip()
+        first = self._objects.resolve(f"{self._own}/base") or tip
+        commits = merging.history(self._objects, self.plan, first, tip)
+        return next((commit for commit, told in commits if told.get(merging.COMMAND) == command), None)
+
+    # Attempts
+
+    @threaded
+    def begin(
+        self,
+        attempt: Attempt,
+        *,
+        at: datetime,
+        previous: str | None = None,
+        protected: Globs = NOTHING,
+        prepared: Prepared | None = None,
+    ) -> Clone:
+        """A fresh private clone at the tip. What an earlier call for the same attempt made is removed.
+
+        It has its own .git, which borrows the objects of the user's repository, knows its tags, and has no remote.
+        With `previous`, the commit of an attempt, that one is merged in, its `protected` paths put back; if it does
+        not merge, the clone is the bare tip and `patch` tells what the attempt had changed.
+        """
+        onto = self._tip()
+        start, patch = self._resumed(attempt, onto, previous, protected, at) if previous else (onto, "")
+        listing = self._objects.listing(start)
+        top = folders.fresh(self._temporary)
+        tree = top / "tree"
+        tree.mkdir()
+        self._objects.checkout(start, tree, top / "index")
+        if not self._place.plain:
+            places.clone_dir(self._objects, tree, self.branch, start, top / "index")
+        links = self._linked(tree, listing, prepared)
+        folders.write(top / "record.json", taking.note(tree, listing, top / "mark"))
+        state = {"onto": onto, "start": start, "foreign": sorted(links)}
+        folders.write(top / "state.json", json.dumps(state).encode())
+        place = self._attempt(attempt)
+        folders.remove(place, self._trash)
+        place.parent.mkdir(exist_ok=True)
+        top.rename(place)
+        return Clone(attempt, place / "tree", onto, start, patch, tuple(links.values()))
+
+    def _resumed(self, attempt: Attempt, onto: str, previous: str, protected: Globs, at: datetime) -> tuple[str, str]:
+        """What a re-execution starts from, and the patch if the previous attempt did not merge."""
+        merged = merging.merge(self._objects, previous, onto, protected)
+        if isinstance(merged, Clash):
+            tree = merging.put_back(self._objects, previous, protected).tree
+            return onto, self._objects.diff(self._objects.parent_of(previous), tree)
+        if merged.tree == self._objects.tree_of(onto):
+            return onto, ""
+        start = self._objects.commit(merged.tree, [onto], f"Where {attempt.key} starts: the previous attempt\n", at)
+        self._objects.put(f"{self._own}/starts/{attempt.key}", start)
+        return start, ""
+
+    @threaded
+    def take(self, attempt: Attempt, *, at: datetime) -> Taken | Refused:
+        """Keep what lies in an attempt's clone as one commit; its processes must be dead.
+
+        Everything counts that was there at the start or is not ignored, by the .gitignore files of the tip that it
+        started from and by the default excludes. Only files are looked at, never the clone's .git. Raises UsageError
+        when the attempt has no clone.
+        """
+        place = self._attempt(attempt)
+        try:
+            state = json.loads((place / "state.json").read_bytes())
+        except (OSError, ValueError):
+            raise UsageError(Code.NAME_UNKNOWN, f"the attempt {attempt.key} has no clone") from None
+        onto, start = str(state["onto"]), str(state["start"])
+        known = self._objects.listing(start)
+        rules = taking.Rules(
+            known=known,
+            ignored=snapshots.ignored_by(self._objects, known if start == onto else self._objects.listing(onto)),
+            hasher=self._objects.blob_id,
+            foreign=frozenset(state["foreign"]),
+            record=taking.Record.read(place / "record.json"),
+            limits=self.settings.limits,
+            known_links=lambda: snapshots.links_of(self._objects, known),
+        )
+        found = snapshots.keep_tree(self._objects, place / "tree", rules, start, self._temporary)
+        return self._kept(attempt, found, onto, at) if isinstance(found, str) else Refused(found)
+
+    def _kept(self, attempt: Attempt, tree: str, onto: str, at: datetime) -> Taken:
+        ref = f"{self._own}/attempts/{attempt.key}"
+        commit = self._objects.resolve(ref)
+        if not commit or self._objects.tree_of(commit) != tree or self._objects.parent_of(commit) != onto:
+            commit = self._objects.commit(tree, [onto], merging.message(self.plan, attempt), at)
+            self._objects.put(ref, commit)
+        return Taken(attempt, commit, tree, onto, self._objects.changes(onto, tree))
+
+    @threaded
+    def taken(self, attempt: Attempt) -> Taken | None:
+        """What `take` kept of an attempt, whether or not its clone is still there."""
+        commit = self._objects.resolve(f"{self._own}/attempts/{attempt.key}")
+        if commit is None:
+            return None
+        onto, tree = self._objects.parent_of(commit), self._objects.tree_of(commit)
+        return Taken(attempt, commit, tree, onto, self._objects.changes(onto, tree))
+
+    @threaded
+    def drop(self, attempt: Attempt) -> None:
+        """Remove an attempt's clone. Its commit stays."""
+        folders.remove(self._attempt(attempt), self._trash)
+
+    # Merging
+
+    @threaded
+    def candidate(
+        self, taken: Taken, *, at: datetime, protected: Globs = NOTHING, since: str | None = None
+    ) -> Candidate | Conflict:
+        """What the plan branch would become, or the conflict.
+
+        Protected paths are as at the baseline: changed ones are put back, added ones removed, deleted ones restored,
+        and `restored` tells all of them (`before` is the baseline, `after` what the attempt made of it). The baseline
+        is the tip where the attempt started, moved on by what others merged since; with `since`, the tip where the
+        task's first attempt started, also what the task itself merged in between is put back.
+        """
+        tip = self._tip()
+        merged = merging.merge(self._objects, taken.commit, tip, protected)
+        if isinstance(merged, Clash):
+            return Conflict(tip, merged.paths, merged.text)
+        tree, restored = merged.tree, {change.path: change for change in merged.restored}
+        if since:
+            commits = merging.history(self._objects, self.plan, since, tip)
+            undone = merging.own_doing(self._objects, commits, taken.attempt.task, protected)
+            tree = self._objects.altered(tree, {change.path: change.before for change in undone})
+            restored |= {change.path: change for change in undone}
+        told = tuple(restored[path] for path in sorted(restored))
+        if tree == self._objects.tree_of(tip):
+            return Candidate(taken.attempt, tip, tree, tip, told)
+        commit = self._objects.commit(tree, [tip], merging.message(self.plan, taken.attempt, taken.commit), at)
+        self._objects.put(f"{self._own}/candidates/{taken.attempt.key}", commit)
+        return Candidate(taken.attempt, commit, tree, tip, told)
+
+    @threaded
+    def advance(self, candidate: Candidate) -> bool:
+        """Move the plan branch to exactly a candidate's commit. False when the tip is another one by now.
+
+        Then make a new candidate. Doing it twice is harmless. Raises MachineError while the user has the plan branch
+        checked out, because that would make the user's files look changed.
+        """
+        tip = self._tip()
+        if tip != candidate.commit and not self._objects.is_ancestor(candidate.commit, tip):
+            if tip != candidate.onto:
+                return False
+            for holder in self._place.holders(self._objects, self._ref):
+                message = f"the branch {self.branch} is checked out in {str(holder)!r} and cannot be moved"
+                raise MachineError(Code.FILE_UNWRITABLE, message, hint="switch to another branch there")
+            why = f"{candidate.attempt.key} of {candidate.attempt.task}"
+            if not self._objects.move(self._ref, candidate.commit, tip, why=why):
+                return False
+        self._objects.put(f"{self._own}/tip", self._objects.resolve(self._ref) or candidate.commit)
+        return True
+
+    # Looking at trees
+
+    @asynccontextmanager
+    async def sealed(self, tree: str, *, prepared: Prepared | None = None) -> AsyncIterator[Path]:
+        """A fresh folder with exactly a tree (or a commit's), apart from every agent's. It is removed afterwards."""
+        path = await self._seal(tree, prepared)
+        try:
+            yield path
+        finally:
+            await self._unseal(path)
+
+    @threaded
+    def _seal(self, tree: str, prepared: Prepared | None) -> Path:
+        top = folders.fresh(self._home / "sealed")
+        path = top / "tree"
+        path.mkdir()
+        self._objects.checkout(tree, path, top / "index")
+        self._linked(path, self._objects.listing(tree), prepared)
+        return path
+
+    @threaded
+    def _unseal(self, path: Path) -> None:
+        folders.remove(path.parent, self._trash)
+
+    @threaded
+    def changes(self, before: str, after: str) -> tuple[Change, ...]:
+        """What differs between two trees or commits, sorted by path."""
+        return self._objects.changes(before, after)
+
+    @threaded
+    def diff(self, before: str, after: str, *, paths: Sequence[str] = (), limit: int = TEXT_LIMIT) -> str:
+        """The same as text for people; what is over the limit in bytes is cut off, and says so."""
+        return self._objects.diff(before, after, paths=paths, limit=limit)
+
+    @threaded
+    def covered(self, tree: str, globs: Globs = EVERYTHING) -> Covered:
+        """The files of a tree that globs cover, by their content."""
+        found = {
+            path: f"{item.mode} {item.oid}"
+            for path, item in sorted(self._objects.listing(tree).items())
+            if globs.covers(path)
+        }
+        lines = b"".join(f"{told} ".encode() + os.fsencode(path) + b"\0" for path, told in found.items())
+        return Covered(f"sha256:{sha256(lines).hexdigest()}", found)
+
+    @threaded
+    def read(self, tree: str, path: str) -> bytes | None:
+        """A file of a tree; None if it has none there. Of a symlink, its target."""
+        item = self._objects.listing(tree).get(path)
+        return next(self._objects.contents([item.oid])) if item and item.mode != taking.SUBMODULE else None
+
+    # What checkouts need beside the tree
+
+    async def prepare(self, tree: str, command: str, run: Runner = preparing.run) -> Prepared:
+        """What a command makes of a clean copy of a tree: once per content of its lock files, then kept.
+
+        What counts is every path that is there afterwards and was not before, e.g. `.venv` or `node_modules`. Raises
+        MachineError (COMMAND_FAILED) when the command fails; nothing is kept then.
+        """
+        async with self._preparing:
+            key = await self._prepare_key(tree, command)
+            return await self._prepared(key) or await self._make(key, tree, command, run)
+
+    @threaded
+    def _prepare_key(self, tree: str, command: str) -> str:
+        return preparing.key(self._objects.listing(tree), command)
+
+    @threaded
+    def _prepared(self, key: str) -> Prepared | None:
+        return preparing.find(self._home / "prepared", key)
+
+    async def _make(self, key: str, tree: str, command: str, run: Runner) -> Prepared:
+        top = await self._copy(key, tree)
+        code, said = await run(top / "tree", command)
+        if code:
+            await self._unseal(top / "tree")
+            raise MachineError(
+                Code.COMMAND_FAILED, f"workspace.prepare ended with code {code}: {said}", hint="try it by hand"
+            )
+        return await self._keep_prepared(key, top, tree)
+
+    @threaded
+    def _copy(self, key: str, tree: str) -> Path:
+        top = self._home / "prepared" / f"{key}-{os.urandom(4).hex()}"
+        (top / "tree").mkdir(parents=True)
+        self._objects.checkout(tree, top / "tree", top / "index")
+        return top
+
+    @threaded
+    def _keep_prepared(self, key: str, top: Path, tree: str) -> Prepared:
+        return preparing.keep(self._home / "prepared", key, top, self._objects.listing(tree))
+
+    def _linked(self, top: Path, listing: Listing, prepared: Prepared | None) -> dict[str, Path]:
+        """Put links to the folder's and to prepared paths into a checkout; where each of them leads."""
+        sources = {path: self._place.folder / path for path in self.settings.link}
+        sources |= {path: prepared.folder / path for path in prepared.paths} if prepared else {}
+        tracked = {*listing, *(parent for path in listing for parent in taking.parents(path))} if sources else set()
+        for path, source in sources.items():
+            if path in tracked:
+                message = f"{path!r} is part of the tree and cannot be linked into it"
+                raise UsageError(Code.NAME_TAKEN, message, hint="take it out of workspace.link, or out of the tree")
+            (top / path).parent.mkdir(parents=True, exist_ok=True)
+            (top / path).symlink_to(source)
+        return sources
+
+    # The user's own branch
+
+    @threaded
+    def land(self, *, at: datetime, into: str | None = None) -> Landed | NotLanded:
+        """Bring the plan branch into the user's branch (`into`, by default the one that is checked out).
+
+        By fast-forward, or by a merge commit if that has no conflict; and only if nothing in the user's work tree is
+        changed and no untracked file is in the way. Else nothing is done, and the answer says why. If a crash cut it
+        off, the next call finishes it. In a plain folder, the folder must be as the plan found it.
+        """
+        job = landing.Landing(self._objects, self._place, self._own, self._home, self.settings.limits)
+        return job.land(self._tip(), into, self.plan, at)
+
+    # Leftovers
+
+    @threaded
+    def sweep(self, keep: Collection[Attempt] = ()) -> None:
+        """Remove what is left of earlier lives: half-made folders, checkouts, clones and candidates not in `keep`.
+
+        For a start, before anything else is done with the workspace. Commits of attempts stay.
+        """
+        keys = {attempt.key for attempt in keep}
+        attempts = self._home / "attempts"
+        for path in list(attempts.iterdir()) if attempts.is_dir() else []:
+            if path.name not in keys:
+                folders.remove(path, self._trash)
+        for path in (self._temporary, self._home / "sealed", self._trash):
+            folders.empty(path)
+        preparing.sweep(self._home / "prepared", self._trash)
+        own = self._objects.read_refs(self._own)
+        for ref in (*own, self._ref, f"{self._own}/base", f"{self._own}/tip"):
+            self._objects.unlock(ref)
+        stale = [f"{self._own}/{kind}/" for kind in ("starts", "candidates")]
+        self._objects.drop(ref for ref in own if ref.startswith(tuple(stale)) and ref.rpartition("/")[2] not in keys)
+
+    @threaded
+    def forget(self) -> None:
+        """Remove every ref of the plan but its branch: for a plan that is over. Its attempts can be collected then."""
+        self._objects.drop(self._objects.read_refs(self._own))
+
+    @property
+    def _temporary(self) -> Path:
+        return self._home / "temporary"
+
+    @property
+    def _trash(self) -> Path:
+        return self._home / "trash"
+
+    def _attempt(self, attempt: Attempt) -> Path:
+        return self._home / "attempts" / attempt.key
+
+
+def _check_link(folder: Path, path: str) -> None:
+    """A link of the plan must lead to something of the folder, and not into its repository."""
+    parts = path.split("/")
+    inside = not path.startswith("/") and not {"", ".", ".."} & set(parts) and not names.is_git(parts[0])
+    where = folder / path
+    if not inside or not where.exists() or not where.resolve().is_relative_to(folder.resolve()):
+        message = f"{path!r} is not a path of {str(folder)!r} that can be linked"
+        raise UsageError(Code.PATH_OUTSIDE_FOLDER, message, hint="look at workspace.link")

@@ -1,0 +1,24 @@
+"""Trying tasks of a plan again, in the transaction that an engine would do it in."""
+
+from __future__ import annotations
+
+from agenttalk.engine import steering
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.plans import board_of
+from agenttalk.engine.sheets import Sheets
+from agenttalk.ports import Tx
+from plankit import Engine
+
+
+async def retry(engine: Engine, task_id: str, *, onwards: bool = True, go_on: bool = False) -> list[str]:
+    store = await board_of(engine.deps, "p")
+
+    def work(tx: Tx) -> list[str]:
+        moves = Moves(tx, engine.deps, Sheets(), engine.deps.stamp())
+        found = steering.retry(moves, "p", task_id, by="ada", onwards=onwards, go_on=go_on)
+        moves.finish()
+        return found
+
+    found = await store.transact(work)
+    engine.dispatcher.nudge()
+    return found

@@ -1,0 +1,99 @@
+"""A checkout to make checks in, with or without the sandbox, and to see what they leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from agenttalk.checking.checker import Again, Checker, Facts
+from agenttalk.checking.running import Context, Limits
+from agenttalk.checking.web import Resolve, resolved
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise
+from agenttalk.drivers import keeper
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.drivers.script import ScriptDriver
+from agenttalk.mailbox.fsio import Folder
+from agenttalk.ports import Driver
+from agenttalk.rules.evidence import Result
+from agenttalk.wiring import RandomIds, SystemClock
+
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider --junitxml=r.xml"
+GOOD = '<testsuite><testcase classname="t" name="a"/></testsuite>'
+
+
+def check(kind: str, **fields: Any) -> AnyCheck:
+    body = {"id": "cp-1-abcd", "objective": "o", "acceptance": [], "checks": [{"id": "c", "kind": kind, **fields}]}
+    return CompletionPromise.read(body).checks[0]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One checkout."""
+
+    path: Path
+    bubblewrap: Path | None = None
+    context: Context = field(default_factory=lambda: Context(path=os.environ["PATH"], limits=Limits(seconds=30)))
+    resolve: Resolve = resolved
+    driver: Driver = field(default_factory=lambda: ScriptDriver(LocalProcesses(), grace=0.2))
+
+    @property
+    def checkout(self) -> Path:
+        return self.path / "checkout"
+
+    @property
+    def isolated(self) -> bool:
+        return self.bubblewrap is not None
+
+    def write(self, **files: str) -> None:
+        """Files by their names, with `_` for a dot and `__` for a slash."""
+        for name, text in files.items():
+            path = self.checkout / name.replace("__", "/").replace("_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    def checker(self) -> Checker:
+        return Checker(self.driver, SystemClock(), RandomIds(), bubblewrap=self.bubblewrap, resolve=self.resolve)
+
+    def make(self, made: AnyCheck, facts: Facts | None = None, *, again: Again | None = None, **said: Any) -> Result:
+        """Make a check, as an engine would have it."""
+        context = replace(self.context, **said)
+
+        async def whole() -> Result:
+            with Folder.open(self.checkout) as folder:
+                return await self.checker().check(made, folder, facts or Facts(tree="sha256:t"), context, again=again)
+
+        return asyncio.run(whole())
+
+    def run(self, script: str, *, context: dict[str, Any] | None = None, **fields: Any) -> Result:
+        """A check that runs a shell script."""
+        return self.make(check("run", run=script, **fields), **(context or {}))
+
+    def suite(self, script: str, facts: Facts | None = None, again: Again | None = None, **fields: Any) -> Result:
+        """A check that runs a suite which reports to r.xml."""
+        return self.make(check("tests", **{"run": script, "junit": "r.xml", **fields}), facts, again=again)
+
+    def copy(self, name: str, of: str = "checkout") -> Path:
+        """A copy of a checkout, beside it."""
+        return Path(shutil.copytree(self.path / of, self.path / name, symlinks=True))
+
+    def left_behind(self) -> list[int]:
+        """Processes that still work below the folder; they are ended, so that they disturb no other test."""
+        folders = [path for path in (self.path, *self.path.rglob("*")) if path.is_dir() and not path.is_symlink()]
+        places = {(status.st_dev, status.st_ino) for status in map(Path.stat, folders)}
+        left = []
+        for pid in set(keeper.everyone()) - {os.getpid()}:
+            with suppress(OSError):
+                status = Path(f"/proc/{pid}/cwd").stat()
+                if (status.st_dev, status.st_ino) in places:
+                    left.append(pid)
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return left

@@ -1,0 +1,137 @@
+"""Checks that only look: at files, at JSON, and at what the engine knows already."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any
+
+import pytest
+
+from agenttalk.checking.checker import Facts
+from agenttalk.checking.running import Limits
+from agenttalk.contracts import wire
+from agenttalk.rules.checks import Confirmation, GitFacts, Stored, shown_hash
+from agenttalk.rules.evidence import cache_key
+from checking.bench import Bench, check
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"path": "a.txt"}, ""),
+        ({"path": "a.txt", "contains": "né", "min_bytes": 5, "sha256": wire.sha256("abné".encode())}, ""),
+        ({"path": "a.txt", "contains": "x"}, "content"),
+        ({"path": "a.txt", "min_bytes": 6}, "content"),
+        ({"path": "a.txt", "sha256": wire.sha256(b"")}, "content"),
+        ({"path": "none"}, "missing"),
+        ({"path": "sub/none"}, "missing"),
+        ({"path": "sub"}, "unsafe"),
+        ({"path": "out"}, "unsafe"),
+        ({"path": "outside/a.txt"}, "unsafe"),
+        ({"path": "fifo"}, "unsafe"),
+        ({"path": "fifo", "contains": "x"}, "unsafe"),
+        ({"path": "big", "contains": "x"}, "unreadable"),
+        ({"path": "big", "min_bytes": 2000}, ""),
+    ],
+)
+def test_a_file_is_looked_at_and_nothing_outside_of_the_checkout(
+    plain: Bench, fields: dict[str, Any], reason: str
+) -> None:
+    plain.write(a_txt="abné")
+    (plain.checkout / "sub").mkdir()
+    (plain.path / "a.txt").write_text("abné")
+    (plain.checkout / "out").symlink_to(plain.path / "a.txt")
+    (plain.checkout / "outside").symlink_to(plain.path)
+    os.mkfifo(plain.checkout / "fifo")
+    (plain.checkout / "big").write_bytes(bytes(2000))
+    result = plain.make(check("file", **fields), limits=Limits(read_bytes=1000))
+    assert (result.passed, result.reason, result.trust) == (not reason, reason, "observed")
+    assert result.isolated is None
+    assert result.exit_code is None
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"price": {"type": "number", "minimum": 0}, "name": {"$ref": "#/$defs/name"}},
+    "$defs": {"name": {"type": "string", "pattern": "^([a-z]+)+$"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "reason"),
+    [
+        ('{"price": 1, "name": "a"}', {}, ""),
+        ('{"price": 1, "name": "a"}', {"schema": SCHEMA, "required_fields": ["price"]}, ""),
+        ('{"price": -1, "name": 5}', {"schema": SCHEMA}, "content"),
+        ('{"price": null}', {"required_fields": ["price"]}, "content"),
+        ("[1]", {"schema": SCHEMA}, "content"),
+        ("{", {}, "unreadable"),
+        ('{"a": 1, "a": 2}', {}, "unreadable"),
+        ('{"a": NaN}', {}, "unreadable"),
+        ("{}", {"schema": {"type": "nonsense"}}, "unreadable"),
+        ("{}", {"schema": {"$ref": "http://127.0.0.1:9/schema.json"}}, "unreadable"),
+        ("{}", {"schema": {"$ref": "file:///etc/hostname"}}, "unreadable"),
+    ],
+)
+def test_a_document_is_read_strictly_and_judged_by_its_schema(
+    plain: Bench, text: str, fields: dict[str, Any], reason: str
+) -> None:
+    plain.write(a_json=text)
+    result = plain.make(check("json", path="a.json", **fields))
+    assert (result.passed, result.reason) == (not reason, reason)
+
+
+def test_everything_that_breaks_a_schema_is_told(plain: Bench) -> None:
+    plain.write(a_json='{"price": -1, "name": 5}')
+    detail = plain.make(check("json", path="a.json", schema=SCHEMA, required_fields=["size"])).detail
+    assert all(words in detail for words in ("it lacks 'size'", "$.price", "$.name"))
+
+
+def test_a_text_on_which_a_pattern_would_never_end_does_not_hold_us_up(plain: Bench) -> None:
+    plain.write(a_json=json.dumps({"name": "a" * 60 + "!"}))
+    result = plain.make(check("json", path="a.json", schema=SCHEMA, timeout=1))
+    assert (result.passed, result.reason) == (False, "unreadable")
+    assert "1 seconds" in result.detail
+
+
+SHOWN = shown_hash("Good?", {})
+
+
+@pytest.mark.parametrize(
+    ("fields", "facts", "trust"),
+    [
+        ({"kind": "git", "commits_min": 1}, Facts(git=GitFacts(commits=("c",))), "observed"),
+        ({"kind": "artifact", "output": "o"}, Facts(artifacts={"o": Stored("a", "h", "h")}), "observed"),
+        (
+            {"kind": "artifact", "output": "o", "accepted_by": "b"},
+            Facts(artifacts={"o": Stored("a", "h", "h", {"b": "h"})}),
+            "attested",
+        ),
+        ({"kind": "report"}, Facts(report="done"), "claimed"),
+        (
+            {"kind": "human", "question": "Good?"},
+            Facts(confirmation=Confirmation("ann", True, SHOWN), shown=SHOWN),
+            "confirmed",
+        ),
+    ],
+    ids=["git", "artifact", "accepted", "report", "human"],
+)
+def test_what_the_engine_knows_decides_and_what_it_does_not_know_is_not_so(
+    plain: Bench, fields: dict[str, Any], facts: Facts, trust: str
+) -> None:
+    made = check(**fields)
+    known, unknown = (asyncio.run(plain.checker().check(made, None, each, plain.context)) for each in (facts, Facts()))
+    assert (known.passed, known.trust) == (True, trust)
+    assert known.by == ("ann" if trust == "confirmed" else "engine")
+    assert not unknown.passed
+    assert unknown.reason
+    assert cache_key(known.fingerprint) is None
+
+
+@pytest.mark.parametrize("kind", ["forge", "horoscope"])
+def test_a_kind_that_nobody_makes_does_not_pass(plain: Bench, kind: str) -> None:
+    result = plain.make(check(kind))
+    assert (result.passed, result.reason) == (False, "unknown_kind")
+    assert repr(kind) in result.detail

@@ -1,0 +1,170 @@
+"""Work that the engine proves itself: checks on outputs and on a repository, merged only when they pass."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenttalk.drivers.calls import Turn
+from agenttalk.engine import explaining
+from agenttalk.engine.standing import Standing
+from plankit import Engine, plan, play, states, task
+
+CALC = "def add(a, b):\n    return 0\n"
+SUITE = """import unittest
+from calc import add
+
+
+class Test(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(add(1, 2), 3)
+"""
+RUNS = f"{sys.executable} -m unittest -q test_calc"
+
+
+def promise(*checks: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    """A promise that needs every check to pass."""
+    named = [each["id"] for each in checks]
+    criteria = [
+        {"id": f"c{number}", "description": name, "evidenceRequired": [name]} for number, name in enumerate(named)
+    ]
+    return {"objective": "It works", "acceptance": criteria, "checks": list(checks), **keys}
+
+
+def git(folder: Path, *args: str) -> str:
+    command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *args]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with a function that is wrong and a test that says so."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "calc.py").write_text(CALC)
+    (folder / "test_calc.py").write_text(SUITE)
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "begin")
+    return folder
+
+
+def program(root: Path, name: str, text: str) -> dict[str, Any]:
+    """A script agent."""
+    path = root / f"{name}.py"
+    path.write_text(
+        f"import os, pathlib\nattempt = int(os.environ['AGENTTALK_COMMAND_ID'][-3:])\n{text}\nprint('all done')\n"
+    )
+    return {"driver": "script", "argv": [sys.executable, str(path)]}
+
+
+def run(root: Path, compiled: Any, **agents: Any) -> Standing:
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(compiled)
+        return await engine.ended(compiled.dag.plan_id)
+
+    found: Standing = play(root / "root", use, proving=True, **agents)
+    return found
+
+
+def coded(repo: Path, text: str, **keys: Any) -> Any:
+    tests = {"id": "tests-pass", "kind": "run", "run": RUNS, "protected": ["test_calc.py"]}
+    said = {"promise": promise(tests, **keys.pop("promise", {})), "workspace": "repo", **keys}
+    return plan(
+        task("fix", "dev", **said), agents={"dev": program(repo.parent, "dev", text)}, workspace={"repo": str(repo)}
+    )
+
+
+FIXES = "pathlib.Path('calc.py').write_text('def add(a, b):\\n    return a + b\\n')"
+
+
+def test_an_output_is_looked_at_and_sent_back_until_it_is_right(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def careless(turn: Turn) -> str:
+        told.append(turn.prompt)
+        turn.outputs["report.md"] = "TODO" if len(told) < 3 else "# Prices\nall of them\n"
+        return "all done, tests pass"
+
+    checks = (
+        {"id": "says-prices", "kind": "file", "path": "report.md", "contains": "# Prices"},
+        {"id": "no-todo", "kind": "run", "run": "! grep -q TODO report.md"},
+    )
+    outputs = [{"name": "report.md", "deliverable": True}]
+    found = run(tmp_path, plan(task("write", outputs=outputs, promise=promise(*checks))), a=careless)
+    assert (states(found), len(told)) == ({"write": "COMPLETED"}, 3)
+    assert "says-prices" in told[1]
+    assert "no-todo" in told[2]
+
+
+def test_who_only_says_that_it_is_done_is_not_done(repo: Path) -> None:
+    found = run(repo.parent, coded(repo, "pass", max_reexecute_times=1))
+    assert states(found) == {"fix": "FAILED"}
+    assert "tests-pass" in found.tasks[0]["reason"]
+    assert git(repo, "rev-parse", "agenttalk/p") == git(repo, "rev-parse", "main")
+
+
+def test_work_that_passes_is_merged_into_the_plans_branch_and_nowhere_else(repo: Path) -> None:
+    before = git(repo, "rev-parse", "main")
+    text = f"if attempt == 2:\n    {FIXES}\nelse:\n    pathlib.Path('notes.md').write_text('later')"
+
+    async def use(engine: Engine) -> dict[str, Any]:
+        await engine.submit(coded(repo, text))
+        assert states(await engine.ended()) == {"fix": "COMPLETED"}
+        return await explaining.explain(engine.deps, "p", "fix")
+
+    told = play(repo.parent / "root", use, proving=True)
+    assert git(repo, "show", "agenttalk/p:calc.py").endswith("return a + b")
+    assert git(repo, "show", "agenttalk/p:notes.md") == "later"  # the second round went on from the first
+    assert (git(repo, "rev-parse", "main"), git(repo, "status", "--porcelain")) == (before, "")
+    assert [turn["verdict"]["fulfilled"] for turn in told["attempts"]] == [False, True]
+    assert told["verdict"]["trust"] == "executed"
+
+
+def test_a_test_that_was_bent_is_put_back_before_it_is_run(repo: Path) -> None:
+    bent = "pathlib.Path('test_calc.py').write_text('import unittest\\n')"
+    found = run(repo.parent, coded(repo, bent, max_reexecute_times=0))
+    assert states(found) == {"fix": "FAILED"}
+    assert git(repo, "show", "agenttalk/p:test_calc.py") == SUITE.strip()
+
+
+def test_what_may_not_be_touched_ends_the_task(repo: Path) -> None:
+    text = f"{FIXES}\npathlib.Path('secrets.txt').write_text('x')"
+    found = run(repo.parent, coded(repo, text, promise={"allowedScope": ["calc.py"]}))
+    assert states(found) == {"fix": "FAILED"}
+    assert "secrets.txt" in found.tasks[0]["reason"]
+
+
+def test_a_check_that_must_fail_first_and_passes_refuses_the_task(repo: Path) -> None:
+    (repo / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+    git(repo, "commit", "-aqm", "it works already")
+    tests = {"id": "tests-pass", "kind": "run", "run": RUNS, "red_first": "required"}
+    said = task("fix", "dev", workspace="repo", promise=promise(tests))
+    agents = {"dev": program(repo.parent, "dev", "pass")}
+    found = run(repo.parent, plan(said, agents=agents, workspace={"repo": str(repo)}))
+    assert states(found) == {"fix": "FAILED"}
+    assert "must fail before the work" in found.tasks[0]["reason"]
+
+
+def test_two_that_touch_the_same_lines_are_merged_one_after_the_other(repo: Path) -> None:
+    both = {}
+    for name in ("one", "two"):
+        text = f"""
+import time
+path = pathlib.Path('notes.md')
+path.write_text((path.read_text() if path.exists() else '') + '{name}\\n')
+pathlib.Path(r'{repo.parent}', '{name}').touch()
+while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for each in ('one', 'two')):
+    time.sleep(0.01)
+"""
+        both[name] = program(repo.parent, name, text)
+    check = {"id": "noted", "kind": "file", "path": "notes.md"}
+    tasks = [task(name, name, workspace="repo", promise=promise(check)) for name in both]
+    found = run(repo.parent, plan(*tasks, agents=both, workspace={"repo": str(repo)}))
+    assert states(found) == {"one": "COMPLETED", "two": "COMPLETED"}
+    assert sorted(git(repo, "show", "agenttalk/p:notes.md").splitlines()) == ["one", "two"]
+    assert sum(each["reexecutions"] for each in found.tasks) == 0  # a conflict is no round of rework

@@ -1,0 +1,223 @@
+"""Places for turns: one for each agent, shared by everybody who has it work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from agentkit import Desk
+from agenttalk.engine.deps import Deps, Limits
+from agenttalk.engine.heartbeat import Heartbeat, Tick
+from agenttalk.engine.slots import Slots
+from agenttalk.ports import Ended, Turn
+from treekit import Tree
+
+PATIENCE = 20.0
+
+
+def test_an_agent_has_one_place_and_the_machine_so_many() -> None:
+    slots = Slots(2)
+    one, two = slots.take("a"), slots.take("b")
+    assert (one is not None, two is not None, slots.take("a"), slots.take("c")) == (True, True, None, None)
+    assert slots.busy == {"a", "b"}
+
+
+def test_a_place_is_given_back_by_its_own_ticket_alone() -> None:
+    slots = Slots(2)
+    old = slots.take("a")
+    assert old is not None
+    slots.free("a", old)
+    new = slots.take("a")
+    assert slots.free("a", old) is False
+    assert (new != old, set(slots.busy)) == (True, {"a"})
+
+
+@pytest.mark.parametrize(("asks", "said"), [("a", True), ("b", False), (None, False)])
+def test_whoever_gives_a_place_back_hears_whether_somebody_asked_for_it(asks: str | None, said: bool) -> None:
+    slots = Slots(3)
+    ticket = slots.take("a")
+    other = slots.take("b")
+    assert ticket is not None
+    assert other is not None
+    if asks:
+        assert slots.take(asks) is None
+    assert slots.free("a", ticket) is said
+    assert slots.free("b", other) is (asks == "b")
+
+
+def test_of_a_full_machine_everybody_hears() -> None:
+    slots = Slots(1)
+    ticket = slots.take("a")
+    assert ticket is not None
+    assert slots.take("b") is None
+    assert slots.free("a", ticket) is True
+
+
+def test_whoever_waits_is_handed_the_place_and_nobody_comes_between() -> None:
+    slots = Slots(2)
+    given: list[int] = []
+    ticket = slots.take("a")
+    assert ticket is not None
+    assert slots.take("a", given.append) is None
+    slots.free("a", ticket)
+    assert (len(given), slots.take("a"), set(slots.busy)) == (1, None, {"a"})
+    slots.free("a", given[0])
+    assert slots.busy == frozenset()
+
+
+def test_whoever_waits_while_the_machine_is_full_has_the_next_place() -> None:
+    slots = Slots(1)
+    given: list[int] = []
+    ticket = slots.take("a")
+    assert ticket is not None
+    assert slots.take("b", given.append) is None
+    slots.free("a", ticket)
+    assert (len(given), set(slots.busy)) == (1, {"b"})
+
+
+def test_whoever_left_is_handed_nothing() -> None:
+    slots = Slots(1)
+    given: list[int] = []
+    ticket = slots.take("a")
+    assert ticket is not None
+    slots.take("a", given.append)
+    slots.leave("a")
+    slots.free("a", ticket)
+    assert (given, slots.busy) == ([], frozenset())
+
+
+# A heartbeat shares the place of its agent.
+
+
+class Never:
+    """Nothing wakes it but what it knows itself."""
+
+    async def changed(self, timeout: float) -> set[str]:  # noqa: ARG002, ASYNC109
+        await asyncio.Event().wait()
+        return set()
+
+
+class Played:
+    """A driver whose turns end when the test says so."""
+
+    def __init__(self) -> None:
+        self.began: asyncio.Queue[Turn] = asyncio.Queue()
+        self.goes: asyncio.Queue[None] = asyncio.Queue()
+
+    async def run(self, turn: Turn) -> Ended:
+        self.began.put_nowait(turn)
+        await self.goes.get()
+        return Ended("exited", 0, b"done", b"", 0.1)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    desk = Desk(Tree(tmp_path), limits=Limits(poll_seconds=1000))
+    desk.program("")
+    return desk
+
+
+Use = Callable[[Played, asyncio.Queue[Tick]], Awaitable[None]]
+
+
+def driven(desk: Desk, slots: Slots, use: Use, *commands: str) -> int:
+    """Have a heartbeat work while the test has its agent work as well; how often others were told to ask again."""
+    for each in commands:
+        desk.command(each, produces=[])
+    told: list[str] = []
+    driver = Played()
+
+    async def scenario(beat: Heartbeat, _: Deps) -> None:
+        stop, ticks = asyncio.Event(), asyncio.Queue[Tick]()
+        running = asyncio.create_task(beat.run(stop, Never(), ticks.put_nowait))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await use(driver, ticks)
+        finally:
+            stop.set()
+            await running
+        assert slots.busy == frozenset()
+
+    desk.play(scenario, driver=driver, slots=slots, freed=lambda: told.append("freed"))
+    return len(told)
+
+
+def test_a_heartbeat_begins_when_its_agent_has_done_what_others_asked_for(desk: Desk) -> None:
+    slots = Slots(8)
+    ticket = slots.take("dev")
+    assert ticket is not None
+
+    async def use(driver: Played, ticks: asyncio.Queue[Tick]) -> None:
+        tick = await ticks.get()
+        assert (tick.waiting, tick.running, driver.began.empty()) == (1, 0, True)
+        await asyncio.to_thread(slots.free, "dev", ticket)  # whoever writes to a board has a thread of its own
+        await driver.began.get()
+        assert slots.take("dev") is None
+        driver.goes.put_nowait(None)
+        while not (await ticks.get()).ran:
+            pass
+
+    assert driven(desk, slots, use, "build") == 1
+
+
+def test_a_heartbeat_and_others_take_turns(desk: Desk) -> None:
+    slots = Slots(8)
+
+    async def use(driver: Played, ticks: asyncio.Queue[Tick]) -> None:
+        await driver.began.get()
+        assert slots.take("dev") is None
+        driver.goes.put_nowait(None)
+        while not (await ticks.get()).ran:
+            pass
+        ticket = slots.take("dev")  # it has another command, but we asked before
+        assert ticket is not None
+        assert driver.began.empty()
+        slots.free("dev", ticket)
+        await driver.began.get()
+        driver.goes.put_nowait(None)
+        while not (await ticks.get()).ran:
+            pass
+
+    assert driven(desk, slots, use, "one", "two") == 1
+
+
+def test_a_heartbeat_goes_on_when_others_do_not_want_the_place_any_more(desk: Desk) -> None:
+    slots = Slots(8)
+
+    async def use(driver: Played, ticks: asyncio.Queue[Tick]) -> None:
+        await driver.began.get()
+        assert slots.take("dev") is None
+        for _ in range(2):
+            driver.goes.put_nowait(None)
+            while not (await ticks.get()).ran:
+                pass
+
+    assert driven(desk, slots, use, "one", "two") == 1
+
+
+def test_a_heartbeat_that_nobody_shares_with_goes_on_at_once(desk: Desk) -> None:
+    async def use(driver: Played, ticks: asyncio.Queue[Tick]) -> None:
+        for _ in range(2):
+            await driver.began.get()
+            driver.goes.put_nowait(None)
+        while not (await ticks.get()).ran:
+            pass
+
+    assert driven(desk, Slots(8), use, "one", "two") == 0
+
+
+def test_a_heartbeat_that_ends_waits_for_nothing(desk: Desk) -> None:
+    slots = Slots(8)
+    ticket = slots.take("dev")
+    assert ticket is not None
+
+    async def use(_: Played, ticks: asyncio.Queue[Tick]) -> None:
+        assert (await ticks.get()).waiting == 1
+
+    with pytest.raises(AssertionError, match="dev"):
+        driven(desk, slots, use, "build")
+    slots.free("dev", ticket)
+    assert slots.busy == frozenset()

@@ -1,0 +1,326 @@
+"""Whether a check passed, from what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.contracts import promise as contracts
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.rules import checks
+from agenttalk.rules.checks import Answer, Confirmation, GitFacts, How, Ran, Seen, Stored
+from agenttalk.rules.evidence import Finding
+from agenttalk.rules.junit import Outcomes, Unreadable
+
+GREEN = Ran("exited", 0)
+RED = Ran("exited", 1)
+DIGEST = "sha256:" + "ab" * 32
+OTHER = "sha256:" + "cd" * 32
+
+
+def check(kind: str, **fields: Any) -> Any:
+    body = {"id": "cp-1-abcd", "objective": "o", "acceptance": [], "checks": [{"id": "c", "kind": kind, **fields}]}
+    return CompletionPromise.read(body).checks[0]
+
+
+def suite(**fields: Any) -> contracts.TestsCheck:
+    found = check("tests", **{"run": "python3 -m pytest", "junit": "r.xml", **fields})
+    assert isinstance(found, contracts.TestsCheck)
+    return found
+
+
+def outcomes(passed: str = "", failed: str = "", skipped: str = "", **fields: Any) -> Outcomes:
+    return Outcomes(frozenset(passed), frozenset(failed), frozenset(skipped), **fields)
+
+
+# Programs
+
+
+def test_only_ending_with_0_of_its_own_accord_passes() -> None:
+    assert checks.of_run(GREEN) == Finding(True)
+    assert checks.of_run(Ran("exited", 3)) == Finding(False, "exit_code", "it ended with 3")
+    for how in set(get_args(How)) - {"exited"}:
+        finding = checks.of_run(Ran(how, 0))
+        assert not finding.passed
+        assert finding.reason
+        assert how in finding.detail
+        assert checks.of_run(Ran(how, None, "because")).detail == "because"
+
+
+# Suites
+
+
+def test_a_suite_whose_tests_ran_and_passed_passes() -> None:
+    assert checks.of_tests(suite(), GREEN, outcomes("ab", skipped="c"), outcomes("a", skipped="c")) == Finding(
+        True, "", "2 passed, 1 skipped"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "ran", "report", "base", "reason"),
+    [
+        ({}, Ran("timeout", None), outcomes("a"), None, "timeout"),
+        ({}, GREEN, None, None, "report_missing"),
+        ({}, GREEN, Unreadable("it is not XML"), None, "report_unreadable"),
+        ({}, RED, outcomes("a", "b"), None, "tests_failed"),
+        ({}, GREEN, outcomes("a", "b"), None, "tests_failed"),
+        ({}, GREEN, outcomes("a", beyond=True), None, "tests_failed"),
+        ({}, GREEN, outcomes(), None, "tests_none"),
+        ({}, GREEN, outcomes(skipped="ab"), None, "tests_none"),
+        ({"min_tests": 2}, GREEN, outcomes("a", skipped="b"), None, "tests_none"),
+        ({}, RED, outcomes("a"), None, "report_contradicts"),
+        ({}, GREEN, outcomes("a"), outcomes("ab"), "tests_vanished"),
+        ({}, GREEN, outcomes("a"), outcomes("a", "b"), "tests_vanished"),
+        ({}, GREEN, outcomes("a"), outcomes("a", skipped="b"), "tests_vanished"),
+        ({}, GREEN, outcomes("a", skipped="b"), outcomes("ab"), "tests_skipped"),
+        ({}, GREEN, outcomes("a", skipped="b"), outcomes("a", "b"), "tests_skipped"),
+    ],
+)
+def test_each_way_of_not_passing_has_its_reason(
+    fields: dict[str, Any], ran: Ran, report: Outcomes | Unreadable | None, base: Outcomes | None, reason: str
+) -> None:
+    finding = checks.of_tests(suite(**fields), ran, report, base)
+    assert (finding.passed, finding.reason) == (False, reason)
+    assert finding.detail
+
+
+def test_everything_that_is_wrong_with_a_suite_is_told_at_once() -> None:
+    report = outcomes("a", "b", "c", repeated=frozenset("a"))
+    detail = checks.of_tests(suite(min_tests=9), GREEN, report, outcomes("acde")).detail
+    for words in ("1 failed: 'b'", "9 are the least", "shows failures", "2 of the baseline are gone", "are skipped"):
+        assert words in detail
+    assert detail.endswith("1 passed, 1 failed, 1 skipped, 1 listed more than once")
+
+
+ids = st.frozensets(st.sampled_from("abcdef"))
+reports = st.builds(Outcomes, ids, ids, ids, st.just(frozenset()), st.booleans())
+
+
+@given(reports, st.sampled_from([0, 1, 5, None]), reports, st.integers(1, 4))
+def test_a_suite_passes_only_when_all_rules_hold(
+    report: Outcomes, code: int | None, base: Outcomes, least: int
+) -> None:
+    passed = checks.of_tests(suite(min_tests=least), Ran("exited", code), report, base).passed
+    green = code == 0 and not report.failed and not report.beyond and len(report.ran) >= least
+    assert passed is (green and base.known <= report.known and not base.ran & report.skipped)
+
+
+@pytest.mark.parametrize(
+    ("finding", "ran", "again"),
+    [
+        (Finding(False, "exit_code"), RED, True),
+        (Finding(False, "tests_failed"), RED, True),
+        (Finding(False, "tests_failed"), GREEN, False),
+        (Finding(False, "tests_vanished"), GREEN, False),
+        (Finding(False, "timeout"), Ran("timeout", None), False),
+        (Finding(True), GREEN, False),
+    ],
+)
+def test_only_failures_are_tried_again(finding: Finding, ran: Ran, again: bool) -> None:
+    assert checks.worth_another_run(finding, ran) is again
+
+
+@given(reports, reports)
+def test_running_again_looks_only_at_what_had_failed(before: Outcomes, again: Outcomes) -> None:
+    merged, recovered = checks.after_another_run(before, again)
+    assert merged.failed | recovered == before.failed
+    assert not merged.failed & recovered
+    assert recovered <= again.passed
+    assert merged.known == before.known
+    assert merged.beyond is (before.beyond or again.beyond)
+
+
+@pytest.mark.parametrize(
+    ("run", "fields", "expected"),
+    [
+        ("python3 -m pytest -q", {}, ("_pytest.py", "_pytest/__init__.py", "pytest.py", "pytest/__init__.py")),
+        ("python3 -munittest", {}, ("unittest.py", "unittest/__init__.py")),
+        ("python3 -m shop.tests", {}, ()),
+        ("make -m x test", {}, ()),
+        ("pytest -q", {}, ()),
+        ("python3 -m pytest", {"protect_config": False}, ()),
+    ],
+)
+def test_files_that_would_pass_for_the_runner_are_known(
+    run: str, fields: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    assert checks.shadows(suite(run=run, **fields)) == expected
+
+
+# Environment
+
+
+def test_the_environment_is_what_programs_need_and_what_the_check_names() -> None:
+    made = checks.environment({"A": "1"}, path="/bin", checkout="/c", home="/h", temporary="/t", lang="C")
+    assert made == {"PATH": "/bin", "HOME": "/h", "TMPDIR": "/t", "LANG": "C", "A": "1"}
+    assert "A" not in checks.environment(None, path="/bin", checkout="/c", home="/h", temporary="/t", lang="C")
+
+
+@pytest.mark.parametrize("given", [{"": "a"}, {"A=B": "a"}, {"A B": "a"}, {"A": "a\0b"}, {"1A": ""}])
+def test_a_variable_that_cannot_be_set_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="cannot be set"):
+        checks.environment(given, path="/bin", checkout="/c", home="/h", temporary="/t", lang="C")
+
+
+parts = st.sampled_from(["", ".", "bin", "/usr/bin", "/c", "/c/", "/c/bin", "/cc/bin", "/x/../c/bin", "./c", "//c"])
+
+
+@given(st.lists(parts, max_size=6))
+def test_no_program_of_the_work_is_on_the_path(path: list[str]) -> None:
+    kept = checks.safe_path(":".join(path), "/c").split(":")
+    assert set(kept) <= {"/usr/bin", "/cc/bin", "//c", ""}
+    assert [part for part in kept if part == "/usr/bin"] == [part for part in path if part == "/usr/bin"]
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, ""),
+        ({"min_bytes": 4, "sha256": DIGEST, "contains": "ab"}, ""),
+        ({"min_bytes": 5}, "5 are the least"),
+        ({"sha256": OTHER}, "its hash is"),
+        ({"contains": "x"}, "does not hold 'x'"),
+    ],
+)
+def test_a_file_has_what_is_asked_for(fields: dict[str, Any], words: str) -> None:
+    finding = checks.of_file(check("file", path="a", **fields), Seen(4, DIGEST, b"abcd"))
+    assert (finding.passed, finding.reason) == ((False, "content") if words else (True, ""))
+    assert words in finding.detail
+
+
+def test_a_text_that_was_not_looked_for_is_not_there() -> None:
+    assert not checks.of_file(check("file", path="a", contains="a"), Seen(4, DIGEST)).passed
+
+
+@pytest.mark.parametrize(
+    ("document", "lacks"),
+    [
+        ({"a": 1, "b": {"c": 0}}, []),
+        ({"a": 1, "b.c": False}, []),
+        ({"a": None, "b": {"c": 1}}, ["a"]),
+        ({"a": 1, "b": [1]}, ["b.c"]),
+        ([], ["a", "b.c"]),
+        ("a", ["a", "b.c"]),
+    ],
+)
+def test_a_document_has_its_fields(document: Any, lacks: list[str]) -> None:
+    finding = checks.of_json(check("json", path="a", required_fields=["a", "b.c"]), document, [])
+    assert finding.passed is (not lacks)
+    assert all(repr(name) in finding.detail for name in lacks)
+
+
+def test_a_document_that_breaks_its_schema_does_not_pass() -> None:
+    assert checks.of_json(check("json", path="a"), {}, ["$: no"]) == Finding(False, "content", "a: $: no")
+
+
+# Git
+
+
+FACTS = GitFacts(commits=("c1",), branches={"main"}, uncommitted={"x"}, changed={"src/a.py", "README.md"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, ""),
+        ({"commits_min": 1, "branch": "main", "clean": False, "changed": ["src/**", "*.md", "/README.md"]}, ""),
+        ({"commits_min": 2}, "2 are the least"),
+        ({"branch": "dev"}, "no branch 'dev'"),
+        ({"clean": True}, "not committed: 'x'"),
+        ({"changed": ["docs/**"]}, "'docs/**'"),
+        ({"changed": ["[src"]}, "'[src'"),
+        ({"changed": ["!src/**"]}, "'!src/**'"),
+    ],
+)
+def test_tree_and_history_are_as_asked_for(fields: dict[str, Any], words: str) -> None:
+    finding = checks.of_git(check("git", **fields), FACTS)
+    assert finding.passed is (not words)
+    assert words in finding.detail
+
+
+def test_a_change_beyond_its_scope_or_of_protected_paths_never_passes() -> None:
+    assert "outside the scope: 'b'" in checks.of_git(check("git"), replace(FACTS, outside={"b"})).detail
+    assert "protected paths" in checks.of_git(check("git"), replace(FACTS, protected={"b"})).detail
+    assert checks.of_git(check("git"), None).reason == "facts_missing"
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer", "words"),
+    [
+        ({}, Answer(200, b"", True, "u"), ""),
+        ({"status": 404, "contains": "no"}, Answer(404, b"none", True, "u"), ""),
+        ({}, Answer(500, b"", True, "u"), "the status is 500, not 200"),
+        ({"contains": "x"}, Answer(200, b"abc", True, "u"), "the answer does not hold"),
+        ({"contains": "x"}, Answer(200, b"abc", False, "u"), "what could be read"),
+    ],
+)
+def test_an_answer_has_its_status_and_text(fields: dict[str, Any], answer: Answer, words: str) -> None:
+    finding = checks.of_http(check("http", url="http://a", **fields), answer)
+    assert finding.passed is (not words)
+    assert words in finding.detail
+
+
+# What the engine knows
+
+
+STORED = Stored("maker", DIGEST, DIGEST, {"taker": DIGEST, "late": OTHER})
+
+
+@pytest.mark.parametrize(
+    ("accepted_by", "stored", "reason"),
+    [
+        (None, STORED, ""),
+        ("taker", STORED, ""),
+        (None, None, "missing"),
+        (None, replace(STORED, found=""), "missing"),
+        (None, replace(STORED, found=OTHER), "content"),
+        ("late", STORED, "not_accepted"),
+        ("nobody", STORED, "not_accepted"),
+        ("maker", replace(STORED, accepted={"maker": DIGEST}), "not_accepted"),
+    ],
+)
+def test_an_output_is_stored_as_declared_and_accepted_just_so(
+    accepted_by: str | None, stored: Stored | None, reason: str
+) -> None:
+    assert checks.of_artifact(check("artifact", output="o", accepted_by=accepted_by), stored).reason == reason
+
+
+def test_a_report_is_there_or_not() -> None:
+    assert checks.of_report("done").passed
+    assert not checks.of_report(" ").passed
+    assert not checks.of_report(None).passed
+
+
+SHOWN = checks.shown_hash("Good?", {"a.png": DIGEST})
+
+
+@pytest.mark.parametrize(
+    ("confirmation", "shown", "words"),
+    [
+        (Confirmation("ann", True, SHOWN), SHOWN, ""),
+        (None, SHOWN, "nobody"),
+        (Confirmation(" ", True, SHOWN), SHOWN, "who"),
+        (Confirmation("ann", False, SHOWN), SHOWN, "ann said no"),
+        (Confirmation("ann", True, OTHER), SHOWN, "something else"),
+        (Confirmation("ann", True, ""), "", "something else"),
+    ],
+)
+def test_a_persons_yes_is_to_exactly_what_was_shown(confirmation: Confirmation | None, shown: str, words: str) -> None:
+    finding = checks.of_human(confirmation, shown)
+    assert finding.passed is (not words)
+    assert words in finding.detail
+
+
+def test_what_is_shown_has_another_hash_when_anything_of_it_changes() -> None:
+    others = [checks.shown_hash("Good", {"a.png": DIGEST}), checks.shown_hash("Good?", {"a.png": OTHER})]
+    assert len({SHOWN, *others, checks.shown_hash("Good?", {})}) == 4

@@ -1,0 +1,220 @@
+"""What evidence rests on, when it may be used again, and what an agent's word is worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.contracts.evidence import EvidenceEntry
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RedFirst
+from agenttalk.rules import evidence
+from agenttalk.rules.done import TRUST, Evidence, decide
+from agenttalk.rules.evidence import Fingerprint, Reason, Redness, Result, cache_key
+
+NOW = datetime(2026, 1, 8, 10, 30, tzinfo=UTC)
+
+
+def promise(*checks: dict[str, Any], **fields: Any) -> CompletionPromise:
+    acceptance = [{"id": "works", "description": "It works", "evidenceRequired": ["tests"], "minTrust": "claimed"}]
+    body = {"id": "cp-1-abcd", "objective": "o", "acceptance": acceptance, "checks": list(checks), **fields}
+    return CompletionPromise.read(body)
+
+
+def check(**fields: Any) -> AnyCheck:
+    return promise({"id": "tests", "kind": "run", "run": "make test", **fields}).checks[0]
+
+
+def result(**fields: Any) -> Result:
+    return replace(Result("tests", True, "executed", "", "", NOW, NOW, Fingerprint()), **fields)
+
+
+def fingerprint(**fields: Any) -> Fingerprint:
+    base = Fingerprint(
+        evidence.relevant(check()), "sha256:tree", {}, {"a.py": "sha256:1"}, {"in": "sha256:2"}, ("sh", "-c", "x"), True
+    )
+    return replace(base, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "trust"),
+    [
+        ({"kind": "run", "run": "x"}, "executed"),
+        ({"kind": "tests", "run": "x", "junit": "r.xml"}, "executed"),
+        ({"kind": "file", "path": "a"}, "observed"),
+        ({"kind": "artifact", "output": "a"}, "observed"),
+        ({"kind": "artifact", "output": "a", "accepted_by": "b"}, "attested"),
+        ({"kind": "report"}, "claimed"),
+        ({"kind": "human", "question": "?"}, "confirmed"),
+        ({"kind": "strange"}, "observed"),
+    ],
+)
+def test_each_kind_gives_its_trust(fields: dict[str, Any], trust: str) -> None:
+    assert evidence.gives(promise({"id": "tests", **fields}).checks[0]) == trust
+
+
+# Caching
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"tree": "sha256:other"},
+    {"files": {"a.py": "sha256:9"}},
+    {"files": {}},
+    {"inputs": {"in": "sha256:9"}},
+    {"argv": ("sh", "-c", "y")},
+    {"isolated": False},
+    {"network": True},
+    {"check": evidence.relevant(check(run="make all"))},
+    {"check": evidence.relevant(check(env={"A": "1"}))},
+    {"check": evidence.relevant(check(cwd="sub"))},
+    {"check": evidence.relevant(check(retries=1))},
+    {"check": evidence.relevant(check(protected=["tests/**"]))},
+]
+
+
+def test_the_same_inputs_have_the_same_key_and_any_change_another() -> None:
+    keys = [cache_key(fingerprint()), *(cache_key(fingerprint(**change)) for change in CHANGES)]
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
+    assert cache_key(fingerprint()) == keys[0]
+
+
+def test_the_name_of_a_check_and_what_is_demanded_of_it_change_nothing_of_what_it_finds() -> None:
+    other = promise({"id": "b", "kind": "run", "run": "make test", "minTrust": "observed", "red_first": "off"}).checks[
+        0
+    ]
+    assert cache_key(fingerprint(check=evidence.relevant(other))) == cache_key(fingerprint())
+
+
+def test_a_check_that_covers_a_part_is_not_touched_by_the_rest() -> None:
+    part = evidence.relevant(check(covers=["src/**"]))
+    covered = {"src/**": "sha256:src"}
+    one = cache_key(fingerprint(check=part, covered=covered))
+    assert one == cache_key(fingerprint(check=part, covered=covered, tree="sha256:other"))
+    assert one != cache_key(fingerprint(check=part, covered={"src/**": "sha256:new"}))
+    unknown = {cache_key(fingerprint(check=part, tree=tree)) for tree in ("sha256:a", "sha256:b")}
+    assert len(unknown) == 2  # without its hash, the whole tree counts
+
+
+@pytest.mark.parametrize("fields", [{"tree": ""}, {"check": {"kind": "http", "url": "http://x"}}, {"check": {}}])
+def test_what_the_tree_does_not_decide_is_never_kept(fields: dict[str, Any]) -> None:
+    assert cache_key(fingerprint(**fields)) is None
+
+
+maps = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"), max_size=3)
+prints = st.builds(
+    Fingerprint,
+    st.sampled_from([evidence.relevant(check()), evidence.relevant(check(run="b"))]),
+    st.sampled_from(["t", "u"]),
+    st.just({}),
+    maps,
+    maps,
+    st.lists(st.sampled_from("pq"), max_size=2).map(tuple),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(prints, prints)
+def test_keys_are_equal_exactly_for_equal_fingerprints(one: Fingerprint, other: Fingerprint) -> None:
+    assert (cache_key(one) == cache_key(other)) is (one == other)
+
+
+def test_luck_and_faults_of_the_machine_are_not_kept() -> None:
+    assert evidence.keepable(result())
+    assert evidence.keepable(result(passed=False, reason="exit_code"))
+    assert not evidence.keepable(result(flaky=("t::a",)))
+    for reason in ("timeout", "not_started", "not_isolated", "stuck", "fault"):
+        assert not evidence.keepable(result(passed=False, reason=reason))
+
+
+# Red before green
+
+
+RED = result(passed=False, reason="tests_failed")
+
+
+@pytest.mark.parametrize(
+    ("setting", "base", "redness"),
+    [
+        ("required", RED, "fine"),
+        ("record", RED, "fine"),
+        ("off", RED, "fine"),
+        ("required", result(), "refuse"),
+        ("record", result(), "weak"),
+        ("off", result(), "fine"),
+        ("required", None, "refuse"),
+        ("record", None, "weak"),
+        ("off", None, "fine"),
+        ("required", result(passed=False, reason="not_isolated"), "refuse"),
+        ("record", result(passed=False, reason="not_started"), "weak"),
+        ("record", result(passed=False, reason="timeout"), "fine"),
+    ],
+)
+def test_only_a_check_that_was_seen_red_is_fully_worth_its_green(
+    setting: RedFirst, base: Result | None, redness: Redness
+) -> None:
+    assert evidence.red_first(setting, "tests", base) == redness
+    assert evidence.red_first(setting, "file", base) == "fine"
+    assert evidence.weighed(result(), redness).weak is (redness != "fine")
+
+
+def test_a_result_as_evidence_tells_its_doubts() -> None:
+    seen = result(detail="4 passed", flaky=("a", "b", "c", "d"), weak=True, isolated=False).evidence(fresh=True)
+    assert (seen.id, seen.passed, seen.fresh, seen.trust, seen.by) == ("tests", True, True, "executed", "engine")
+    assert seen.at == "2026-01-08T10:30:00Z"
+    assert seen.detail == (
+        "4 passed; flaky: a, b, c …; weak: it was not seen to fail before the work began; not isolated"
+    )
+    assert result(isolated=True, flaky=("a",)).evidence(fresh=False).detail == "flaky: a"
+
+
+# What agents say
+
+
+entries = st.lists(
+    st.sampled_from(["tests", "other", "works"])
+    | st.builds(
+        EvidenceEntry,
+        id=st.sampled_from(["tests", "other", "works"]),
+        passed=st.booleans(),
+        fresh=st.booleans(),
+        trust=st.sampled_from(TRUST),
+        by=st.sampled_from(["engine", "operator"]),
+        at=st.just(""),
+        detail=st.just("seen"),
+    ),
+    max_size=5,
+)
+OWNED = promise({"id": "tests", "kind": "run", "run": "make test"}, requiredEvidence=["tests"])
+
+
+@given(entries)
+def test_nothing_that_an_agent_submits_makes_a_checked_promise_fulfilled(submitted: list[str | EvidenceEntry]) -> None:
+    said = evidence.claims(OWNED, submitted, by="agent", at="then")
+    both = [*said.evidence, *said.set_aside]
+    assert len(both) == len(submitted)
+    assert {(each.trust, each.by, each.at) for each in both} <= {("claimed", "agent", "then")}
+    assert all(each.id != "tests" for each in said.evidence)
+    assert all(each.id == "tests" for each in said.set_aside)
+    assert not decide(OWNED, said.evidence, []).fulfilled
+    red: Reason = "exit_code"
+    failed = result(passed=False, reason=red).evidence(fresh=True)
+    assert not decide(OWNED, [failed, *said.evidence], []).fulfilled
+
+
+def test_a_claim_where_claims_are_accepted_is_weighed() -> None:
+    said = evidence.claims(promise(), ["tests"], by="agent", at="then")
+    assert decide(promise(), said.evidence, []).trust == "claimed"
+
+
+def test_whoever_hands_in_an_id_attests_it_and_an_object_says_what_it_is() -> None:
+    entry = EvidenceEntry(id="b", passed=False, fresh=True, trust="executed", by="ci", at="then", detail="d")
+    assert evidence.vouched(["a", entry]) == [
+        Evidence("a", passed=True, fresh=True, trust="attested", by="", at=""),
+        Evidence("b", passed=False, fresh=True, trust="executed", by="ci", at="then", detail="d"),
+    ]

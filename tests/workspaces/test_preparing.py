@@ -1,0 +1,132 @@
+"""What checkouts need beside the tree: links, and what a command makes once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.workspaces import preparing
+from agenttalk.workspaces.workspace import Workspace
+from workspaces.treeskit import FILES, attempt, begin, git, opened, refused, repository, run, taken, work, write
+
+LOCKED = {**FILES, "package-lock.json": "1\n", "src/lib.js": "1\n"}
+MAKE = "mkdir -p node_modules/a src/__pycache__ && cp package-lock.json node_modules/a/x && echo . >> ../../../runs && echo x > src/made"
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Workspace:
+    return opened(repository(tmp_path / "shop", LOCKED))
+
+
+def runs(space: Workspace) -> int:
+    noted = space._home / "runs"
+    return len(noted.read_text().splitlines()) if noted.exists() else 0
+
+
+def test_a_command_is_run_once_per_content_of_the_lock_files(space: Workspace) -> None:
+    tip = run(space.ensure())
+    made = run(space.prepare(tip, MAKE))
+    assert made.paths == ("node_modules", "src/made")
+    other = work(space, attempt("one"), {"src/lib.js": "2\n"})
+    assert run(space.prepare(other.commit, MAKE)) == made
+    assert runs(space) == 1
+    newer = work(space, attempt("two"), {"package-lock.json": "2\n"})
+    assert run(space.prepare(newer.commit, MAKE)) != made
+    assert run(space.prepare(tip, f"true; {MAKE}")) != made
+    assert runs(space) == 3
+
+
+def test_two_that_ask_at_once_get_one_run(space: Workspace) -> None:
+    async def ask() -> None:
+        tip = await space.ensure()
+        one, two = await asyncio.gather(space.prepare(tip, MAKE), space.prepare(tip, MAKE))
+        assert one == two
+
+    run(ask())
+    assert runs(space) == 1
+
+
+def test_what_was_made_is_seen_by_clones_and_checkouts_and_is_no_part_of_the_tree(space: Workspace) -> None:
+    tip = run(space.ensure())
+    made = run(space.prepare(tip, MAKE))
+    who = attempt()
+    clone = begin(space, who, prepared=made)
+    assert (clone.path / "node_modules" / "a" / "x").read_text() == "1\n"
+    assert clone.readonly == tuple(made.folder / path for path in made.paths)
+    write(clone.path, {"a.txt": "a\n"})
+    assert [change.path for change in taken(space, who).changes] == ["a.txt"]
+    (clone.path / "src" / "made").unlink()
+    write(clone.path, {"src/made": "mine now\n"})
+    assert [change.path for change in taken(space, who).changes] == ["a.txt"]
+
+    async def look() -> None:
+        async with space.sealed(tip, prepared=made) as path:
+            assert (path / "node_modules" / "a" / "x").read_text() == "1\n"
+
+    run(look())
+    assert (made.folder / "node_modules" / "a" / "x").exists()
+    assert not (made.folder / "node_modules" / "a").stat().st_mode & 0o222
+
+
+def test_what_somebody_changed_is_made_again(space: Workspace) -> None:
+    tip = run(space.ensure())
+    made = run(space.prepare(tip, MAKE))
+    poisoned = made.folder / "node_modules" / "a" / "x"
+    before = poisoned.stat()
+    poisoned.chmod(0o644)
+    poisoned.write_text("2\n")
+    os.utime(poisoned, ns=(before.st_atime_ns, before.st_mtime_ns))
+    poisoned.chmod(before.st_mode)
+    again = run(space.prepare(tip, MAKE))
+    assert (again.folder / "node_modules" / "a" / "x").read_text() == "1\n"
+    assert runs(space) == 2
+    run(space.sweep())
+    assert not made.folder.exists()
+    assert run(space.prepare(tip, MAKE)) == again
+    assert runs(space) == 2
+
+
+def test_a_command_that_fails_keeps_nothing(space: Workspace) -> None:
+    tip = run(space.ensure())
+    with pytest.raises(MachineError, match="ended with code 3: no such package") as caught:
+        run(space.prepare(tip, "mkdir node_modules; echo no such package; exit 3"))
+    assert caught.value.code is Code.COMMAND_FAILED
+    assert list((space._home / "prepared").iterdir()) == []
+
+
+def test_a_command_without_end_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    code, said = run(preparing.run(tmp_path, "sleep 1000 & echo begun; wait", seconds=0.5))
+    assert code != 0
+    assert said.startswith("begun")
+    assert said.endswith("longer than 0.5 seconds")
+
+
+def test_links_lead_to_the_user_s_folder_and_are_not_taken(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "shop")
+    write(repo, {"data/big.bin": "big\n", "deep/data/x": "x\n"})
+    space = opened(repo, link=("data", "deep/data"))
+    who = attempt()
+    clone = begin(space, who)
+    assert (clone.path / "data" / "big.bin").read_text() == "big\n"
+    assert clone.readonly == (repo / "data", repo / "deep" / "data")
+    write(clone.path, {"a.txt": "a\n", "deep/b.txt": "b\n"})
+    assert [change.path for change in taken(space, who).changes] == ["a.txt", "deep/b.txt"]
+    (clone.path / "climb").symlink_to("data/../.git")
+    assert set(refused(space, who)) == {"climb"}
+    run(space.drop(who))
+    assert (repo / "data" / "big.bin").exists()
+
+
+def test_links_that_lead_elsewhere_or_stand_for_tracked_paths_are_refused(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "shop")
+    (repo / "out").symlink_to("/etc")
+    for path in ("../x", "/etc", ".git", ".git/hooks", "nothing", "out", "", "src/../src"):
+        with pytest.raises(UsageError, match="can be linked"):
+            opened(repo, link=(path,))
+    git(repo, "clean", "-fdq")
+    with pytest.raises(UsageError, match="part of the tree"):
+        begin(opened(repo, link=("src",)), attempt())
