@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +12,9 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.plan import Workspace
+from agenttalk.contracts.promise import HumanCheck
 from agenttalk.contracts.wire import JsonValue
+from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
 
 T = TypeVar("T")
@@ -381,6 +383,10 @@ class Proof:
     """What the plan's branch was moved to."""
 
 
+Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"
+"""Asks a person the question of a check about something with this hash, and waits for the answer."""
+
+
 class Prover(Protocol):
     """Makes ready where an agent works, and proves what it did. Nothing that the agent can write has a say in it."""
 
@@ -390,9 +396,9 @@ class Prover(Protocol):
         The job that comes back says where the agent works. Raises InputError when the task must not begin.
         """
 
-    async def prove(self, job: Job, performance: Performance, done: Callable[[Proof], bool]) -> Proof:
+    async def prove(self, job: Job, performance: Performance, done: Callable[[Proof], bool], confirm: Confirm) -> Proof:
         """Make the checks of a job's promise on what was left; every process of the agent is dead.
 
-        If `done` says of what was found that the promise is fulfilled, the work is merged before this returns. Doing
-        it again for the same attempt changes nothing.
+        If `done` says of what was found that the promise is fulfilled, the work is merged before this returns. A person
+        is asked (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
         """

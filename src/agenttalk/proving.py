@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,12 +13,14 @@ from typing import Any, Final
 from agenttalk.checking.checker import Checker, Facts
 from agenttalk.checking.running import Context
 from agenttalk.contracts import wire
-from agenttalk.contracts.promise import AnyCheck, CompletionPromise, GitCheck, RunCheck, TestsCheck
+from agenttalk.contracts.base import write_time
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise, GitCheck, HumanCheck, RunCheck, TestsCheck
 from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.ports import Blobs, Clock, Job, Performance, Proof
+from agenttalk.ports import Blobs, Clock, Confirm, Job, Performance, Proof
 from agenttalk.rules import evidence, scope
-from agenttalk.rules.checks import GitFacts, Stored
+from agenttalk.rules.checks import GitFacts, Stored, shown_hash
+from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Result
 from agenttalk.rules.promise_checks import RUNNER_FILES
 from agenttalk.rules.scope import Globs
@@ -33,6 +35,7 @@ _ATTEMPTS: Final = 32
 _TAIL: Final = 4_000
 """Characters of what a check printed that the ledger keeps."""
 _BREACHES: Final = 20
+Done = Callable[[Proof], bool]
 Base = Mapping[str, Result]
 """How each check stood before the work."""
 
@@ -69,10 +72,11 @@ class Prover:
         )
         return replace(job, cwd=str(clone.path.relative_to(self.root.absolute())))
 
-    async def prove(self, job: Job, performance: Performance, done: Callable[[Proof], bool]) -> Proof:
+    async def prove(self, job: Job, performance: Performance, done: Done, confirm: Confirm) -> Proof:
         """Check what was left, and merge it if that is enough; see the port."""
         if job.repo is None:
-            return await self._prove_outputs(job, performance)
+            facts, results = await self._check_outputs(job, performance)
+            return _proof([*results, *await self._confirmed(job, facts, facts.tree, results, done, confirm)])
         space = await self._space(job)
         taken = await space.take(_attempt(job), at=self.clock.now())
         if isinstance(taken, Refused):
@@ -81,23 +85,27 @@ class Prover:
         if breach:
             return Proof(breach=breach[:_BREACHES])
         for _ in range(_TRIES):
-            proof, candidate = await self._prove_candidate(space, job, performance, taken)
-            if candidate is None or not done(proof):
+            candidate = await self._candidate(space, job, taken)
+            if isinstance(candidate, Conflict):
+                return Proof(conflict=f"{', '.join(candidate.paths)}\n{candidate.text}")
+            facts, results = await self._check_candidate(space, job, performance, taken, candidate)
+            results += await self._confirmed(job, facts, taken.tree, results, done, confirm)
+            proof = _proof(results, restored=[change.path for change in candidate.restored])
+            if not done(proof):
                 return proof
             if await space.advance(candidate):
                 return replace(proof, commit=candidate.commit)
         return Proof(conflict="others merged again and again while this was checked")
 
-    async def _prove_candidate(
-        self, space: Workspace, job: Job, performance: Performance, taken: Taken
-    ) -> tuple[Proof, Candidate | None]:
-        promise = job.command.promise
+    async def _candidate(self, space: Workspace, job: Job, taken: Taken) -> Candidate | Conflict:
         since, _ = self._bases.get((job.plan_id, job.task_id), (taken.onto, {}))
-        candidate = await space.candidate(
-            taken, at=self.clock.now(), protected=_protected(promise), since=since or None
-        )
-        if isinstance(candidate, Conflict):
-            return Proof(conflict=f"{', '.join(candidate.paths)}\n{candidate.text}"), None
+        protected = _protected(job.command.promise)
+        return await space.candidate(taken, at=self.clock.now(), protected=protected, since=since or None)
+
+    async def _check_candidate(
+        self, space: Workspace, job: Job, performance: Performance, taken: Taken, candidate: Candidate
+    ) -> tuple[Facts, list[Result]]:
+        promise = job.command.promise
         facts = Facts(
             tree=candidate.tree,
             covered={
@@ -107,10 +115,9 @@ class Prover:
             artifacts=_stored(job, performance),
             report=_report(performance),
         )
-        results = await self._check(job, promise, facts, lambda: space.sealed(candidate.tree))
-        return _proof(results, restored=[change.path for change in candidate.restored]), candidate
+        return facts, await self._check(job, facts, lambda: space.sealed(candidate.tree))
 
-    async def _prove_outputs(self, job: Job, performance: Performance) -> Proof:
+    async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[Result]]:
         """Without a repository the checkout holds the outputs and nothing else."""
         contents = {each.path: (each.sha256, each.data) for each in performance.outputs}
         tree = wire.sha256(wire.write({path: sha256 for path, (sha256, _) in contents.items()}))
@@ -119,25 +126,46 @@ class Prover:
         files = {
             path: data if data is not None else await blobs.get(sha256) for path, (sha256, data) in contents.items()
         }
-        return _proof(await self._check(job, job.command.promise, facts, lambda: _laid_out(files)))
+        return facts, await self._check(job, facts, lambda: _laid_out(files))
+
+    async def _confirmed(
+        self, job: Job, facts: Facts, tree: str, results: Sequence[Result], done: Done, confirm: Confirm
+    ) -> list[Result]:
+        """What people say to the work, who are asked when nothing else is missing."""
+        asked = [check for check in _checks(job.command.promise) if isinstance(check, HumanCheck)]
+        if not asked:
+            return []
+        at = write_time(self.clock.now())
+        supposed = [Evidence(check.id, True, True, "confirmed", "", at) for check in asked]
+        proof = _proof(results)
+        asks = done(replace(proof, evidence=(*proof.evidence, *supposed)))
+        found = []
+        for check in asked:
+            shown = shown_hash(
+                check.question, {"tree": tree, **{name: each.found for name, each in facts.artifacts.items()}}
+            )
+            said = await confirm(check, shown) if asks else None
+            about = replace(facts, confirmation=said, shown=shown)
+            found.append(await self.checker.check(check, None, about, self.context))
+        return found
 
     async def _check(
-        self,
-        job: Job,
-        promise: CompletionPromise | None,
-        facts: Facts,
-        checkout: Callable[[], Any],
+        self, job: Job, facts: Facts, checkout: Callable[[], AbstractAsyncContextManager[Path]]
     ) -> list[Result]:
         _, base = self._bases.get((job.plan_id, job.task_id), ("", {}))
         results = []
-        for check in promise.checks if promise else ():
+        for check in _checks(job.command.promise):
+            if isinstance(check, HumanCheck):
+                continue
             known = base.get(check.id)
             about = replace(facts, base=known.tests if known is not None else None)
             result = await self._checked(check, about, checkout)
             results.append(evidence.weighed(result, evidence.red_first(check.red_first, check.kind, known)))
         return results
 
-    async def _checked(self, check: AnyCheck, facts: Facts, checkout: Callable[[], Any]) -> Result:
+    async def _checked(
+        self, check: AnyCheck, facts: Facts, checkout: Callable[[], AbstractAsyncContextManager[Path]]
+    ) -> Result:
         """Make one check in a checkout of its own, so that no check finds what another left."""
         async with AsyncExitStack() as stack:
 
@@ -151,13 +179,13 @@ class Prover:
         key = (job.plan_id, job.task_id)
         if key not in self._bases:
             base: dict[str, Result] = {}
-            for check in promise.checks if promise else ():
+            for check in _checks(promise):
                 if isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off"):
                     make = (lambda: space.sealed(onto)) if space is not None else (lambda: _laid_out({}))
                     base[check.id] = await self._checked(check, Facts(tree=onto or "empty"), make)
             self._bases[key] = (onto, base)
         _, known = self._bases[key]
-        for check in promise.checks if promise else ():
+        for check in _checks(promise):
             if evidence.red_first(check.red_first, check.kind, known.get(check.id)) == "refuse":
                 raise InputError(
                     Code.CHECK_ALREADY_GREEN,
@@ -175,6 +203,10 @@ class Prover:
             known = await Workspace.open(settings)
             known = self._spaces.setdefault(job.plan_id, known)
         return known
+
+
+def _checks(promise: CompletionPromise | None) -> Sequence[AnyCheck]:
+    return promise.checks if promise else ()
 
 
 def _attempt(job: Job) -> Attempt:
@@ -198,7 +230,7 @@ async def _previous(space: Workspace, job: Job) -> str | None:
 def _protected(promise: CompletionPromise | None) -> Globs:
     """What must be as it was when checks run."""
     texts: dict[str, None] = {}
-    for check in promise.checks if promise else ():
+    for check in _checks(promise):
         texts |= dict.fromkeys(check.protected or ())
         if isinstance(check, TestsCheck) and check.protect_config:
             texts |= dict.fromkeys(RUNNER_FILES)
@@ -206,7 +238,7 @@ def _protected(promise: CompletionPromise | None) -> Globs:
 
 
 def _covers(promise: CompletionPromise | None) -> Sequence[str]:
-    return list(dict.fromkeys(glob for check in (promise.checks if promise else ()) for glob in check.covers or ()))
+    return list(dict.fromkeys(glob for check in _checks(promise) for glob in check.covers or ()))
 
 
 def _breach(promise: CompletionPromise | None, taken: Taken) -> tuple[str, ...]:

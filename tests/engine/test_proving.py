@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenttalk.drivers.calls import Turn
-from agenttalk.engine import explaining
+from agenttalk.engine import explaining, human
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task
 
@@ -168,3 +168,27 @@ while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for
     assert states(found) == {"one": "COMPLETED", "two": "COMPLETED"}
     assert sorted(git(repo, "show", "agenttalk/p:notes.md").splitlines()) == ["one", "two"]
     assert sum(each["reexecutions"] for each in found.tasks) == 0  # a conflict is no round of rework
+
+
+@pytest.mark.parametrize(("decision", "ends"), [("APPROVE", "COMPLETED"), ("REJECT", "FAILED")])
+def test_a_person_is_asked_when_nothing_else_is_missing_and_the_agent_goes_on(
+    tmp_path: Path, decision: str, ends: str
+) -> None:
+    async def use(engine: Engine) -> Standing:
+        checks = (
+            {"id": "there", "kind": "file", "path": "a.txt"},
+            {"id": "nice", "kind": "human", "question": "Nice?"},
+        )
+        asked = task(
+            "one", outputs=[{"name": "a.txt", "deliverable": True}], promise=promise(*checks), max_reexecute_times=0
+        )
+        await engine.submit(plan(asked, task("two")))
+        now = await engine.until(lambda now: states(now)["two"] == "COMPLETED" and now.result == "waiting")
+        assert states(now)["one"] == "RUNNING"
+        [request] = await human.requests(engine.deps)
+        assert request.document.title == "Nice?"
+        await engine.answer(decision)
+        return await engine.until(lambda now: now.state == "ENDED")
+
+    found = play(tmp_path, use, proving=True)
+    assert states(found)["one"] == ends

@@ -28,7 +28,7 @@ explain_app = typer.Typer(add_completion=False)
 PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id.")]
 CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
 """How a plan stands → how the command ends."""
-_NOT_YET = frozenset({"human", "forge"})
+_NOT_YET = frozenset({"forge"})
 PACE = 0.25
 """Seconds between looks at a plan that another process runs."""
 
@@ -133,7 +133,9 @@ def _warn_of_checks(out: Output, compiled: Compiled) -> None:
     ]
     if named and not out.as_json:
         tasks = plain(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
-        words = "checks by people, by the forge and with files of their own are not made yet, so these are never done"
+        words = (
+            "checks by the forge, and those with files of their own, are not made yet, so these tasks are never done"
+        )
         out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
 
 

@@ -18,7 +18,8 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine import by_hand, ending, granting, revising, steering
+from agenttalk.contracts.promise import HumanCheck
+from agenttalk.engine import by_hand, ending, granting, people, revising, steering
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
@@ -28,6 +29,7 @@ from agenttalk.engine.slots import Slots
 from agenttalk.errors import AgentTalkError, Code, MachineError
 from agenttalk.ports import Job, Owner, Performance, Performer, Processes, Proof, Prover, Store, Tx
 from agenttalk.rules import media
+from agenttalk.rules.checks import Confirmation
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
@@ -226,14 +228,30 @@ class Dispatcher:
         performance = await self._look_into(job, await self._perform(job))
         if performance.how != "finished" or performance.code is not None:
             return performance, ending.NO_PROOF
-        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
-        await board.store.transact(lambda tx: tx.run("begin_verifying", **about))
-        self._tell(ended=False)
+        await self._enter(board, job, "verifying")
         try:
             done = partial(ending.is_done, granted, performance, at=self._deps.stamp())
-            return performance, await self._prover.prove(job, performance, done)
+            return performance, await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
         except AgentTalkError as error:
             return performance, Proof(refused=f"it could not be checked: {error.message}")
+
+    async def _confirm(self, board: _Board, granted: Granted, check: HumanCheck, shown: str) -> Confirmation:
+        """Ask a person about what a turn left. Meanwhile its agent can do something else."""
+        await self._enter(board, granted.job, "asking")
+        self._free(granted)
+        self._working.discard(granted.job.lease)
+        self._wake.set()
+        self._tell(ended=False)
+        try:
+            return await people.confirm(self._deps, granted.job, check, shown)
+        finally:
+            self._working.add(granted.job.lease)
+            await self._enter(board, granted.job, "verifying")
+
+    async def _enter(self, board: _Board, job: Job, phase: str) -> None:
+        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
+        await board.store.transact(lambda tx: tx.run("set_phase", **about))
+        self._tell(ended=False)
 
     async def _perform(self, job: Job) -> Performance:
         performer = self._performers.get(job.profile.driver)

@@ -8,13 +8,53 @@ from typing import Any, Final
 
 from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import human, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
 from agenttalk.ports import Job, Made, Performance, Store, Tx
+from agenttalk.rules.checks import Confirmation
 
 POLL: Final = 1.0
 """Seconds between looks for an answer."""
+
+
+async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str) -> Confirmation:
+    """Have a person say yes or no to what a job left, of which `shown` is the hash; waits however long it takes.
+
+    The same about the same is asked once, also when the engine ended meanwhile.
+    """
+    store = await board_of(deps, job.plan_id)
+    request_id = records.named("req", f"{job.plan_id}/{job.command.command_id}/{check.id}/{shown}")
+    question = f"{check.question}\n(attempt {job.attempt} of {job.task_id}; what is judged has the hash {shown})"
+    needed = {"decision": {"question": question}}
+    await store.transact(lambda tx: _ask(tx, deps, job, request_id, "APPROVAL", check.question, needed))
+    response, by = await _answered(store, request_id)
+    return Confirmation(by, response.decision == "APPROVE", shown)
+
+
+async def _answered(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str]:
+    """The answer to a question once it is there, and whose it is."""
+    while True:
+        rows = await store.read("request", request_id=request_id)
+        if rows and rows[0][7] == "answered":
+            return HumanInterventionResponse.from_bytes(bytes(rows[0][8])), rows[0][10]
+        await asyncio.sleep(POLL)
+
+
+def _ask(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> None:
+    request: dict[str, Any] = {
+        "schema_version": "1.0",
+        "request_id": request_id,
+        "created_at": write_time(moment(deps.stamp())),
+        "created_by": {"agent_id": job.agent_id, "task_id": job.task_id, "command_id": job.command.command_id},
+        "severity": "MEDIUM",
+        "type": kind,
+        "title": title[:200],
+        "blocking": True,
+        "needed": needed,
+    }
+    human.ask(tx, HumanInterventionRequest.from_json(request), plan_id=job.plan_id, at=deps.stamp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +67,14 @@ class People:
         """Ask, and wait for the answer however long it takes; the question stays when the engine ends meanwhile."""
         store = await board_of(self.deps, job.plan_id)
         request_id = records.named("req", f"{job.plan_id}/{job.command.command_id}")
-        await store.transact(lambda tx: self._ask(tx, job, request_id))
-        while True:
-            rows = await store.read("request", request_id=request_id)
-            if rows and rows[0][7] == "answered":
-                response = HumanInterventionResponse.from_bytes(bytes(rows[0][8]))
-                return await self._told(store, response)
-            await asyncio.sleep(POLL)
-
-    def _ask(self, tx: Tx, job: Job, request_id: str) -> None:
         names = [each.output_name for each in job.command.produces or ()]
-        request: dict[str, Any] = {
-            "schema_version": "1.0",
-            "request_id": request_id,
-            "created_at": write_time(moment(self.deps.stamp())),
-            "created_by": {
-                "agent_id": job.agent_id,
-                "task_id": job.task_id,
-                "command_id": job.command.command_id,
-            },
-            "severity": "MEDIUM",
-            "type": "MISSING_FILE" if names else "CLARIFY",
-            "title": job.command.prompt[:200],
-            "blocking": True,
-            "needed": {
-                "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in names],
-                "decision": {"question": job.command.prompt},
-            },
+        needed = {
+            "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in names],
+            "decision": {"question": job.command.prompt},
         }
-        human.ask(tx, HumanInterventionRequest.from_json(request), plan_id=job.plan_id, at=self.deps.stamp())
+        kind = "MISSING_FILE" if names else "CLARIFY"
+        await store.transact(lambda tx: _ask(tx, self.deps, job, request_id, kind, job.command.prompt, needed))
+        return await self._told(store, (await _answered(store, request_id))[0])
 
     async def _told(self, store: Store, response: HumanInterventionResponse) -> Performance:
         if response.decision in {"REJECT", "ABORT"}:

@@ -196,6 +196,7 @@ class Landing:
             elif self._objects.resolve("HEAD", git_dir=self._place.git_dir) == new:
                 self._write(self._objects.changes(old, new))
                 self._write_index(old, new)
+            os.sync()  # once for all files, before it is forgotten that they may be half written
         noted = [ref for ref, commit in ((self._from, old), (self._to, new)) if commit]
         self._objects.drop(noted)
 
@@ -246,8 +247,6 @@ class Landing:
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
-                file.flush()
-                os.fsync(descriptor)
         new.replace(where)
 
     def _write_index(self, old: str, new: str) -> None:

@@ -182,8 +182,8 @@ SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = 
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
 RETURNING attempt
 
--- name: begin_verifying
-UPDATE tasks SET phase = 'verifying'
+-- name: set_phase
+UPDATE tasks SET phase = :phase
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease = :lease
 
 -- name: run_state
