@@ -114,3 +114,14 @@ def test_a_dag_is_the_same_from_the_texts_of_its_nodes(raw: dict[str, Any]) -> N
     assert dag.to_bytes_with([node.as_text() for node in dag.nodes]) == dag.to_bytes() == written(dag)
     plain = TaskDag.from_json({"plan_id": "p", "nodes": []})
     assert plain.to_bytes_with([]) == plain.to_bytes()
+
+
+def test_usual_dags_take_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canonical, "_slow", lambda _: "slow")
+    monkeypatch.setattr(canonical, "_shapes", {})
+    need = {"name": "i", "selector": {"type": "by_output_name", "value": "o"}}
+    gates = {"thresholds": {"t_min_score": 7.5}}
+    node = {"task_id": "t", "assigned_agent_id": "a", "inputs": [need], "outputs": [{"name": "o"}], "gates": gates}
+    assert (
+        "slow" not in TaskDag.from_json({"plan_id": "p", "nodes": [node, {**node, "name": None}]}).to_bytes().decode()
+    )

@@ -16,7 +16,25 @@ from agenttalk.errors import Code, ContractError
 from samples import documents
 
 ODD_IDS = ["a", "a.b", "a.b.", "a..b", ".a", "", "a/b", "é", "x" * 128, "x" * 129, "*", "a\n", " a", 3, None]
-ODD_PATHS = ["a.md", ".a", "a/b", "../a", "a/./b", "..a", "", "a\\b", "x" * 63, "x" * 64, "y" * 300, "é", "a b", "*.md"]
+ODD_PATHS = [
+    "a.md",
+    ".",
+    "..",
+    "...",
+    ".a",
+    "a/b",
+    "../a",
+    "a/./b",
+    "..a",
+    "",
+    "a\\b",
+    "x" * 63,
+    "x" * 64,
+    "y" * 300,
+    "é",
+    "a b",
+    "*.md",
+]
 ODD_TEXTS = ["x", " x ", "", " ", "\x1c", "\u3000", "写", "\u200b", 1, None]
 
 

@@ -183,15 +183,28 @@ def test_a_failure_is_1_and_its_reason_is_shown(desk: Desk) -> None:
     assert desk.ran == ["bad cmd_bad_001 1"]
 
 
-def test_checks_that_nobody_runs_are_told_and_prove_nothing(desk: Desk) -> None:
+@pytest.mark.parametrize(("run", "code"), [("test -s app.txt", 0), ("grep -q absent app.txt", 1)])
+def test_checks_decide_and_not_what_the_agent_says(desk: Desk, run: str, code: int) -> None:
     promise = {
         "objective": "It works",
         "acceptance": [{"id": "works", "description": "It runs", "evidenceRequired": ["suite"]}],
-        "checks": [{"id": "suite", "kind": "run", "run": "true"}],
+        "checks": [{"id": "suite", "kind": "run", "run": run}],
+    }
+    text = "import os, pathlib\npathlib.Path(os.environ['AGENTTALK_OUTPUTS'], 'app.txt').write_text('built')\nprint('done')\n"
+    (desk.folder / "work.py").write_text(text, encoding="utf-8")
+    outputs = [{"name": "app.txt", "deliverable": True}]
+    shown = desk("run", desk.plan(task("one", promise=promise, outputs=outputs, max_reexecute_times=0)), code=code)
+    assert ("'suite' failed" in shown) == bool(code)
+
+
+def test_checks_that_nobody_can_make_yet_are_told(desk: Desk) -> None:
+    promise = {
+        "objective": "It works",
+        "acceptance": [{"id": "works", "description": "It runs", "evidenceRequired": ["merged"]}],
+        "checks": [{"id": "merged", "kind": "forge"}],
     }
     shown = desk("run", desk.plan(task("one", promise=promise, max_reexecute_times=0)), code=1)
-    assert "will not count as done: one" in shown
-    assert "not shown" in shown
+    assert "these tasks are never done: one" in shown
 
 
 def test_a_branch_that_is_not_taken_is_fine(desk: Desk) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.engine import human
+from agenttalk.engine import foreign, human
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Api, Heartbeat
 from agenttalk.engine.router import Router
+from agenttalk.errors import UsageError
 from agenttalk.mailbox.watch import Watch
 from agenttalk.ports import Ended, Turn
 from treekit import Tree
@@ -735,3 +736,42 @@ def test_an_agent_that_nobody_asks_how_fit_it_is_cannot_return_a_command(desk: D
     message_id = desk.command(produces=[])
     assert desk.once().failed == 0
     assert desk.ack(message_id)["status"] == "SUCCEEDED"
+
+
+def explained(desk: Desk, task_id: str = "build") -> dict[str, Any]:
+    return desk.play(lambda _, deps: foreign.explain(deps, desk.tree.plan_id, task_id))
+
+
+def test_what_is_known_of_a_task_that_the_engine_does_not_run_is_told(desk: Desk) -> None:
+    desk.program(WRITES)
+    message_id = desk.command()
+    desk.once()
+    told = explained(desk)
+    assert (told["origin"], told["state"], told["agent_id"], told["running"]) == ("foreign", "COMPLETED", "dev", False)
+    assert told["command"] is not None
+    assert (told["command"]["message_id"], told["command"]["receipt"]) == (message_id, "SUCCEEDED")
+    assert [each["how"] for each in told["attempts"]] == ["exited"]
+    assert "nobody has verified" in told["moves_on"]
+
+
+def test_why_a_task_failed_that_the_engine_does_not_run_is_told(desk: Desk) -> None:
+    desk.program(FAILS)
+    desk.command()
+    desk.once()
+    told = explained(desk)
+    assert (told["state"], "no luck" in told["reason"]) == ("FAILED", True)
+    assert "newer command" in told["moves_on"]
+
+
+def test_what_a_task_waits_for_that_the_engine_does_not_run_is_told(desk: Desk) -> None:
+    desk.program(WRITES)
+    desk.command(required_inputs=["story.md"], wait_for_inputs=True)
+    desk.once()
+    told = explained(desk)
+    assert (told["state"], told["missing"]) == ("BLOCKED_WAITING_INPUT", ["story.md"])
+    assert "inputs arrive" in told["moves_on"]
+
+
+def test_of_a_task_that_nobody_knows_nothing_is_told(desk: Desk) -> None:
+    with pytest.raises(UsageError, match="none"):
+        explained(desk, "none")

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from agenttalk.rules.scope import globs
-from agenttalk.workspaces.answers import Candidate, Taken
+from agenttalk.workspaces.answers import Attempt, Candidate, Taken
 from agenttalk.workspaces.landing import Landed
 from agenttalk.workspaces.workspace import Settings, Workspace
 from effort import EFFORT
@@ -37,7 +37,7 @@ EVENTS = {
     "os.truncate",
 }
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-TURNS = [
+TURNS: list[tuple[Attempt, dict[str, str | bytes | None]]] = [
     (attempt("one"), {"src/price.py": "one\n", "tests/test_price.py": "weak\n", "one/a.txt": "1\n"}),
     (attempt("two"), {"two.txt": "2\n", "README.md": None}),
     (attempt("one", 2), {"src/price.py": "one again\n", "one/a.txt": None, "one/b.txt": "2\n"}),

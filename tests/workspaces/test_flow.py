@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agenttalk.errors import MachineError, UsageError
+from agenttalk.errors import InputError, MachineError, UsageError
 from agenttalk.rules.scope import globs
-from agenttalk.workspaces.answers import Conflict
+from agenttalk.workspaces.answers import Attempt, Conflict
 from agenttalk.workspaces.landing import Landed
+from agenttalk.workspaces.taking import Limits
 from agenttalk.workspaces.workspace import Workspace
 from workspaces.treeskit import (
     FILES,
@@ -230,6 +232,26 @@ def test_a_change_that_hides_behind_old_times_is_seen(space: Workspace) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert path.stat().st_size == before.st_size
     assert [change.path for change in taken(space, who).changes] == ["src/price.py"]
+
+
+def test_files_that_were_not_touched_are_neither_read_nor_copied(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "shop", {f"d{at % 10}/{at}.txt": f"{at}\n" for at in range(200)})
+    space = opened(repo)
+    clone = begin(space, attempt())
+    note = space._attempt(attempt()) / "record.json"
+    told = json.loads(note.read_bytes())
+    before = int(git(repo, "count-objects").split()[0])
+    write(clone.path, {"d1/1.txt": "new\n"})
+    taken(space, attempt())
+    assert int(git(repo, "count-objects").split()[0]) - before == 4  # the file, two trees, the commit
+    one, two = (next(file for file in told["files"] if file[0] == path) for path in ("d2/2.txt", "d3/3.txt"))
+    one[1] = two[1]
+    note.write_text(json.dumps({**told, "noted": told["noted"] + 10**9}))
+    assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt", "d2/2.txt"]
+    note.write_text(json.dumps({**told, "noted": 0}))
+    assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt"]
+    note.write_text("torn")
+    assert [change.path for change in taken(space, attempt()).changes] == ["d1/1.txt"]
 
 
 @both
@@ -528,9 +550,78 @@ def test_a_plain_folder_that_holds_a_repository_inside_is_refused(tmp_path: Path
         run(opened(folder).ensure())
 
 
-def test_limits_are_told(tmp_path: Path) -> None:
-    from agenttalk.workspaces.taking import Limits
+def test_a_git_that_is_missing_hangs_or_fails_is_told(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "shop")
+    with pytest.raises(MachineError, match="cannot be started"):
+        opened(repo, program=str(tmp_path / "nothing"))
+    (tmp_path / "slow").write_text("#!/bin/sh\nexec sleep 1000\n")
+    (tmp_path / "slow").chmod(0o755)
+    with pytest.raises(MachineError, match=r"longer than 0\.2 seconds"):
+        opened(repo, program=str(tmp_path / "slow"), seconds=0.2)
+    with pytest.raises(MachineError, match="git diff-tree failed"):
+        run(opened(repo).changes("nothing", "HEAD"))
+    (tmp_path / "file").write_text("no folder\n")
+    with pytest.raises(MachineError, match="cannot be used"):
+        opened(repo, home=tmp_path / "file" / "home")
+    (repo / ".git" / "HEAD").write_text("broken\n")
+    with pytest.raises(UsageError, match="not a repository that git can use"):
+        opened(repo)
 
+
+def test_a_cancelled_call_is_over_when_it_says_so(space: Workspace) -> None:
+    async def cancelled() -> None:
+        work_ = asyncio.create_task(space.begin(attempt(), at=NOW))
+        await asyncio.sleep(0)
+        work_.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work_
+
+    run(cancelled())
+    assert files(space._attempt(attempt()) / "tree") == FILES
+
+
+def test_old_locks_of_our_refs_are_removed_at_a_start_and_young_ones_are_not(space: Workspace, tmp_path: Path) -> None:
+    found = candidate(space, work(space, attempt(), {"a.txt": "a\n"}))
+    lock = tmp_path / "shop" / ".git" / "refs" / "heads" / "agenttalk" / "shop.lock"
+    lock.write_bytes(b"")
+    run(space.sweep([attempt()]))
+    assert lock.exists()
+    os.utime(lock, ns=(0, 0))
+    assert run(space.advance(found))
+    lock.write_bytes(b"")
+    os.utime(lock, ns=(0, 0))
+    run(space.sweep())
+    assert not lock.exists()
+
+
+def test_a_sweep_keeps_what_it_is_told_to_and_removes_the_rest(space: Workspace, tmp_path: Path) -> None:
+    one = candidate(space, work(space, attempt("one"), {"a.txt": "a\n"}))
+    candidate(space, work(space, attempt("two"), {"b.txt": "b\n"}))
+    begin(space, attempt("three"), previous=one.commit)
+    (space._home / "temporary" / "half").mkdir()
+    (space._home / "sealed" / "half").mkdir(parents=True)
+    run(space.sweep([attempt("one")]))
+    assert [path.name for path in (space._home / "attempts").iterdir()] == ["cmd_one_001-1"]
+    left = git(tmp_path / "shop", "for-each-ref", "--format=%(refname)", "refs/agenttalk").split()
+    assert [ref.removeprefix("refs/agenttalk/shop/") for ref in left] == [
+        "attempts/cmd_one_001-1",
+        "attempts/cmd_two_001-1",
+        "base",
+        "candidates/cmd_one_001-1",
+    ]
+    assert run(space.advance(one))
+    run(space.forget())
+    assert git(tmp_path / "shop", "for-each-ref", "refs/agenttalk") == ""
+    assert run(space.ensure()) == one.commit
+
+
+def test_an_attempt_needs_names_that_can_be_parts_of_paths() -> None:
+    for task, command, number in (("a/b", "c", 1), ("a", "../c", 1), ("a", "c", 0)):
+        with pytest.raises(InputError):
+            Attempt(task, command, number)
+
+
+def test_limits_are_told(tmp_path: Path) -> None:
     space = opened(repository(tmp_path / "shop"), limits=Limits(file_bytes=100, new_bytes=250, paths=8))
     clone = begin(space, attempt())
     write(clone.path, {"big.bin": b"x" * 101})

@@ -48,6 +48,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),
             _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
             _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
+            _route(service, "GET", "/api/plans/{id}/repository", _repository, _READERS),
             _route(service, "POST", "/api/plans/{id}/{action}", _steer, _OPERATOR),
             _route(service, "POST", "/api/passes", _pass, _OPERATOR),
             _route(service, "GET", "/api/human-requests", _requests, _READERS),
@@ -157,6 +158,10 @@ async def _standing(service: Service, request: Request, _: Caller) -> Response:
 
 async def _explain(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.explain(request.path_params["id"], request.path_params["task"]))
+
+
+async def _repository(service: Service, request: Request, _: Caller) -> Response:
+    return answered(await service.repository(request.path_params["id"]))
 
 
 async def _steer(service: Service, request: Request, caller: Caller) -> Response:

@@ -273,12 +273,12 @@ def explain(
 ) -> int:
     """Say in plain words why a task is in its state, and what moves it on."""
     from agenttalk.cli import roots
-    from agenttalk.engine import explaining
+    from agenttalk.engine import foreign
 
     plan, task_id = _named(task)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await explaining.explain(deps, plan, task_id)
+        return await foreign.explain(deps, plan, task_id)
 
     out, folder = roots.chosen(ctx, root, as_json)
     told = roots.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", by_hand)
@@ -292,16 +292,23 @@ def explain(
 def _tell(out: Output, told: dict[str, Any]) -> None:
     why = f": {plain(told['reason'])}" if told["reason"] else ""
     out.say(f"[bold]{plain(told['plan_id'])}/{plain(told['task_id'])}[/] is [bold]{told['state']}[/]{why}")
-    out.say(f"  asked of [bold]{plain(told['agent_id'])}[/]: {plain((told['asked'] or '')[:200])}")
-    promised = told["promised"]
-    how = "follows from the plan" if promised["derived"] else "was promised"
-    out.say(f"  what done means {how}:")
-    for criterion in promised["criteria"]:
-        out.say(f"    · {plain(criterion['description'])}")
+    asked = f": {plain(told['asked'][:200])}" if told["asked"] else ""
+    out.say(f"  {'asked of' if asked else 'a task of'} [bold]{plain(told['agent_id'])}[/]{asked}")
+    if told["promised"]:
+        how = "follows from the plan" if told["promised"]["derived"] else "was promised"
+        out.say(f"  what done means {how}:")
+        for criterion in told["promised"]["criteria"]:
+            out.say(f"    · {plain(criterion['description'])}")
+    else:
+        _tell_messages(out, told)
     for turn in told["attempts"]:
         seconds = turn.get("usage", {}).get("duration_s", 0)
-        said = plain(str(turn.get("reason") or turn.get("result") or "")[:200])
+        said = plain(str(turn.get("reason") or turn.get("result") or "").strip()[:200])
         out.say(f"  {plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s; {said}")
+        for check in turn.get("checks", ()):
+            _tell_check(out, check)
+        if "commit" in turn:
+            out.say(f"    merged as {plain(turn['commit'][:12])}")
     verdict = told["verdict"]
     if verdict is not None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
@@ -311,6 +318,32 @@ def _tell(out: Output, told: dict[str, Any]) -> None:
             words = "waits for" if name == "waits_for" else "is missing"
             out.say(f"  {words}: {plain(', '.join(told[name]))}")
     out.say(f"  [cyan]→[/] {plain(told['moves_on'])}")
+
+
+def _tell_check(out: Output, check: dict[str, Any]) -> None:
+    """What came of a check of the engine's, and how far it can be trusted."""
+    if "restored" in check:
+        out.say(f"    [yellow]![/] put back before it was checked: {plain(', '.join(check['restored']))}")
+        return
+    mark = "[green]✓[/]" if check["passed"] else "[red]✗[/]"
+    notes = [check["trust"] if check["passed"] else check.get("reason", "failed")]
+    notes += [word for word in ("weak", "flaky") if check.get(word)]
+    notes += ["not isolated"] if check.get("isolated") is False else []
+    detail = f": {plain(check['detail'][:160])}" if check.get("detail") else ""
+    out.say(f"    {mark} {plain(check['id'])} ({plain(', '.join(notes))}){detail}")
+
+
+def _tell_messages(out: Output, told: dict[str, Any]) -> None:
+    """What is known of a task of a plan that the engine does not run."""
+    out.say("  the engine does not run this plan: only its messages are known")
+    command = told["command"]
+    if command:
+        receipt = f", receipt {command['receipt']}" if command["receipt"] else ""
+        out.say(f"  {plain(command['command_id'])} is {command['state']}{receipt}")
+    if told["running"]:
+        out.say(f"  attempt {told['attempt']} runs")
+    for output in told["outputs"]:
+        out.say(f"  made [bold]{plain(output['name'])}[/], {plain(output['message_id'])}")
 
 
 def _named(task: str) -> tuple[str, str]:

@@ -80,7 +80,19 @@ async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
     while fact is not None:
         [(body,)] = await store.read("fact", seq=fact)
         told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
-        keys = ("command_id", "attempt", "how", "cause", "reason", "result", "score", "usage", "verdict")
+        keys = (
+            "command_id",
+            "attempt",
+            "how",
+            "cause",
+            "reason",
+            "result",
+            "score",
+            "usage",
+            "checks",
+            "commit",
+            "verdict",
+        )
         found.append({key: told[key] for key in keys if told.get(key) is not None})
         fact = told.get("before")
     return found[::-1]

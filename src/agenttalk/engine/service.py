@@ -17,12 +17,13 @@ from agenttalk.engine import (
     access,
     commands,
     deadletters,
-    explaining,
+    foreign,
     fsck,
     human,
     monitor,
     plans,
     publish,
+    repository,
     standing,
     submission,
     tasks,
@@ -94,7 +95,11 @@ class Service:
 
     async def explain(self, plan_id: str, task_id: str) -> dict[str, Any]:
         """Why a task is in its state."""
-        return await explaining.explain(self.deps, plan_id, task_id)
+        return await foreign.explain(self.deps, plan_id, task_id)
+
+    async def repository(self, plan_id: str) -> dict[str, Any]:
+        """The repository that a plan works on."""
+        return await repository.of(self.deps, plan_id)
 
     async def steer(
         self, plan_id: str, action: str, *, by: str, task_id: str | None = None, onwards: bool = False, why: str = ""

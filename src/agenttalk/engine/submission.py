@@ -134,7 +134,8 @@ class _Papers:
     @classmethod
     def of(cls, plan: _Plan, texts: Sequence[str]) -> _Papers:
         """The documents. `texts` are those of the nodes."""
-        dag, manifest = plan.dag.to_bytes_with(texts), plan.manifest.to_bytes()
+        dag = plan.dag.to_bytes_with(texts) if len(texts) > _BREATH else plan.dag.to_bytes()
+        manifest = plan.manifest.to_bytes()
         sha256 = wire.sha256(dag)
         pointer = wire.write(
             {
@@ -302,8 +303,9 @@ class Rows:
         """The rows of some tasks, and of who waits for them."""
         texts: list[str] = []
         for start in range(0, len(nodes), _BREATH):
+            if start:
+                time.sleep(0)  # the thread that writes to the store may be waiting for its turn
             texts += [node.as_text() for node in nodes[start : start + _BREATH]]
-            time.sleep(0)  # the thread that writes to the store may be waiting for its turn
         written = dict(zip([node.task_id for node in nodes], texts, strict=True))
         ids = sorted(written)
         waiting = [task_id for task_id in ids if task_id in links.dependants]

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
@@ -28,10 +28,10 @@ RAW: Final = "* -text -ident -filter !eol !working-tree-encoding !diff !conflict
 _CONFIG: Final = {
     "advice.detachedHead": "false",
     "core.autocrlf": "false",
-    "core.filesRefLockTimeout": "5000",
+    "core.filesRefLockTimeout": "2000",
     "core.fsmonitor": "false",
     "core.fsync": "objects,reference",
-    "core.packedRefsTimeout": "5000",
+    "core.packedRefsTimeout": "2000",
     "core.precomposeUnicode": "false",
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
@@ -95,7 +95,6 @@ class Git:
     program: str = "git"
     limit: float = 600.0
     """Seconds that a call may take."""
-    tick: float = field(default=0.1, repr=False)
 
     def call(
         self,

@@ -41,6 +41,8 @@ def is_git(name: str) -> bool:
 
 def folded(name: str) -> str:
     """The same for names that some file system would take for one."""
+    if name.isascii():
+        return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.errors import Code, UsageError
 from agenttalk.workspaces import folders
 from agenttalk.workspaces.git import RAW, At, Git
 from agenttalk.workspaces.objects import Objects
@@ -61,12 +61,11 @@ def find(folder: Path, home: Path, git: Git) -> Place:
             new.rename(kept)
         return Place(folder, kept, kept, kept / "objects", plain=True)
     wanted = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--git-path", "objects")
-    try:
-        found = git.call("rev-parse", *wanted, at=At(inner if inner.exists() else folder)).out.decode().splitlines()
-    except MachineError as error:
-        message = f"{str(folder)!r} is not a repository that git can use: {error.message}"
-        raise UsageError(Code.NAME_UNKNOWN, message, hint="look at it with `git status`") from error
-    own, common, objects = (Path(line) for line in found)
+    answer = git.call("rev-parse", *wanted, at=At(inner if inner.exists() else folder), ok=(0, 128))
+    if answer.code:
+        message = f"{str(folder)!r} is not a repository that git can use: {answer.error}"
+        raise UsageError(Code.NAME_UNKNOWN, message, hint="look at it with `git status`")
+    own, common, objects = (Path(line) for line in answer.out.decode().splitlines())
     return Place(folder, own, common, objects)
 
 

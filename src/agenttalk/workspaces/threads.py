@@ -16,28 +16,33 @@ R = TypeVar("R")
 
 
 def threaded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Run a method in a thread. Cancelling does not stop it: whoever awaits is cancelled when it is finished.
-
-    So nothing is still at work behind somebody who tries again. OSErrors come out as MachineError.
-    """
+    """Offer a method as one that runs in a thread; see `in_thread`."""
 
     @functools.wraps(method)
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        work = asyncio.ensure_future(asyncio.to_thread(method, self, *args, **kwargs))
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            while not work.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait([work])
-            work.exception()  # looked at, so that nobody complains that it was not
-            raise
-        except OSError as error:
-            where = f" {error.filename!r}" if error.filename else ""
-            raise MachineError(
-                Code.FILE_UNWRITABLE,
-                f"the workspace cannot be used:{where} {error.strerror or error}",
-                hint="look at the path, its permissions and the free space",
-            ) from error
+        return await in_thread(method, self, *args, **kwargs)
 
     return call
+
+
+async def in_thread(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a function in a thread. Cancelling does not stop it: whoever awaits is cancelled when it is finished.
+
+    So nothing is still at work behind somebody who tries again. OSErrors come out as MachineError.
+    """
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([work])
+        work.exception()  # looked at, so that nobody complains that it was not
+        raise
+    except OSError as error:
+        where = f" {error.filename!r}" if error.filename else ""
+        raise MachineError(
+            Code.FILE_UNWRITABLE,
+            f"the workspace cannot be used:{where} {error.strerror or error}",
+            hint="look at the path, its permissions and the free space",
+        ) from error

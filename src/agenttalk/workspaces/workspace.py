@@ -36,7 +36,7 @@ from agenttalk.workspaces.landing import Landed, NotLanded
 from agenttalk.workspaces.objects import TEXT_LIMIT, Change, Clash, Objects
 from agenttalk.workspaces.preparing import Prepared, Runner
 from agenttalk.workspaces.taking import Limits, Listing
-from agenttalk.workspaces.threads import threaded
+from agenttalk.workspaces.threads import in_thread, threaded
 
 EVERYTHING: Final = Globs(otherwise=True)
 NOTHING: Final = Globs()
@@ -99,7 +99,7 @@ class Workspace:
             raise UsageError(Code.ID_INVALID, message, hint="rename the plan")
         for path in settings.link:
             _check_link(settings.folder, path)
-        return await asyncio.to_thread(cls, settings)
+        return await in_thread(cls, settings)
 
     # The plan branch
 
@@ -110,6 +110,12 @@ class Workspace:
         The base is looked up once, when the plan begins. A branch that was deleted comes back where it stood.
         """
         return self._tip()
+
+    @threaded
+    def base(self) -> str:
+        """The commit that the plan branch began at."""
+        tip = self._tip()
+        return self._objects.resolve(f"{self._own}/base") or tip
 
     def _tip(self) -> str:
         found = self._objects.resolve(self._ref)

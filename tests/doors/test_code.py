@@ -1,0 +1,81 @@
+"""A plan on a repository, from `agenttalk run` to `agenttalk merge`, as processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RIGHT = "def price(n):\n    return 10 * n\n"
+
+
+def git(folder: Path, *args: str) -> str:
+    command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *args]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def agenttalk(folder: Path, *args: str, code: int = 0) -> str:
+    command = [sys.executable, "-m", "agenttalk", *args, "--root", str(folder / "root")]
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A plan beside the repository that it works on; it has run."""
+    repo = tmp_path / "shop"
+    repo.mkdir()
+    (repo / "price.py").write_text("def price(n):\n    return 0\n")
+    git(repo, "init", "-q", "-b", "main")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "begin")
+    text = f"import pathlib\npathlib.Path('price.py').write_text({RIGHT!r})\nprint('done')\n"
+    (tmp_path / "dev.py").write_text(text)
+    check = {"id": "right", "kind": "run", "run": f'{sys.executable} -c "import price; assert price.price(2) == 20"'}
+    promise = {
+        "objective": "The price is right",
+        "acceptance": [{"id": "right", "description": "Two cost 20", "evidenceRequired": ["right"]}],
+        "checks": [check],
+    }
+    plan: dict[str, Any] = {
+        "plan_id": "shop",
+        "workspace": {"repo": "./shop"},
+        "agents": {"dev": {"driver": "script", "argv": [sys.executable, "dev.py"]}},
+        "tasks": [{"id": "fix", "agent": "dev", "prompt": "Fix it.", "workspace": "repo", "promise": promise}],
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    agenttalk(tmp_path, "run", "plan.json")
+    return tmp_path
+
+
+def test_what_was_done_is_shown_and_comes_home_when_asked(shop: Path) -> None:
+    repo = shop / "shop"
+    assert (repo / "price.py").read_text() != RIGHT
+    assert "+    return 10 * n" in agenttalk(shop, "diff", "shop/fix")
+    told = json.loads(agenttalk(shop, "diff", "shop", "--json"))
+    assert told["changes"] == [{"path": "price.py", "how": "changed"}]
+    assert "fast-forward" in agenttalk(shop, "merge", "shop")
+    assert (repo / "price.py").read_text() == RIGHT
+    assert git(repo, "status", "--porcelain") == ""
+    assert "everything is there already" in agenttalk(shop, "merge", "shop")
+
+
+def test_nothing_of_the_users_is_overwritten(shop: Path) -> None:
+    mine = "def price(n):\n    return 7\n"
+    (shop / "shop/price.py").write_text(mine)
+    before = git(shop / "shop", "rev-parse", "main")
+    assert "nothing was merged" in agenttalk(shop, "merge", "shop", code=1)
+    assert ((shop / "shop/price.py").read_text(), git(shop / "shop", "rev-parse", "main")) == (mine, before)
+
+
+def test_explain_says_what_was_proven(shop: Path) -> None:
+    told = agenttalk(shop, "explain", "shop/fix")
+    assert "✓ right (executed" in told
+    assert "merged as" in told
+    assert "works on no repository" not in told
+    assert "the engine runs no task" in agenttalk(shop, "diff", "shop/nothing", code=2)
