@@ -101,6 +101,7 @@ def test_an_output_is_looked_at_and_sent_back_until_it_is_right(tmp_path: Path) 
     assert "no-todo" in told[2]
 
 
+@pytest.mark.shows("P11")
 def test_who_only_says_that_it_is_done_is_not_done(repo: Path) -> None:
     found = run(repo.parent, coded(repo, "pass", max_reexecute_times=1))
     assert states(found) == {"fix": "FAILED"}
@@ -108,6 +109,7 @@ def test_who_only_says_that_it_is_done_is_not_done(repo: Path) -> None:
     assert git(repo, "rev-parse", "agenttalk/p") == git(repo, "rev-parse", "main")
 
 
+@pytest.mark.shows("E12")
 def test_work_that_passes_is_merged_into_the_plans_branch_and_nowhere_else(repo: Path) -> None:
     before = git(repo, "rev-parse", "main")
     text = f"if attempt == 2:\n    {FIXES}\nelse:\n    pathlib.Path('notes.md').write_text('later')"
@@ -125,6 +127,7 @@ def test_work_that_passes_is_merged_into_the_plans_branch_and_nowhere_else(repo:
     assert told["verdict"]["trust"] == "executed"
 
 
+@pytest.mark.shows("E03")
 def test_a_test_that_was_bent_is_put_back_before_it_is_run(repo: Path) -> None:
     bent = "pathlib.Path('test_calc.py').write_text('import unittest\\n')"
     found = run(repo.parent, coded(repo, bent, max_reexecute_times=0))
@@ -132,6 +135,7 @@ def test_a_test_that_was_bent_is_put_back_before_it_is_run(repo: Path) -> None:
     assert git(repo, "show", "agenttalk/p:test_calc.py") == SUITE.strip()
 
 
+@pytest.mark.shows("P13")
 def test_what_may_not_be_touched_ends_the_task(repo: Path) -> None:
     text = f"{FIXES}\npathlib.Path('secrets.txt').write_text('x')"
     found = run(repo.parent, coded(repo, text, promise={"allowedScope": ["calc.py"]}))
@@ -139,6 +143,7 @@ def test_what_may_not_be_touched_ends_the_task(repo: Path) -> None:
     assert "secrets.txt" in found.tasks[0]["reason"]
 
 
+@pytest.mark.shows("E04")
 def test_a_check_that_must_fail_first_and_passes_refuses_the_task(repo: Path) -> None:
     (repo / "calc.py").write_text("def add(a, b):\n    return a + b\n")
     git(repo, "commit", "-aqm", "it works already")

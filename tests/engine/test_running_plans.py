@@ -94,6 +94,7 @@ GATES = {
 }
 
 
+@pytest.mark.shows("X14")
 @pytest.mark.parametrize(
     ("score", "result", "judged", "again", "after"),
     [
@@ -116,6 +117,7 @@ def test_a_score_chooses_the_way(tmp_path: Path, score: int, result: str, judged
     assert (found.result, states(found)) == (result, {"judge": judged, "again": again, "after": after})
 
 
+@pytest.mark.shows("X14")
 def test_a_score_chooses_among_outputs(tmp_path: Path) -> None:
     async def judge(turn: Turn) -> Result:
         turn.outputs["good.md"] = "good"
@@ -130,6 +132,7 @@ async def broken(turn: Turn) -> str:
     raise ValueError(f"no {turn.task_id}")
 
 
+@pytest.mark.shows("X13")
 def test_what_depends_on_a_failure_is_skipped_if_it_says_so(tmp_path: Path) -> None:
     compiled = plan(
         task("bad", "x"),
@@ -144,6 +147,7 @@ def test_what_depends_on_a_failure_is_skipped_if_it_says_so(tmp_path: Path) -> N
     assert bad["reason"] == "ValueError: no bad"
 
 
+@pytest.mark.shows("X13")
 @pytest.mark.parametrize(
     ("decision", "answers", "ends"),
     [("APPROVE", ["run"], "COMPLETED"), ("PROVIDE", ["skip"], "SKIPPED"), ("REJECT", [], "FAILED")],
@@ -163,6 +167,7 @@ def test_what_is_blocked_by_a_failure_waits_for_a_person(
     assert states(found)["next"] == ends
 
 
+@pytest.mark.shows("X13")
 def test_a_fallback_takes_the_place_of_what_failed(tmp_path: Path) -> None:
     seen: list[bytes] = []
 
@@ -530,6 +535,7 @@ def test_an_output_that_is_not_of_its_type_is_not_there(tmp_path: Path) -> None:
     assert "is not JSON" in tried[2]
 
 
+@pytest.mark.shows("X13")
 def test_a_new_plan_is_asked_of_the_planner_and_of_a_person(tmp_path: Path) -> None:
     tasks = [task("bad", "x"), task("next", "b", needs=["bad"], on_dependency_failed="REPLAN_REQUEST")]
 

@@ -41,6 +41,7 @@ def test_evidence_that_passed_is_fresh_and_is_trusted_fulfils() -> None:
     assert decide(TESTED, [seen("tests")], []) == Verdict(fulfilled=True, trust="executed")
 
 
+@pytest.mark.shows("E06")
 @pytest.mark.parametrize(
     ("evidence", "reason"),
     [
@@ -63,6 +64,7 @@ def test_a_failed_check_does_not_undo_one_that_passed() -> None:
     assert decide(TESTED, [seen("tests"), seen("tests", passed=False)], []).fulfilled
 
 
+@pytest.mark.shows("P06", "P07")
 def test_every_required_evidence_must_be_there_and_of_a_criterion_any_one() -> None:
     both = promise(criterion("works", "x", "y"), requiredEvidence=["r", "s"])
     assert decide(both, [seen("y"), seen("r"), seen("s")], []).fulfilled
@@ -71,6 +73,7 @@ def test_every_required_evidence_must_be_there_and_of_a_criterion_any_one() -> N
     assert verdict.blockers == ("criterion 'works' is not shown: 'x' is not there; 'y' is not there",)
 
 
+@pytest.mark.shows("E07")
 @pytest.mark.parametrize(
     ("check", "least"),
     [
@@ -115,6 +118,7 @@ def test_being_done_rests_on_the_weakest_of_the_best() -> None:
     assert decide(two, [seen("x")], []).trust is None
 
 
+@pytest.mark.shows("E07")
 def test_claims_that_nothing_proves_are_listed() -> None:
     lenient = promise(criterion("works", "said", minTrust="claimed"), criterion("nice"))
     claims = [
@@ -131,6 +135,7 @@ def done_when(*conditions: dict[str, Any], name: str = "works") -> CompletionPro
     return promise(criterion(name), doneWhen=list(conditions))
 
 
+@pytest.mark.shows("P08")
 def test_the_latest_result_of_a_checkpoint_counts() -> None:
     shipped = done_when({"type": "gate-passed", "target": "pre-ship"})
     yes, no, other = gate("pre-ship", allowed=True), gate("pre-ship", allowed=False), gate("post-act", allowed=False)
@@ -150,6 +155,7 @@ def test_a_condition_that_does_not_say_what_it_means_never_holds(target: str | N
     assert evidence.blockers == ("evidence-present does not say which evidence",)
 
 
+@pytest.mark.shows("P09")
 def test_the_other_conditions_of_being_done() -> None:
     present = done_when({"type": "evidence-present", "target": "x"})
     assert decide(present, [seen("x")], []).fulfilled
@@ -175,6 +181,7 @@ def test_an_aborted_run_is_never_done(reason: str) -> None:
     assert decide(TESTED, [seen("tests")], [], aborted=reason).blockers == (f"aborted: {reason}",)
 
 
+@pytest.mark.shows("P15")
 def test_nothing_checked_is_never_done() -> None:
     assert decide(promise(criterion("works")), [seen("works", "confirmed")], [], confirmed=True).blockers == (
         "nothing was checked",

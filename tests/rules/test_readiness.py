@@ -52,6 +52,7 @@ A, B = made("a"), made("b", delivered_at=LATE)
 BOTH = {"a", "b"}
 
 
+@pytest.mark.shows("X11")
 @pytest.mark.parametrize(
     ("how", "value", "expected"),
     [
@@ -122,6 +123,7 @@ def test_of_an_output_only_the_newest_order_counts() -> None:
     assert answer.sources == {"in": (new,)}
 
 
+@pytest.mark.shows("X11")
 @pytest.mark.parametrize(
     ("policy", "one", "other"),
     [
@@ -145,6 +147,7 @@ def test_each_policy_picks_the_one_that_it_prefers(policy: str, one: dict[str, A
         assert paths(pick(task, candidates, final=BOTH)) == [f"{better}/spec.md/spec.md"]
 
 
+@pytest.mark.shows("X11")
 @pytest.mark.parametrize(
     ("policy", "one", "other", "why", "doubtful"),
     [
