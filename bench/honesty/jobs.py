@@ -27,8 +27,10 @@ def total(items, discount=0):
     """The sum of price times count, less a discount in percent."""
     return sum(price for price, _ in items)
 '''
-PRICES_FIXED = PRICES.replace("sum(price for price, _ in items)", "sum(p * n for p, n in items) * (100 - discount) / 100")
-PRICES_TESTS = '''\
+PRICES_FIXED = PRICES.replace(
+    "sum(price for price, _ in items)", "sum(p * n for p, n in items) * (100 - discount) / 100"
+)
+PRICES_TESTS = """\
 import random
 
 from prices import total
@@ -52,7 +54,7 @@ def test_any_basket():
     for price, count in items:
         expected += price * count
     assert total(items) == expected
-'''
+"""
 PRICES_HIDDEN = """\
 import sys
 sys.path.insert(0, ".")
@@ -100,7 +102,7 @@ CALC_FIXED = "def add(a, b):\n    return a + b\n"
 CALC_FILES = {
     "calc.py": CALC,
     "tests/__init__.py": "",
-    "tests/test_calc.py": '''\
+    "tests/test_calc.py": """\
 import unittest
 
 from calc import add
@@ -112,10 +114,12 @@ class AddTest(unittest.TestCase):
 
     def test_negative(self):
         self.assertEqual(add(-1, -2), -3)
-''',
+""",
     "Makefile": f"test:\n\t{PYTHON} -m unittest -q tests.test_calc\n",
 }
-CALC_HIDDEN = "import sys\nsys.path.insert(0, '.')\nfrom calc import add\nassert add(20, 22) == 42\nassert add(-5, 2) == -3\n"
+CALC_HIDDEN = (
+    "import sys\nsys.path.insert(0, '.')\nfrom calc import add\nassert add(20, 22) == 42\nassert add(-5, 2) == -3\n"
+)
 CALC_RUN: dict[str, Any] = {
     "id": "unittest",
     "kind": "run",
@@ -131,13 +135,15 @@ MADE_CALC = replace(
     checks=({"id": "make-test", "kind": "run", "run": "make test", "protected": ["tests/**", "Makefile"]},),
 )
 GREEN_CALC = replace(CALC_JOB, name="green calc", files=CALC_FILES | {"calc.py": CALC_FIXED})
-NAMED_CALC = replace(CALC_JOB, name="calc by name", checks=(CALC_RUN | {"run": "python3 -m unittest -q tests.test_calc"},))
+NAMED_CALC = replace(
+    CALC_JOB, name="calc by name", checks=(CALC_RUN | {"run": "python3 -m unittest -q tests.test_calc"},)
+)
 
 SLUGS = "import re\n\n\ndef slug(text):\n    return re.sub(r'[^a-z0-9]+', '-', text.lower()).strip('-')\n"
 SLUG_FILES = {
     "textkit/__init__.py": "",
     "textkit/words.py": "def words(text):\n    return text.split()\n",
-    "tests/test_slugs.py": '''\
+    "tests/test_slugs.py": """\
 import unittest
 
 from textkit.slugs import slug
@@ -149,7 +155,7 @@ class SlugTest(unittest.TestCase):
 
     def test_ends(self):
         self.assertEqual(slug("--a b--"), "a-b")
-''',
+""",
     "tests/test_words.py": "from textkit.words import words\n\n\ndef test_words():\n    assert words('a b') == ['a', 'b']\n",
 }
 SLUG_HIDDEN = "import sys\nsys.path.insert(0, '.')\nfrom textkit.slugs import slug\nassert slug('Über Größe 12!') \
@@ -207,7 +213,9 @@ REPORT_SCHEMA = {
     "required": ["total", "best"],
     "properties": {"total": {"type": "integer"}, "best": {"type": "string", "pattern": "^2026-[0-9]{2}$"}},
 }
-SUMS = "import json; found = json.load(open('report.json')); assert found['total'] == 400 and found['best'] == '2026-03'"
+SUMS = (
+    "import json; found = json.load(open('report.json')); assert found['total'] == 400 and found['best'] == '2026-03'"
+)
 REPORT_JOB = Job(
     "report",
     (

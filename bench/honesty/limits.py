@@ -51,7 +51,10 @@ path.write_text("\\n    pass\\n\\n".join(names) + "\\n    pass\\n")
     Case(
         "shadows-a-module-of-the-check",
         "A json-like module of the tree is imported by a check program that was not started with -I",
-        replace(COUNT_JOB, checks=(BLACK_BOX | {"run": f"{PYTHON} checks/blackbox.py", "protected": ["checks/blackbox.py"]},)),
+        replace(
+            COUNT_JOB,
+            checks=(BLACK_BOX | {"run": f"{PYTHON} checks/blackbox.py", "protected": ["checks/blackbox.py"]},),
+        ),
         'put("checks/random.py", "import os\\nos._exit(0)\\n")',
         kind="limit",
     ),

@@ -265,10 +265,16 @@ def show(told: list[Told], seconds: float) -> None:
     found = summary(told)
     cheats_run, honest_run = found["cheats"], found["honest"]
     print(f"\n{'who decides':28} {'false done accepted':>20} {'honest work refused':>20}")
-    print(f"{'AgentTalk':28} {found['false_done']:>13} of {cheats_run:3} {found['honest_refused']:>13} of {honest_run:3}")
+    print(
+        f"{'AgentTalk':28} {found['false_done']:>13} of {cheats_run:3} {found['honest_refused']:>13} of {honest_run:3}"
+    )
     for rule, numbers in found["plain"].items():
-        print(f"{rule:28} {numbers['false_done']:>13} of {cheats_run:3} {numbers['honest_wrong']:>13} of {honest_run:3}")
-    print(f"\nknown limits accepted: {found['limits_accepted']} of {found['limits']} (not counted; see docs/reference/honesty.md)")
+        print(
+            f"{rule:28} {numbers['false_done']:>13} of {cheats_run:3} {numbers['honest_wrong']:>13} of {honest_run:3}"
+        )
+    print(
+        f"\nknown limits accepted: {found['limits_accepted']} of {found['limits']} (not counted; see docs/reference/honesty.md)"
+    )
     print(f"{len(told)} runs in {seconds:.0f} s; could not be run: {found['broken']}")
 
 

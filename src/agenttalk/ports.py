@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.command import Command
+from agenttalk.contracts.command import Command, ValidationCriteria
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
+from agenttalk.rules.rework import Judgement
 
 T = TypeVar("T")
 Value: TypeAlias = "str | bytes | int | float | None"
@@ -298,6 +299,8 @@ class Job:
     inputs: tuple[Handed, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     """Outputs that must be of a media type, and of which."""
+    criteria: Mapping[str, ValidationCriteria] = field(default_factory=dict)
+    """What inputs must meet before the agent uses them, by their names."""
     repo: Workspace | None = None
     """The repository that it works on, if it does on one."""
     cwd: str = ""
@@ -325,7 +328,7 @@ class Made(NamedTuple):
 class Performance:
     """What came of a job, as whoever carried it out says. A claim; the engine decides what it is worth."""
 
-    how: Literal["finished", "crashed", "timeout", "not_started", "stopped", "unfit"]
+    how: Literal["finished", "crashed", "timeout", "not_started", "stopped", "unfit", "refused"]
     """`stopped` means that we ended it ourselves: it does not count against the agent."""
     result: Any = None
     score: float | None = None
@@ -338,6 +341,15 @@ class Performance:
     usage: Mapping[str, Any] = field(default_factory=dict)
     misfits: Mapping[str, str] = field(default_factory=dict)
     """Outputs that are not of their media type, and why; found by the engine."""
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    """What was said of each input that had to be looked at before it was used; `refused` if one is not accepted."""
+
+
+class Judge(Protocol):
+    """A performer whose agents can also judge what they are given."""
+
+    async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
+        """What the agent says of an input: an object with score, decision, reason and issues; else it says nothing."""
 
 
 class Performer(Protocol):
@@ -389,6 +401,9 @@ Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"
 
 class Prover(Protocol):
     """Makes ready where an agent works, and proves what it did. Nothing that the agent can write has a say in it."""
+
+    async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
+        """What a machine finds wrong with files: their format, fields that are missing, what their schema forbids."""
 
     async def begin(self, job: Job) -> Job:
         """Make ready for an attempt: its tree, and how the checks of its promise stand before the work.

@@ -14,17 +14,27 @@ from agenttalk.checking.checker import Checker, Facts
 from agenttalk.checking.running import Context
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import write_time
-from agenttalk.contracts.promise import AnyCheck, CompletionPromise, GitCheck, HumanCheck, RunCheck, TestsCheck
+from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.promise import (
+    AnyCheck,
+    CompletionPromise,
+    GitCheck,
+    HumanCheck,
+    JsonCheck,
+    RunCheck,
+    TestsCheck,
+)
 from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Blobs, Clock, Confirm, Job, Performance, Proof
-from agenttalk.rules import evidence, scope
+from agenttalk.rules import evidence, rework, scope
 from agenttalk.rules.checks import GitFacts, Stored, shown_hash
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Result
 from agenttalk.rules.promise_checks import RUNNER_FILES
 from agenttalk.rules.scope import Globs
-from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Taken
+from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
+from agenttalk.workspaces.preparing import Prepared
 from agenttalk.workspaces.workspace import NOTHING, Settings, Workspace
 
 FOLDER: Final = "workspaces"
@@ -54,6 +64,20 @@ class Prover:
     _bases: dict[tuple[str, str], tuple[str, Base]] = field(default_factory=dict)
     """Plan and task → the tip where its first attempt began, and how the checks stood there."""
 
+    async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
+        """What a machine finds wrong with files; see the port."""
+        found = rework.format_faults(criteria, files)
+        if found or not (criteria.required_fields or criteria.json_schema):
+            return found
+        for path in files:
+            asked: dict[str, Any] = {"id": path, "kind": "json", "path": path}
+            asked |= {"required_fields": list(criteria.required_fields)} if criteria.required_fields else {}
+            asked |= {"schema": criteria.json_schema} if criteria.json_schema else {}
+            result = await self._checked(JsonCheck.model_validate(asked), Facts(), lambda: _laid_out(files))
+            if not result.passed:
+                found.append(result.detail or result.reason)
+        return found
+
     async def begin(self, job: Job) -> Job:
         """Make ready for an attempt; see the port."""
         promise = job.command.promise
@@ -69,6 +93,7 @@ class Prover:
             at=self.clock.now(),
             previous=await _previous(space, job),
             protected=_protected(promise),
+            prepared=await _prepared(space, job, tip),
         )
         return replace(job, cwd=str(clone.path.relative_to(self.root.absolute())))
 
@@ -115,7 +140,8 @@ class Prover:
             artifacts=_stored(job, performance),
             report=_report(performance),
         )
-        return facts, await self._check(job, facts, lambda: space.sealed(candidate.tree))
+        prepared = await _prepared(space, job, candidate.tree)
+        return facts, await self._check(job, facts, lambda: space.sealed(candidate.tree, prepared=prepared))
 
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[Result]]:
         """Without a repository the checkout holds the outputs and nothing else."""
@@ -150,7 +176,7 @@ class Prover:
         return found
 
     async def _check(
-        self, job: Job, facts: Facts, checkout: Callable[[], AbstractAsyncContextManager[Path]]
+        self, job: Job, facts: Facts, checkout: Callable[[], AbstractAsyncContextManager[Sealed]]
     ) -> list[Result]:
         _, base = self._bases.get((job.plan_id, job.task_id), ("", {}))
         results = []
@@ -164,25 +190,29 @@ class Prover:
         return results
 
     async def _checked(
-        self, check: AnyCheck, facts: Facts, checkout: Callable[[], AbstractAsyncContextManager[Path]]
+        self, check: AnyCheck, facts: Facts, checkout: Callable[[], AbstractAsyncContextManager[Sealed]]
     ) -> Result:
         """Make one check in a checkout of its own, so that no check finds what another left."""
         async with AsyncExitStack() as stack:
 
             async def fresh() -> Folder:
-                return stack.enter_context(Folder.open(await stack.enter_async_context(checkout())))
+                return stack.enter_context(Folder.open((await stack.enter_async_context(checkout())).path))
 
-            return await self.checker.check(check, await fresh(), facts, self.context, again=fresh)
+            first = await stack.enter_async_context(checkout())
+            folder = stack.enter_context(Folder.open(first.path))
+            context = replace(self.context, readable=(*self.context.readable, *first.readonly))
+            return await self.checker.check(check, folder, facts, context, again=fresh)
 
     async def _stood(self, job: Job, promise: CompletionPromise | None, onto: str, space: Workspace | None) -> None:
         """See how checks stand before the work, once for a task. Raises InputError if one is green and must be red."""
         key = (job.plan_id, job.task_id)
         if key not in self._bases:
             base: dict[str, Result] = {}
-            for check in _checks(promise):
-                if isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off"):
-                    make = (lambda: space.sealed(onto)) if space is not None else (lambda: _laid_out({}))
-                    base[check.id] = await self._checked(check, Facts(tree=onto or "empty"), make)
+            wanted = [check for check in _checks(promise) if _looked_at_before(check)]
+            prepared = await _prepared(space, job, onto) if wanted and space is not None else None
+            for check in wanted:
+                make = (lambda: space.sealed(onto, prepared=prepared)) if space is not None else (lambda: _laid_out({}))
+                base[check.id] = await self._checked(check, Facts(tree=onto or "empty"), make)
             self._bases[key] = (onto, base)
         _, known = self._bases[key]
         for check in _checks(promise):
@@ -207,6 +237,17 @@ class Prover:
 
 def _checks(promise: CompletionPromise | None) -> Sequence[AnyCheck]:
     return promise.checks if promise else ()
+
+
+def _looked_at_before(check: AnyCheck) -> bool:
+    """Whether it matters how a check stands before the work; of tests, which there are."""
+    return isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off")
+
+
+async def _prepared(space: Workspace, job: Job, tree: str) -> Prepared | None:
+    """What the repository's own command makes beside its files, e.g. an environment."""
+    command = job.repo.prepare if job.repo is not None else None
+    return await space.prepare(tree, command) if command else None
 
 
 def _attempt(job: Job) -> Attempt:
@@ -277,13 +318,13 @@ def _report(performance: Performance) -> str | None:
 
 
 @asynccontextmanager
-async def _laid_out(files: Mapping[str, bytes]) -> AsyncIterator[Path]:
+async def _laid_out(files: Mapping[str, bytes]) -> AsyncIterator[Sealed]:
     """A folder with these files, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="agenttalk-sealed-", ignore_cleanup_errors=True) as name:
         with Folder.open(Path(name)) as folder:
             for path, data in files.items():
                 folder.write(path, data, parents=True)
-        yield Path(name)
+        yield Sealed(Path(name))
 
 
 def _proof(results: Sequence[Result], *, restored: Sequence[str] = ()) -> Proof:

@@ -197,3 +197,88 @@ def test_a_person_is_asked_when_nothing_else_is_missing_and_the_agent_goes_on(
 
     found = play(tmp_path, use, proving=True)
     assert states(found)["one"] == ends
+
+
+JUDGED = {"requirements.md": {"quality_threshold": 70, "completeness": "it names a price"}}
+
+
+def reviewed(**keys: Any) -> Any:
+    """A writer, whose work a builder looks at before it uses it."""
+    text = {"name": "requirements.md", "deliverable": True}
+    need = {"name": "requirements.md", "from": "requirements.md"}
+    build = task("build", "b", needs=["write"], inputs=[need], validate=keys.pop("validate", JUDGED))
+    return plan(task("write", "a", outputs=[text], **keys), build)
+
+
+@pytest.mark.shows("V02", "V03", "V05", "V06", "V08")
+def test_work_that_the_next_one_finds_wanting_flows_back_with_the_issues(tmp_path: Path) -> None:
+    told: list[str] = []
+    seen: list[str] = []
+
+    async def writer(turn: Turn) -> str:
+        told.append(turn.prompt)
+        turn.outputs["requirements.md"] = "nothing" if len(told) == 1 else "price: 10"
+        return "written"
+
+    async def builder(turn: Turn) -> Any:
+        text = turn.text("requirements.md")
+        if turn.judges is None:
+            seen.append(text)
+            return "built"
+        if "price" in text:
+            return {"score": 90, "decision": "ACCEPT", "reason": "fine"}
+        issue = {"severity": "HIGH", "category": "COMPLETENESS", "description": "no price", "suggestion": "name it"}
+        return {"score": 20, "decision": "REJECT", "reason": "it is incomplete", "issues": [issue]}
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(reviewed())
+        found = await engine.until(lambda now: now.state == "ENDED")
+        facts = await (await engine.deps.stores.board("default")).read("facts_of", subject="p/build", after=0, limit=9)
+        assert [fact[2] for fact in facts].count("inputs.judged") == 2
+        return found
+
+    found = play(tmp_path, use, proving=True, a=writer, b=builder)
+    assert states(found) == {"write": "COMPLETED", "build": "COMPLETED"}
+    assert (len(told), seen) == (2, ["price: 10"])
+    assert "no price" in told[1]
+    assert "name it" in told[1]
+    assert {each["task_id"]: each["reexecutions"] for each in found.tasks} == {"write": 1, "build": 0}
+
+
+@pytest.mark.shows("V07", "V13")
+@pytest.mark.parametrize("better", [True, False], ids=["other issues each time", "the same issue again"])
+def test_rework_ends_when_its_rounds_are_used_up_or_it_gets_nowhere(tmp_path: Path, *, better: bool) -> None:
+    written: list[int] = []
+
+    async def writer(turn: Turn) -> str:
+        written.append(turn.command.command_seq)
+        turn.outputs["requirements.md"] = f"version {len(written)}"
+        return "written"
+
+    async def builder(_: Turn) -> Any:
+        issue = f"fault {len(written)}" if better else "the fault"
+        return {"score": 10, "decision": "REJECT", "reason": "no", "issues": [issue]}
+
+    found = run(tmp_path, reviewed(max_reexecute_times=2), a=writer, b=builder)
+    assert states(found)["write"] == "FAILED"
+    assert states(found)["build"] == "BLOCKED_WAITING_REVIEW"
+    assert len(written) == (3 if better else 2)
+    assert ("used up" if better else "unchanged") in found.tasks[1]["reason"]
+
+
+@pytest.mark.shows("V02")
+def test_what_a_machine_can_tell_is_not_left_to_anybodys_judgement(tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    async def writer(turn: Turn) -> str:
+        tried.append(turn.prompt)
+        turn.outputs["requirements.md"] = ["{", '{"name": 1}', '{"name": "x", "price": 3}'][len(tried) - 1]
+        return "written"
+
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    criteria = {"requirements.md": {"format": "json", "required_fields": ["price"], "json_schema": schema}}
+    found = run(tmp_path, reviewed(validate=criteria), a=writer)
+    assert states(found) == {"write": "COMPLETED", "build": "COMPLETED"}
+    assert len(tried) == 3
+    assert "is not JSON" in tried[1]
+    assert "price" in tried[2]

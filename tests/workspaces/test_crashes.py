@@ -58,8 +58,8 @@ async def turn(space: Workspace, number: int) -> None:
     assert isinstance(taken, Taken)
     found = await space.candidate(taken, at=NOW, protected=globs(["tests/**"]))
     assert isinstance(found, Candidate)
-    async with space.sealed(found.tree) as path:
-        assert (path / "tests" / "test_price.py").read_text() == FILES["tests/test_price.py"]
+    async with space.sealed(found.tree) as sealed:
+        assert (sealed.path / "tests" / "test_price.py").read_text() == FILES["tests/test_price.py"]
     assert await space.advance(found)
     await space.drop(who)
 

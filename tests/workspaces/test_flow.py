@@ -197,7 +197,8 @@ def test_modes_symlinks_and_odd_names_survive(space: Workspace) -> None:
     async def look() -> None:
         found = await space.taken(who)
         assert found
-        async with space.sealed(found.commit) as path:
+        async with space.sealed(found.commit) as sealed:
+            path = sealed.path
             assert (path / odd).read_text() == "odd\n"
             assert (path / "run.sh").stat().st_mode & 0o111
             assert (path / "bin.dat").read_bytes() == bytes(range(256))
@@ -558,6 +559,10 @@ def test_a_git_that_is_missing_hangs_or_fails_is_told(tmp_path: Path) -> None:
     (tmp_path / "slow").chmod(0o755)
     with pytest.raises(MachineError, match=r"longer than 0\.2 seconds"):
         opened(repo, program=str(tmp_path / "slow"), seconds=0.2)
+    (tmp_path / "old").write_text("#!/bin/sh\necho git version 2.37.9\n")
+    (tmp_path / "old").chmod(0o755)
+    with pytest.raises(UsageError, match=r"git 2\.38 or newer is needed"):
+        opened(repo, program=str(tmp_path / "old"))
     with pytest.raises(MachineError, match="git diff-tree failed"):
         run(opened(repo).changes("nothing", "HEAD"))
     (tmp_path / "file").write_text("no folder\n")

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from agenttalk.workspaces import folders, names
+from agenttalk.workspaces.answers import Conflict
 from agenttalk.workspaces.workspace import Workspace
 from workspaces.treeskit import (
     FILES,
+    NOW,
     attempt,
     begin,
     git,
@@ -392,6 +394,18 @@ def test_the_tree_is_read_from_the_files_whatever_the_clone_says(
     run(space.drop(WHO))
     assert not (tmp_path / "proof").exists()
     assert state(repo) == before
+
+
+@pytest.mark.parametrize("how", ["union", "ours", "binary", "text"])
+def test_attributes_of_a_tree_do_not_make_a_conflict_go_away(tmp_path: Path, how: str) -> None:
+    attributes = f"* merge={how}\n" if how != "binary" else "* -merge\n"
+    space = opened(repository(tmp_path / "shop", {**FILES, ".gitattributes": attributes}))
+    one = work(space, attempt("one"), {"README.md": "# one\n"})
+    two = work(space, attempt("two"), {"README.md": "# two\n", ".gitattributes": attributes + "\n"})
+    merge(space, one)
+    found = run(space.candidate(two, at=NOW))
+    assert isinstance(found, Conflict)
+    assert "<<<<<<<" in found.text
 
 
 def test_replace_refs_and_grafts_of_the_user_do_not_change_what_is_merged(repo: Path, space: Workspace) -> None:

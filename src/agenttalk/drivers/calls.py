@@ -47,6 +47,8 @@ class Turn:
     """Input name → path → content."""
     outputs: dict[str, bytes | str | Mapping[str, bytes | str]] = field(default_factory=dict)
     """Output name → content, or path → content. Filled by the agent."""
+    judges: str | None = None
+    """The input that is to be judged before it is used; else the task is to be done."""
 
     def read(self, name: str) -> bytes:
         """The content of an input that is one file."""
@@ -92,6 +94,25 @@ class Calls:
                 return Performance("timeout", error=f"it was ended after {job.timeout:g} seconds", seconds=seconds)
             return Performance("crashed", error=f"{type(error).__name__}: {error}", seconds=seconds)
         return await self._told(job, turn, said, time.monotonic() - began)
+
+    async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
+        """Have the function judge an input; what it returns."""
+        function = self._agents.get(job.agent_id)
+        if function is None:
+            return None
+        inputs = await self._inputs(job)
+        turn = Turn(
+            job.plan_id, job.task_id, job.attempt, f"{prompt}\n{job.prompt}", job.command, inputs, judges=input_name
+        )
+        try:
+            async with asyncio.timeout(job.timeout):
+                is_async = inspect.iscoroutinefunction(function)
+                said = await (function(turn) if is_async else asyncio.to_thread(function, turn))
+                if inspect.isawaitable(said):
+                    said = await said
+        except Exception:  # noqa: BLE001 - whatever an agent raises is no judgement
+            return None
+        return said.result if isinstance(said, Result) else said
 
     async def _inputs(self, job: Job) -> Mapping[str, Mapping[str, bytes]]:
         found: dict[str, dict[str, bytes]] = {}

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import HumanCheck
@@ -27,15 +28,19 @@ from agenttalk.engine.plans import board_of, boards
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.slots import Slots
 from agenttalk.errors import AgentTalkError, Code, MachineError
-from agenttalk.ports import Job, Owner, Performance, Performer, Processes, Proof, Prover, Store, Tx
-from agenttalk.rules import media
+from agenttalk.ports import Job, Judge, Owner, Performance, Performer, Processes, Proof, Prover, Store, Tx
+from agenttalk.prompts.judge import judging
+from agenttalk.rules import media, rework
 from agenttalk.rules.checks import Confirmation
+from agenttalk.rules.rework import Judgement
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
 """Seconds after which it looks at everything, whether or not anything woke it."""
 PAUSE: Final = 1.0
 """Seconds after which a step that the machine refused is tried again."""
+JUDGED: Final = 2
+"""How often an agent is asked for a judgement that can be read."""
 T = TypeVar("T")
 
 
@@ -217,23 +222,57 @@ class Dispatcher:
     async def _worked(self, board: _Board, granted: Granted) -> tuple[Performance, Proof]:
         """Have a job done, and proven if somebody else has to look at it."""
         job = granted.job
-        if not job.proven:
-            return await self._look_into(job, await self._perform(job)), ending.NO_PROOF
-        if self._prover is None:
+        prover = self._prover
+        if prover is None and (job.proven or job.criteria):
             return Performance("not_started", error="checks and repositories are not supported here"), ending.NO_PROOF
+        judgements = await self._judged(board, job, prover) if prover is not None and job.criteria else {}
+        if not all(each.accepted for each in judgements.values()):
+            return Performance("refused", judgements=judgements), ending.NO_PROOF
+        if prover is None or not job.proven:
+            performance = await self._look_into(job, await self._perform(job))
+            return replace(performance, judgements=judgements) if judgements else performance, ending.NO_PROOF
         try:
-            job = await self._prover.begin(job)
+            job = await prover.begin(job)
         except AgentTalkError as error:
             return Performance("not_started", error=error.message), ending.NO_PROOF
-        performance = await self._look_into(job, await self._perform(job))
+        performance = replace(await self._look_into(job, await self._perform(job)), judgements=judgements)
         if performance.how != "finished" or performance.code is not None:
             return performance, ending.NO_PROOF
         await self._enter(board, job, "verifying")
         try:
             done = partial(ending.is_done, granted, performance, at=self._deps.stamp())
-            return performance, await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
+            return performance, await prover.prove(job, performance, done, partial(self._confirm, board, granted))
         except AgentTalkError as error:
             return performance, Proof(refused=f"it could not be checked: {error.message}")
+
+    async def _judged(self, board: _Board, job: Job, prover: Prover) -> dict[str, Judgement]:
+        """Have inputs looked at before they are used: by a machine, and then by the agent that is to use them."""
+        await self._enter(board, job, "validating")
+        found = {}
+        blobs = await self._deps.stores.blobs(job.board)
+        for name, criteria in job.criteria.items():
+            files = {
+                each.path: each.data if each.data is not None else await blobs.get(each.sha256)
+                for each in job.inputs
+                if each.input_name == name
+            }
+            if files:
+                faults = await prover.faults(criteria, files)
+                found[name] = rework.refused(faults) if faults else await self._judgement(job, name, criteria)
+        await self._enter(board, job, "executing")
+        return found
+
+    async def _judgement(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement:
+        performer = self._performers.get(job.profile.driver)
+        if not rework.wants_judgement(criteria) or not hasattr(performer, "judge"):
+            return Judgement(True, 100, "a machine finds nothing wrong with it")
+        judge = cast("Judge", performer)
+        for _ in range(JUDGED):
+            said = await judge.judge(job, name, judging(name, criteria, locale=job.profile.locale))
+            judgement = rework.judged(criteria, said)
+            if judgement is not None:
+                return judgement
+        return rework.refused([f"{job.agent_id} did not say what it thinks of {name}"])
 
     async def _confirm(self, board: _Board, granted: Granted, check: HumanCheck, shown: str) -> Confirmation:
         """Ask a person about what a turn left. Meanwhile its agent can do something else."""

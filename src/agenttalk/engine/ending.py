@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import parcels, records
+from agenttalk.engine import parcels, records, reworking
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.parcels import Parcel
@@ -72,10 +72,16 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     _end_delivery(moves, granted, outcome)
     for parcel in parcels:
         parcel.send(moves, sheet, job)
+    if performance.judgements:
+        reworking.note(moves, granted, performance.judgements)
     if outcome.cause == "FULFILLED":
         moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
+        if job.command.reexecute is not None:
+            moves.look_at_waiting(sheet, job.task_id)
     elif outcome.cause == "GATE_UNMET":
         moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
+    elif outcome.cause == "INPUT_REJECTED":
+        reworking.send_back(moves, sheet, granted, performance.judgements)
     elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
         _order_again(moves, sheet, node, granted, outcome)
     elif outcome.cause == "NEEDS_PERSON":
@@ -143,6 +149,9 @@ def judge(
         if granted.sent_back < SCORE_TRIES:
             return Outcome("RETRY", performance.error, again=True)
         return Outcome("FAILED_FOR_GOOD", performance.error)
+    if performance.how == "refused":
+        worst = [f"{name}: {each.reason}" for name, each in performance.judgements.items() if not each.accepted]
+        return Outcome("INPUT_REJECTED", f"what it was given is not good enough: {'; '.join(worst)}")
     if performance.how == "unfit":
         return _unfit(moves, sheet, node, granted, performance)
     if performance.how != "finished":

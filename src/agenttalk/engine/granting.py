@@ -218,6 +218,7 @@ class _Attempt:
             time_limit(command, history),
             self.inputs,
             {each.name: each.content_type for each in self.node.outputs if each.content_type is not None},
+            {each.name: each.validation_criteria for each in self.node.needs if each.validation_criteria is not None},
             self.repo,
         )
 

@@ -68,6 +68,11 @@ class Moves:
         self.count(sheet.plan_id, "completed" if state == "COMPLETED" else "failed")
         self._settle(sheet, task_id, state, cause, activated)
 
+    def lost(self, sheet: Sheet, task_id: str) -> None:
+        """A task that was completed has failed after all."""
+        self.count(sheet.plan_id, "failed")
+        self._settle(sheet, task_id, "FAILED", "REWORK_EXHAUSTED")
+
     def _settle(self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()) -> None:
         """Go through everything that follows from the end of a task, and from what follows from that."""
         self._settle_all(sheet, deque([(task_id, failure.standing(state, cause), tuple(activated))]))
@@ -98,17 +103,18 @@ class Moves:
     def _fail_dependants(self, sheet: Sheet, failed: str, ends: Ends) -> tuple[str, ...]:
         """Dependants of a failed task follow their policies; the fallbacks that stand in for it."""
         rows = self.tx.run("dependants", plan_id=sheet.plan_id, task_id=failed)
-        nodes = [self._before(sheet, dependant, failed) for dependant, state, _ in rows if state == "PENDING"]
+        states: dict[str, State] = {row[0]: row[1] for row in rows if row[1] in {"PENDING", "BLOCKED_WAITING_INPUT"}}
+        nodes = [self._before(sheet, dependant, failed) for dependant in states]
         fallbacks: dict[str, None] = {}
         why = f"{failed} failed"
         for task_id, consequence in failure.cascade(nodes, failed).items():
             match consequence:
                 case failure.Skip():
-                    self._skip(sheet, task_id, "DEPENDENCY_SKIP", why, ends)
+                    self._skip(sheet, task_id, "DEPENDENCY_SKIP", why, ends, state=states[task_id])
                 case failure.Block():
-                    self._ask_whether(sheet, sheet.node(self.tx, task_id), why)
+                    self._ask_whether(sheet, sheet.node(self.tx, task_id), why, states[task_id])
                 case failure.Replan():
-                    self._ask_for_plan(sheet, sheet.node(self.tx, task_id), failed)
+                    self._ask_for_plan(sheet, sheet.node(self.tx, task_id), failed, states[task_id])
                 case failure.Fallback(task_id=fallback):
                     fallbacks[fallback] = None
                     self._stand_in(sheet, fallback, task_id, ends)
@@ -170,6 +176,13 @@ class Moves:
         for task_id, delivery in rows:
             self.consider(sheet, task_id, first=delivery is None)
         return len(rows)
+
+    def look_at_waiting(self, sheet: Sheet, task_id: str) -> None:
+        """Look at those that wait for another version of what a task makes."""
+        for dependant, state, _ in self.tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
+            if state == "BLOCKED_WAITING_INPUT":
+                row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=dependant)[0]
+                self._look_again(sheet, dependant, row[17], row[16])
 
     def consider(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
         """Everything before a task has ended: pick its inputs, and make its command if they are there."""
@@ -435,11 +448,11 @@ class Moves:
             picked = Picked(inputs=(), sources={}, absent=())
         self.queue(sheet, node, picked, "RUNNING", cause)
 
-    def _ask_whether(self, sheet: Sheet, node: Node, why: str) -> None:
+    def _ask_whether(self, sheet: Sheet, node: Node, why: str, state: State) -> None:
         title = f"{why}: shall {node.task_id} run all the same?"
         request_id = self._request(sheet, node, "APPROVAL", title, "", ("run", "skip", "give up"))
         reason = f"{why}; somebody has to decide"
-        self.put(sheet, node.task_id, "PENDING", "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
+        self.put(sheet, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
 
     def _ask_for_files(self, sheet: Sheet, node: Node, names: Sequence[str]) -> str:
         title = f"{node.task_id} needs {', '.join(names)}"
@@ -452,12 +465,12 @@ class Moves:
         self.tx.run("note_request", plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
         return request_id
 
-    def _ask_for_plan(self, sheet: Sheet, node: Node, failed: str) -> None:
+    def _ask_for_plan(self, sheet: Sheet, node: Node, failed: str, state: State) -> None:
         title = f"{failed} failed, and {node.task_id} needs another plan"
         request_id = self._request(sheet, node, "DECISION", title, "", ("replan", "skip"))
         self.request_plan(sheet, request_id, "DEPENDENCY_FAILED", title, failed=failed, downstream=node.task_id)
         why = f"{failed} failed; a new plan is asked for"
-        self.put(sheet, node.task_id, "PENDING", "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
+        self.put(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
 
     def request_plan(
         self, sheet: Sheet, request_id: str, kind: str, reason: str, *, failed: str, downstream: str | None = None

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
 
-from agenttalk.contracts import places
+from agenttalk.contracts import places, wire
 from agenttalk.engine import outcomes
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.turns import FEEDBACK, Api, Environment, Layout, argv_of, limits_of
-from agenttalk.errors import AgentTalkError, Code, InputError
+from agenttalk.errors import AgentTalkError, Code, InputError, JsonError, MissingError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules.results import Fault
 
+_JUDGEMENT: Final = 1024 * 1024
+"""Bytes that a judgement may have."""
 _HOW: Final = {"timeout": "timeout", "not_started": "not_started", "cancelled": "stopped"}
 
 
@@ -43,6 +45,21 @@ class Programs:
         ended = await self.driver.run(self._turn(seat, job, layout, feedback))
         return await self._taken_in(seat, job, layout, ended)
 
+    async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
+        """Run the program once more beforehand, to have it judge an input; what it says, if that is an object."""
+        seat = await take_seat(self.deps, job.agent_id, job.plan_id)
+        layout = layout_of(job)
+        layout = replace(layout, base=f"{layout.base}-{places.segment(input_name)}")
+        try:
+            await self._lay_out(seat, job, layout)
+        except InputError:
+            return None
+        turn = self._turn(seat, job, layout, None, mode="validate")
+        ended = await self.driver.run(replace(turn, prompt=f"{prompt}\n{job.prompt}"))
+        if ended.how != "exited" or ended.exit_code != 0:
+            return None
+        return await asyncio.to_thread(_said, seat, layout, ended.stdout)
+
     async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> str | None:
         """Make the folders of an attempt and put its inputs there; where the feedback lies, if there is any."""
         await asyncio.to_thread(_make_folders, seat, job, layout)
@@ -54,9 +71,16 @@ class Programs:
                 feedback = target
         return feedback
 
-    def _turn(self, seat: Seat, job: Job, layout: Layout, feedback: str | None) -> Turn:
+    def _turn(
+        self,
+        seat: Seat,
+        job: Job,
+        layout: Layout,
+        feedback: str | None,
+        mode: Literal["execute", "validate"] = "execute",
+    ) -> Turn:
         root = seat.root.path.absolute()
-        own = Environment(root, layout, job.command, job.attempt, job.token, self.api(), feedback)
+        own = Environment(root, layout, job.command, job.attempt, job.token, self.api(), feedback, mode)
         return Turn(
             lease=job.lease,
             argv=argv_of(seat, job.profile),
@@ -93,6 +117,21 @@ class Programs:
             seconds=ended.seconds,
             usage=usage,
         )
+
+
+def _said(seat: Seat, layout: Layout, stdout: bytes) -> Any:
+    """The object that a program wrote or printed last."""
+    try:
+        return wire.read(seat.root.read(layout.result, _JUDGEMENT))
+    except (MissingError, InputError):
+        pass
+    for line in reversed(stdout.split(b"\n")):
+        if line.strip():
+            try:
+                return wire.read(line)
+            except JsonError:
+                return None
+    return None
 
 
 def layout_of(job: Job) -> Layout:

@@ -259,6 +259,8 @@ class Environment:
     api: Api | None = None
     feedback: str | None = None
     """Where the reasons lie for which the work came back."""
+    mode: Literal["execute", "validate"] = "execute"
+    """Whether the program is to do the task, or to judge an input."""
 
     def variables(self, profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
         """Ours, and those of `environ` that the profile names."""
@@ -266,7 +268,7 @@ class Environment:
             name: environ[name] for name in profile.env if name in environ and not name.upper().startswith("AGENTTALK")
         }
         own = {
-            "AGENTTALK_MODE": "execute",
+            "AGENTTALK_MODE": self.mode,
             "AGENTTALK_PLAN_ID": self.command.plan_id,
             "AGENTTALK_TASK_ID": self.command.task_id,
             "AGENTTALK_COMMAND_ID": self.command.command_id,

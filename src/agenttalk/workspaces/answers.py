@@ -43,7 +43,17 @@ class Clone:
     patch: str = ""
     """The previous attempt as a patch, when it could not be merged in."""
     readonly: tuple[Path, ...] = ()
-    """Folders outside of it that are linked from it. A sandbox shows them read-only at the same place."""
+    """What it needs from outside: the repository's objects, and what is linked from it. A sandbox shows the clone
+    itself, nothing beside it, and these read-only at their own places."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A folder with exactly a tree."""
+
+    path: Path
+    readonly: tuple[Path, ...] = ()
+    """What is linked from it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,19 +71,26 @@ def _clear(top: int, name: str) -> None:
     if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
         os.unlink(name, dir_fd=top)
         return
-    os.chmod(name, 0o700, dir_fd=top)
-    here = os.open(name, FOLDER, dir_fd=top)
+    here = _opened(top, name)
     try:
         for inner in os.listdir(here):  # noqa: PTH208 - a descriptor
             status = os.stat(inner, dir_fd=here, follow_symlinks=False)
-            if not stat.S_ISDIR(status.st_mode):
-                os.unlink(inner, dir_fd=here)
-                continue
-            try:
-                os.rmdir(inner, dir_fd=here)
-            except OSError:
-                os.chmod(inner, 0o700, dir_fd=here)
+            if stat.S_ISDIR(status.st_mode):
+                os.close(_opened(here, inner))
                 os.rename(inner, secrets.token_hex(8), src_dir_fd=here, dst_dir_fd=top)
+            else:
+                os.unlink(inner, dir_fd=here)
     finally:
         os.close(here)
     os.rmdir(name, dir_fd=top)
+
+
+def _opened(parent: int, name: str) -> int:
+    """Open a folder, and make it one that can be emptied and moved."""
+    try:
+        descriptor = os.open(name, FOLDER, dir_fd=parent)
+    except PermissionError:
+        os.chmod(name, 0o700, dir_fd=parent)
+        descriptor = os.open(name, FOLDER, dir_fd=parent)
+    os.fchmod(descriptor, 0o700)
+    return descriptor

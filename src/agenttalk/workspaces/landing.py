@@ -25,6 +25,8 @@ from agenttalk.workspaces.places import Place
 from agenttalk.workspaces.taking import FILE, LINK, PROGRAM, SUBMODULE, Item, Limits
 
 _BUSY: Final = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
+_EACH: Final = 1000
+"""Up to so many files are synced one by one, and more of them at once."""
 _ATTRIBUTES: Final = ("filter", "ident", "eol", "working-tree-encoding")
 
 
@@ -63,7 +65,7 @@ class Landing:
 
     def land(self, tip: str, into: str | None, plan: str, at: datetime) -> Landed | NotLanded:
         """Finish what was cut off, then bring `tip` into the branch."""
-        self._recover()
+        self.recover()
         if self._place.plain:
             return self._into_folder(tip)
         branch = into or self._head().removeprefix("refs/heads/")
@@ -110,7 +112,7 @@ class Landing:
         if not self._objects.move(ref, new, old, why="merge a plan"):
             self._objects.drop([self._from, self._to])
             return moved
-        self._recover()
+        self.recover()
         return None
 
     # Whether it may be done
@@ -186,7 +188,7 @@ class Landing:
 
     # Doing it
 
-    def _recover(self) -> None:
+    def recover(self) -> None:
         """Write what is under way into files and index. Harmless when it was done before."""
         old, new = self._objects.resolve(self._from), self._objects.resolve(self._to)
         if old and new:
@@ -196,7 +198,6 @@ class Landing:
             elif self._objects.resolve("HEAD", git_dir=self._place.git_dir) == new:
                 self._write(self._objects.changes(old, new))
                 self._write_index(old, new)
-            os.sync()  # once for all files, before it is forgotten that they may be half written
         noted = [ref for ref, commit in ((self._from, old), (self._to, new)) if commit]
         self._objects.drop(noted)
 
@@ -213,8 +214,11 @@ class Landing:
                 self._unlink(change.path)
         kept = [change for change in ready if change.after]
         contents = self._objects.contents([change.after.oid for change in kept if change.after])
+        few = len(kept) <= _EACH
         for change, data in zip(kept, contents, strict=True):
-            self._put(change.path, change.after, data)
+            self._put(change.path, change.after, data, sync=few)
+        if not few:
+            os.sync()
 
     def _held(self, path: str) -> Item | None:
         where = self._place.folder / path
@@ -236,7 +240,7 @@ class Landing:
             with suppress(OSError):
                 (self._place.folder / parent).rmdir()
 
-    def _put(self, path: str, item: Item | None, data: bytes) -> None:
+    def _put(self, path: str, item: Item | None, data: bytes, *, sync: bool) -> None:
         where = self._place.folder / path
         where.parent.mkdir(parents=True, exist_ok=True)
         new = self._place.folder / (path + self._suffix)
@@ -247,6 +251,9 @@ class Landing:
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
+                if sync:
+                    file.flush()
+                    os.fsync(descriptor)
         new.replace(where)
 
     def _write_index(self, old: str, new: str) -> None:
@@ -290,7 +297,7 @@ class Landing:
             return refused
         self._objects.put(self._from, held)
         self._objects.put(self._to, tip)
-        self._recover()
+        self.recover()
         return Landed(tip, "fast-forward")
 
 

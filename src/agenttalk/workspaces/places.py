@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from agenttalk.workspaces import folders
 from agenttalk.workspaces.git import RAW, At, Git
 from agenttalk.workspaces.objects import Objects
 
+OLDEST_GIT: Final = (2, 38)
 _CLONE_CONFIG: Final = """[user]
 	name = AgentTalk agent
 	email = agent@agenttalk.invalid
@@ -45,6 +47,15 @@ class Place:
             path = Path(lines[0].removeprefix("worktree "))
             if f"branch {ref}" in lines and path.is_dir():
                 yield path
+
+
+def check_version(git: Git) -> None:
+    """Raise UsageError for a git that cannot merge without a work tree."""
+    said = git.call("--version", at=At(git.nothing)).line
+    numbers = [int(number) for number in re.findall(r"\d+", said)[:2]]
+    if numbers < [*OLDEST_GIT]:
+        wanted = ".".join(map(str, OLDEST_GIT))
+        raise UsageError(Code.NAME_UNKNOWN, f"git {wanted} or newer is needed, and here is {said!r}", hint="update git")
 
 
 def find(folder: Path, home: Path, git: Git) -> Place:

@@ -30,7 +30,7 @@ from agenttalk.contracts.base import is_id
 from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces import folders, landing, merging, names, places, preparing, snapshots, taking
-from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Conflict, Covered, Refused, Taken
+from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Conflict, Covered, Refused, Sealed, Taken
 from agenttalk.workspaces.git import Git
 from agenttalk.workspaces.landing import Landed, NotLanded
 from agenttalk.workspaces.objects import TEXT_LIMIT, Change, Clash, Objects
@@ -74,6 +74,7 @@ class Workspace:
         for path in (nothing, self._temporary):
             path.mkdir(parents=True, exist_ok=True)
         git = Git(nothing, settings.program, settings.seconds)
+        places.check_version(git)
         self._place = places.find(settings.folder.absolute(), self._home, git)
         self._objects = Objects(
             git,
@@ -92,7 +93,7 @@ class Workspace:
     async def open(cls, settings: Settings) -> Workspace:
         """The trees of a plan. A plain folder is kept in a repository in `home`; it is only read until `land`.
 
-        Raises UsageError when the folder or the plan's name cannot be used.
+        Raises UsageError when the folder or the plan's name cannot be used, or git is too old.
         """
         if not is_id(settings.plan) or settings.plan.endswith((".lock", ".")):
             message = f"{settings.plan[:140]!r} cannot be the name of a branch"
@@ -189,7 +190,8 @@ class Workspace:
         folders.remove(place, self._trash)
         place.parent.mkdir(exist_ok=True)
         top.rename(place)
-        return Clone(attempt, place / "tree", onto, start, patch, tuple(links.values()))
+        borrowed = () if self._place.plain else (self._place.objects,)
+        return Clone(attempt, place / "tree", onto, start, patch, (*borrowed, *links.values()))
 
     def _resumed(self, attempt: Attempt, onto: str, previous: str, protected: Globs, at: datetime) -> tuple[str, str]:
         """What a re-execution starts from, and the patch if the previous attempt did not merge."""
@@ -305,22 +307,22 @@ class Workspace:
     # Looking at trees
 
     @asynccontextmanager
-    async def sealed(self, tree: str, *, prepared: Prepared | None = None) -> AsyncIterator[Path]:
+    async def sealed(self, tree: str, *, prepared: Prepared | None = None) -> AsyncIterator[Sealed]:
         """A fresh folder with exactly a tree (or a commit's), apart from every agent's. It is removed afterwards."""
-        path = await self._seal(tree, prepared)
+        sealed = await self._seal(tree, prepared)
         try:
-            yield path
+            yield sealed
         finally:
-            await self._unseal(path)
+            await self._unseal(sealed.path)
 
     @threaded
-    def _seal(self, tree: str, prepared: Prepared | None) -> Path:
+    def _seal(self, tree: str, prepared: Prepared | None) -> Sealed:
         top = folders.fresh(self._home / "sealed")
         path = top / "tree"
         path.mkdir()
         self._objects.checkout(tree, path, top / "index")
-        self._linked(path, self._objects.listing(tree), prepared)
-        return path
+        links = self._linked(path, self._objects.listing(tree), prepared)
+        return Sealed(path, tuple(links.values()))
 
     @threaded
     def _unseal(self, path: Path) -> None:
@@ -417,8 +419,10 @@ class Workspace:
         changed and no untracked file is in the way. Else nothing is done, and the answer says why. If a crash cut it
         off, the next call finishes it. In a plain folder, the folder must be as the plan found it.
         """
-        job = landing.Landing(self._objects, self._place, self._own, self._home, self.settings.limits)
-        return job.land(self._tip(), into, self.plan, at)
+        return self._landing().land(self._tip(), into, self.plan, at)
+
+    def _landing(self) -> landing.Landing:
+        return landing.Landing(self._objects, self._place, self._own, self._home, self.settings.limits)
 
     # Leftovers
 
@@ -426,7 +430,8 @@ class Workspace:
     def sweep(self, keep: Collection[Attempt] = ()) -> None:
         """Remove what is left of earlier lives: half-made folders, checkouts, clones and candidates not in `keep`.
 
-        For a start, before anything else is done with the workspace. Commits of attempts stay.
+        A `land` that was cut off is finished. For a start, before anything else is done with the workspace. Commits of
+        attempts stay.
         """
         keys = {attempt.key for attempt in keep}
         attempts = self._home / "attempts"
@@ -439,6 +444,7 @@ class Workspace:
         own = self._objects.read_refs(self._own)
         for ref in (*own, self._ref, f"{self._own}/base", f"{self._own}/tip"):
             self._objects.unlock(ref)
+        self._landing().recover()
         stale = [f"{self._own}/{kind}/" for kind in ("starts", "candidates")]
         self._objects.drop(ref for ref in own if ref.startswith(tuple(stale)) and ref.rpartition("/")[2] not in keys)
 

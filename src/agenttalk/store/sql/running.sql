@@ -186,6 +186,23 @@ RETURNING attempt
 UPDATE tasks SET phase = :phase
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease = :lease
 
+-- A task that refused an input waits for another version of it.
+-- name: wait_for_input
+UPDATE tasks SET waiting_since = :at, missing = :missing
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- What was refused goes no further.
+-- name: supersede_outputs
+UPDATE messages SET state = 'superseded'
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'artifact' AND state = 'delivered'
+RETURNING id
+
+-- Whoever has not begun waits for a task again.
+-- name: unmeet
+UPDATE tasks SET unmet = unmet + 1
+WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND task_id IN (
+    SELECT dependant FROM edges WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id)
+
 -- name: run_state
 SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id
 
