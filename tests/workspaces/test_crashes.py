@@ -12,8 +12,9 @@ import random
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -122,12 +123,18 @@ def outcome(folder: Path) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="module")
+def room() -> Iterator[Path]:
+    """A place in memory, where there is one: what dies here is no disk, and waiting for one takes most of the time."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as path:
+        yield Path(path)
+
+
 @pytest.fixture(scope="module", params=[repository, plain], ids=["repository", "folder"])
-def pattern(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, dict[str, Any], int]:
+def pattern(request: pytest.FixtureRequest, room: Path) -> tuple[Path, dict[str, Any], int]:
     """A workspace to begin with, how an undisturbed life ends, and how many changes it makes."""
-    top = tmp_path_factory.mktemp("pattern")
+    top = room / request.param.__name__
     fresh = request.param(top / "fresh" / "shop", {**FILES, "requirements.txt": "1\n"})
     shutil.copytree(fresh, top / "calm" / "shop", symlinks=True)
     status, changes = forked(top / "calm" / "shop")
@@ -135,24 +142,26 @@ def pattern(
     return fresh, outcome(top / "calm" / "shop"), changes
 
 
-def test_a_death_before_any_change_is_made_good(pattern: tuple[Path, dict[str, Any], int], tmp_path: Path) -> None:
+def test_a_death_before_any_change_is_made_good(pattern: tuple[Path, dict[str, Any], int]) -> None:
     fresh, expected, changes = pattern
+    room = fresh.parent.parent
     assert changes > 100
     step = 1 if EFFORT > 1 else 41
     for fatal in range(random.Random(changes).randrange(step) + 1, changes + 1, step):
-        folder = tmp_path / str(fatal) / "shop"
+        folder = room / str(fatal) / "shop"
         shutil.copytree(fresh, folder, symlinks=True)
         status, _ = forked(folder, fatal=fatal)
         assert os.WIFSIGNALED(status)
         assert forked(folder)[0] == 0, f"the life after a death at {fatal} failed"
         assert outcome(folder) == expected, f"a death at {fatal} made a difference"
-        shutil.rmtree(tmp_path / str(fatal))
+        shutil.rmtree(room / str(fatal))
 
 
-def test_a_life_of_many_deaths_comes_to_the_same_end(pattern: tuple[Path, dict[str, Any], int], tmp_path: Path) -> None:
+def test_a_life_of_many_deaths_comes_to_the_same_end(pattern: tuple[Path, dict[str, Any], int]) -> None:
     fresh, expected, changes = pattern
+    room = fresh.parent.parent
     dice = random.Random(changes)
-    folder = tmp_path / "shop"
+    folder = room / "often" / "shop"
     shutil.copytree(fresh, folder, symlinks=True)
     for _ in range(15):
         forked(folder, fatal=dice.randrange(1, changes))
@@ -160,14 +169,13 @@ def test_a_life_of_many_deaths_comes_to_the_same_end(pattern: tuple[Path, dict[s
     assert outcome(folder) == expected
 
 
-def test_a_machine_that_dies_with_git_at_work_is_made_good(
-    pattern: tuple[Path, dict[str, Any], int], tmp_path: Path
-) -> None:
+def test_a_machine_that_dies_with_git_at_work_is_made_good(pattern: tuple[Path, dict[str, Any], int]) -> None:
     """Everything is killed at some moment, the git that was running too. Its locks are old when we come back."""
     fresh, expected, _ = pattern
+    room = fresh.parent.parent
     dice = random.Random(1)
     for number in range(6 * EFFORT):
-        folder = tmp_path / str(number) / "shop"
+        folder = room / str(number) / "shop"
         shutil.copytree(fresh, folder, symlinks=True)
         moment = dice.randrange(2, 60)
 

@@ -285,11 +285,12 @@ def explain(
     if out.as_json:
         out.data({"ok": True, **told})
     else:
-        _tell(out, told)
+        tell(out, told)
     return 0
 
 
-def _tell(out: Output, told: dict[str, Any]) -> None:
+def tell(out: Output, told: dict[str, Any]) -> None:
+    """Why a task is in its state, for people."""
     why = f": {plain(told['reason'])}" if told["reason"] else ""
     out.say(f"[bold]{plain(told['plan_id'])}/{plain(told['task_id'])}[/] is [bold]{told['state']}[/]{why}")
     asked = f": {plain(told['asked'][:200])}" if told["asked"] else ""

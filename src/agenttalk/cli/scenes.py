@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenttalk.cli import message_scenes, team_scene
+from agenttalk.cli import message_scenes, proof_scene, team_scene
 from agenttalk.cli.output import Output, shortened
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import TaskDag
@@ -152,6 +152,10 @@ SCENES = (
     Scene(
         "A team runs a plan: an input that only a person has, two tasks side by side, a score that decides",
         lambda out, root: team_scene.team(out, root / "team"),
+    ),
+    Scene(
+        "Done is proven: a specification is sent back by whoever needs it, a claim by the tests; then they pass",
+        lambda out, root: proof_scene.proof(out, root / "proof"),
     ),
 )
 

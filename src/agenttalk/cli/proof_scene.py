@@ -1,0 +1,73 @@
+"""The scene of the demo in which work is proven: judged by the next one, and checked by the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agenttalk import settings, wiring
+from agenttalk.cli.output import Output, plain
+from agenttalk.cli.run import compiled_plan, tell
+
+if TYPE_CHECKING:
+    from agenttalk.engine.running import Running
+
+PROOF: Final = Path(__file__).parent.parent / "proof"
+PATIENCE: Final = 60.0
+"""Seconds within which the plan has to end."""
+_GIT: Final = ("git", "-c", "user.name=demo", "-c", "user.email=demo@example.org")
+
+
+def proof(out: Output, root: Path) -> bool:
+    """A specification is sent back by whoever builds with it, and a claim to be done by the tests."""
+    place = root / "beside"
+    shutil.copytree(PROOF, place)
+    for call in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "A price that is wrong")):
+        subprocess.run([*_GIT, *call], cwd=place / "shop", check=True, capture_output=True)
+    explained = asyncio.run(_run(place, root / "root"))
+    if not out.as_json:
+        for each in explained:
+            tell(out, each)
+    states = [each["state"] for each in explained]
+    rounds = [each["rounds"] for each in explained]
+    merged = _git(place / "shop", "show", "agenttalk/proof:price.py")
+    untouched = _git(place / "shop", "show", "main:price.py")
+    _say(out, f"on the plan's branch: {plain(merged.splitlines()[-1].strip())}; on yours, until you merge: ", untouched)
+    return states == ["COMPLETED"] * 2 and rounds == [1, 1] and "40 * items" in merged and "return 0" in untouched
+
+
+async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
+    compiled = compiled_plan(place / "plan.yaml")
+    profiles = {
+        name: profile.model_copy(update={"argv": (sys.executable, *profile.argv[1:])})
+        for name, profile in compiled.profiles.items()
+    }
+    for name in ("agents", "system_runtime"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    told: list[dict[str, Any]] = []
+
+    async def job(running: Running) -> None:
+        service = running.service
+        await service.submit(compiled.dag, compiled.manifest, profiles)
+        async with asyncio.timeout(PATIENCE):
+            with running.dispatcher.awaited() as news:
+                while (await service.standing("proof"))["result"] == "running":
+                    await news.wait()
+                    news.clear()
+        told.extend([await service.explain("proof", task) for task in ("specify", "build")])
+
+    await wiring.serve(root, settings.load(root), stop=asyncio.Event(), port=0, job=job)
+    return told
+
+
+def _git(folder: Path, *args: str) -> str:
+    return subprocess.run([*_GIT, *args], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def _say(out: Output, text: str, code: str) -> None:
+    if not out.as_json:
+        out.say(text + plain(code.splitlines()[-1].strip()))

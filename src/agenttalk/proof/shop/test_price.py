@@ -1,0 +1,8 @@
+import unittest
+
+from price import price
+
+
+class Prices(unittest.TestCase):
+    def test_two_items(self):
+        self.assertEqual(price(2), 80)
