@@ -530,3 +530,15 @@ def test_status_shows_what_tasks_took_and_ends_lines_where_the_words_end(desk: D
     assert [line.split()[0] for line in lines if line.endswith(" s")] == ["COMPLETED", "COMPLETED", "in"]
     [plan] = desk.json("status")["plans"]
     assert plan["usage"]["duration_s"] == pytest.approx(sum(each["usage"]["duration_s"] for each in plan["tasks"]))
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_plan_is_run_again_from_a_task_on(desk: Desk, beside: bool) -> None:
+    plan = desk.plan(task("one"), task("two", needs=["one"]), task("three", needs=["two"]))
+    assert desk.json("run", plan)["result"] == "done"
+    with desk.serving() if beside else nullcontext():
+        assert "only what failed" in desk.refused("retry", "shop/two")
+        assert "runs again from two on: 2 tasks" in desk("retry", "shop/two", "--from")
+        told = desk.json("run", plan)
+    assert (told["result"], told["counts"]["completed"]) == ("done", 3)
+    assert [each.split()[0] for each in desk.ran] == ["one", "two", "three", "two", "three"]

@@ -12,6 +12,7 @@ import pytest
 from agenttalk.contracts.human import ReplanRequest
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import publish, standing
+from agenttalk.engine.dispatcher import POLL
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError
 from plankit import Engine, fine, plan, play, states, task
@@ -582,3 +583,32 @@ def test_where_nobody_counts_nothing_is_known() -> None:
     row = ("one", "a", "COMPLETED", *[None] * 13)
     assert (standing.usage_of(row), standing.usage_of((*row, 0.0, 0, 0.0))) == (None, None)
     assert standing.usage_of((*row, 1.5, 0, 0.0)) == {"duration_s": 1.5, "tokens": 0, "cost_usd": 0.0}
+
+
+def test_more_agents_than_places_never_wait_for_a_look(tmp_path: Path) -> None:
+    tasks = [task(f"t{number}", f"a{number % 9}") for number in range(36)]
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(plan(*tasks))
+        async with asyncio.timeout(POLL / 2):
+            return await engine.ended()
+
+    assert play(tmp_path, use, max_running=2).result == "done"
+
+
+@pytest.mark.parametrize("other", ["b", None], ids=["another agent does it", "a person decides"])
+def test_who_is_not_fit_for_a_task_hands_it_on(tmp_path: Path, other: str | None) -> None:
+    async def modest(_: Turn) -> Result:
+        return Result(self_assessment={"score": 30, "reason": "I know no SQL"})
+
+    keys = {"reexecute_target": other} if other else {}
+    tasks = [task("query", "a", **keys), task("aside", "b")]
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(plan(*tasks, agents={"a": {"driver": "python", "self_assessment": True}}))
+        return await engine.ended()
+
+    found = play(tmp_path, use, a=modest)
+    query = next(each for each in found.tasks if each["task_id"] == "query")
+    assert (query["state"], query["agent_id"]) == (("COMPLETED", "b") if other else ("BLOCKED_WAITING_HUMAN", "a"))
+    assert other or "I know no SQL" in query["reason"]

@@ -40,7 +40,7 @@ def diff(
         paths = [{"path": each.path, "how": each.kind} for each in changes]
         out.data({"ok": True, "from": before, "to": after, "changes": paths, "diff": text})
     else:
-        out.say(plain(text) if text else "nothing was changed")
+        out.say(plain(text.rstrip("\n")) if text else "nothing was changed")
     return 0
 
 

@@ -29,6 +29,8 @@ PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id
 CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
 """How a plan stands → how the command ends."""
 _NOT_YET = frozenset({"forge"})
+SHORTEST = 0.02
+"""Seconds between looks at a plan that runs here."""
 PACE = 0.25
 """Seconds between looks at a plan that another process runs."""
 
@@ -151,6 +153,8 @@ def _followed(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], N
 
 def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool) -> dict[str, Any]:
     import asyncio
+    import time
+    from contextlib import suppress
 
     from agenttalk import settings, wiring
     from agenttalk.cli import roots
@@ -159,15 +163,20 @@ def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None]
 
     async def job(running: Running) -> None:
         await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles)
-        with running.dispatcher.followed() as news:
+        with running.dispatcher.followed() as news, running.dispatcher.awaited() as calm:
             while True:
                 news.clear()
+                calm.clear()
+                began = time.monotonic()
                 standing = await running.service.standing(compiled.dag.plan_id)
                 seen[:] = [standing]
                 show(standing)
                 if _is_over(standing, watch=watch):
                     return
                 await news.wait()
+                # Looking costs time that grows with the plan, so that is done less often the longer it takes.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(calm.wait(), max(SHORTEST, 5 * (time.monotonic() - began)))
 
     loaded = settings.load(root)
 

@@ -186,6 +186,8 @@ class TaskSpec(Spec):
     """What it does when something it needs has failed."""
     fallback: TaskIdText | None = None
     """The task that takes the place of a failed one."""
+    reexecute_target: AgentIdText | None = None
+    """Who does it when its agent says that it is not fit for it."""
     max_reexecute_times: Count | None = None
     """Rounds of rework."""
 

@@ -342,10 +342,25 @@ class Dispatcher:
         await self._end_turns(board, plan_id, tasks)
         return await self._step(board, lambda moves: steering.cancel(moves, plan_id, by=by, why=why))
 
-    async def retry(self, plan_id: str, task_id: str, *, by: str) -> list[str]:
-        """Try a failed task again; the tasks that wait for something again."""
+    async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
+        """Try a failed task again; the tasks that wait for something again. `onwards`, all that hangs on it, too."""
         board = await self._board_of(plan_id)
-        return await self._step(board, lambda moves: steering.retry(moves, plan_id, task_id, by=by))
+        if not onwards:
+            return await self._step(board, lambda moves: steering.retry(moves, plan_id, task_id, by=by))
+        tasks = await self._step(board, lambda moves: steering.runs_again(moves, plan_id, task_id))
+        at = self._deps.stamp()
+        paused = (await board.store.read("run", plan_id=plan_id))[0][0] == "RUNNING" and await board.store.transact(
+            lambda tx: steering.pause(tx, plan_id, by=by, at=at)
+        )
+        try:
+            await self._end_turns(board, plan_id, tasks)
+            return await self._step(
+                board, lambda moves: steering.retry(moves, plan_id, task_id, by=by, onwards=True, go_on=paused)
+            )
+        except AgentTalkError:
+            if paused:
+                await self.resume(plan_id, by=by)
+            raise
 
     async def apply(
         self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str

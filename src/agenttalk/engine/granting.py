@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 from agenttalk.contracts import places, wire
@@ -73,9 +74,9 @@ class Desk:
 
 
 def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
-    """Lease the first task in the queue of each agent that is free."""
+    """Lease the first task in the queue of each agent that is free, and of those that asked for a place in vain."""
     granted = []
-    for agent_id in agents:
+    for agent_id in chain(agents, iter(desk.slots.next_refused, None)):
         ticket = desk.slots.take(agent_id)
         if ticket is None:
             continue
@@ -198,6 +199,7 @@ class _Attempt:
             Handover(f"{base}/outputs", f"{base}/result.json", outputs),
             fence=secrets.token_hex(12),
             locale=self.profile.locale,
+            may_refuse=self.profile.self_assessment,
         )
 
     def job(self, prompt: str, history: History) -> Job:

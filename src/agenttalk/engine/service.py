@@ -113,11 +113,8 @@ class Service:
                 return {"changed": await dispatcher.resume(plan_id, by=by)}
             case "cancel":
                 return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
-            case "retry" if task_id and onwards:
-                tasks = await dispatcher.retry(plan_id, task_id, by=by, onwards=True)  # type: ignore[call-arg]
-                return {"tasks": tasks}
             case "retry" if task_id:
-                return {"tasks": await dispatcher.retry(plan_id, task_id, by=by)}
+                return {"tasks": await dispatcher.retry(plan_id, task_id, by=by, onwards=onwards)}
             case _:
                 hint = "there are: pause, resume, cancel, and retry with a task"
                 raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan", hint=hint)

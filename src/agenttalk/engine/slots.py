@@ -27,7 +27,8 @@ class Slots:
         self._numbers = count(1)
         self._busy: dict[str, int] = {}
         self._waiting: dict[str, Given] = {}
-        self._refused: set[str] = set()
+        self._refused: dict[str, None] = {}
+        """Who asked in vain and comes back by itself, the longest waiting first."""
 
     def take(self, agent_id: str, given: Given | None = None) -> int | None:
         """A ticket for the agent's place; None while it works, or as many work as may.
@@ -36,8 +37,10 @@ class Slots:
         """
         with self._lock:
             free = agent_id not in self._busy and len(self._busy) < self._most
-            if given is None:
-                (self._refused.discard if free else self._refused.add)(agent_id)
+            if given is None and free:
+                self._refused.pop(agent_id, None)
+            elif given is None:
+                self._refused.setdefault(agent_id)
             elif free:
                 self._waiting.pop(agent_id, None)
             else:
@@ -54,10 +57,11 @@ class Slots:
         with self._lock:
             self._waiting.pop(agent_id, None)
 
-    def free(self, agent_id: str, ticket: int) -> bool:
+    def free(self, agent_id: str, ticket: int, *, tells: bool = False) -> bool:
         """Give a place back; nothing happens when that ticket does not hold it any more.
 
-        Says whether somebody who comes back by itself has asked in vain, and could have it now.
+        Says whether somebody who comes back by itself has asked in vain, and could have it now. Who `tells` them has
+        them ask again.
         """
         with self._lock:
             if self._busy.get(agent_id) != ticket:
@@ -65,13 +69,23 @@ class Slots:
             full = len(self._busy) >= self._most
             del self._busy[agent_id]
             asked = bool(self._refused) if full else agent_id in self._refused
-            if asked:
+            if asked and tells:
                 self._refused.clear()
             handed = self._hand_over(agent_id) if self._waiting else None
         if handed is not None:
             given, new = handed
             given(new)
         return asked
+
+    def next_refused(self) -> str | None:
+        """Somebody who asked in vain and could have a place now; told once, so that whoever hears it has to ask."""
+        with self._lock:
+            if len(self._busy) >= self._most:
+                return None
+            found = next((each for each in self._refused if each not in self._busy), None)
+            if found is not None:
+                del self._refused[found]
+            return found
 
     def _hand_over(self, agent_id: str) -> tuple[Given, int] | None:
         """Seat who waits for the place that was just given back, or else who waits for any."""
@@ -117,7 +131,7 @@ class Place:
         To `come_back` is to have it handed over again when they have done.
         """
         ticket, self._ticket = self._ticket, None
-        if ticket is None or not self._slots.free(self._agent_id, ticket):
+        if ticket is None or not self._slots.free(self._agent_id, ticket, tells=True):
             return False
         if come_back:
             self._slots.wait(self._agent_id, self._given())

@@ -393,10 +393,11 @@ def _rarely_said(task: TaskSpec) -> dict[str, Any]:
     }
     if task.gates:
         values["gates"] = Gates.read(task.gates.as_json())
-    if task.on_dependency_failed or task.fallback or task.max_reexecute_times is not None:
+    if task.on_dependency_failed or task.fallback or task.reexecute_target or task.max_reexecute_times is not None:
         values["failure_policy"] = FailurePolicy.model_construct(
             on_dependency_failed=task.on_dependency_failed or ("FALLBACK" if task.fallback else "BLOCK"),
             max_reexecute_times=task.max_reexecute_times,
+            reexecute_target_agent_id=task.reexecute_target,
             fallback_task_id=task.fallback,
         )
     if task.criteria:
