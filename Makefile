@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check fix bench test-full postgres clean help
+.PHONY: demo test check fix bench test-full postgres sandbox clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -47,6 +47,15 @@ postgres:  ## PostgreSQL's programs for the tests, installed when missing (no se
 	else \
 	  echo "PostgreSQL is missing and cannot be installed from here: as root, run 'apt-get install postgresql'," >&2; \
 	  echo "or install it in another way so that 'initdb' is found. Without it the tests skip PostgreSQL." >&2; exit 1; \
+	fi
+
+sandbox:  ## bubblewrap, in which checks are run, installed when missing
+	@if command -v bwrap >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap; \
+	else \
+	  echo "bubblewrap is missing and cannot be installed from here: as root, run 'apt-get install bubblewrap'." >&2; \
+	  echo "Without it checks are run without a sandbox, which every verdict says, and the tests skip it." >&2; exit 1; \
 	fi
 
 clean:  ## remove everything that was set up

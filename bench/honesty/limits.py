@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bench.honesty.cases import Case
-from bench.honesty.jobs import BLACK_BOX, CALC_JOB, COUNT_JOB, OPEN_SHOP, PYTHON, SHOP_JOB
+from bench.honesty.cases import PYTHON, Case
+from bench.honesty.jobs import BLACK_BOX, CALC_JOB, COUNT_JOB, OPEN_SHOP, SHOP_JOB
 
 FORGED = '''
 IDS = ["test_nothing_costs_nothing", "test_counts_matter", "test_discount_is_taken_off", "test_any_basket"]

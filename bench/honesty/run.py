@@ -19,12 +19,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.honesty import cheats, honest, limits
+from bench.honesty.cases import PRELUDE, PYTHON, Case
+
 from agenttalk import embedding
 from agenttalk.cli.run import compiled_plan
 from agenttalk.engine import explaining
 from agenttalk.wiring import opened
-from bench.honesty import cheats, honest, limits
-from bench.honesty.cases import PRELUDE, PYTHON, Case
 
 CASES: tuple[Case, ...] = (*cheats.CASES, *honest.CASES, *limits.CASES)
 AT_ONCE = 2
@@ -193,7 +194,7 @@ async def played(plan: Path, root: Path) -> tuple[embedding.Outcome, list[dict[s
 
 
 def by_plain_rules(case: Case, turns: list[dict[str, Any]]) -> dict[str, bool]:
-    """What each plain rule says at the first turn that it takes for done: is it accepted, and rightly so?
+    """Whether each plain rule accepts, judged at the first turn that it takes for done.
 
     For honest work, True means accepted when it was done; taking an earlier round for done is as wrong as refusing.
     """
@@ -205,7 +206,7 @@ def by_plain_rules(case: Case, turns: list[dict[str, Any]]) -> dict[str, bool]:
 
 
 def _ended_well(turn: dict[str, Any]) -> bool:
-    return turn.get("usage", {}).get("exit_code") == 0
+    return bool(turn.get("usage", {}).get("exit_code") == 0)
 
 
 def _reported(turn: dict[str, Any]) -> bool:
@@ -272,9 +273,7 @@ def show(told: list[Told], seconds: float) -> None:
         print(
             f"{rule:28} {numbers['false_done']:>13} of {cheats_run:3} {numbers['honest_wrong']:>13} of {honest_run:3}"
         )
-    print(
-        f"\nknown limits accepted: {found['limits_accepted']} of {found['limits']} (not counted; see docs/reference/honesty.md)"
-    )
+    print(f"\nknown limits accepted: {found['limits_accepted']} of {found['limits']}, which are not counted")
     print(f"{len(told)} runs in {seconds:.0f} s; could not be run: {found['broken']}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -12,7 +14,7 @@ from typing import Any, Final
 
 from agenttalk.checking.checker import Checker, Facts
 from agenttalk.checking.running import Context
-from agenttalk.contracts import wire
+from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import write_time
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.promise import (
@@ -26,12 +28,11 @@ from agenttalk.contracts.promise import (
 )
 from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.ports import Blobs, Clock, Confirm, Job, Performance, Proof
-from agenttalk.rules import evidence, rework, scope
+from agenttalk.ports import Blobs, Clock, Confirm, Job, Made, Performance, Proof
+from agenttalk.rules import checks, evidence, rework, scope
 from agenttalk.rules.checks import GitFacts, Stored, shown_hash
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Result
-from agenttalk.rules.promise_checks import RUNNER_FILES
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
 from agenttalk.workspaces.preparing import Prepared
@@ -39,6 +40,8 @@ from agenttalk.workspaces.workspace import NOTHING, Settings, Workspace
 
 FOLDER: Final = "workspaces"
 """Under the root: the clones that agents work in, and the checkouts for checks."""
+_SEALED: Final = "_outputs"
+"""In there, what has no repository is checked; no plan's name begins like that."""
 _TRIES: Final = 5
 """How often a candidate is made anew because others merged meanwhile."""
 _ATTEMPTS: Final = 32
@@ -63,6 +66,9 @@ class Prover:
     _spaces: dict[str, Workspace] = field(default_factory=dict)
     _bases: dict[tuple[str, str], tuple[str, Base]] = field(default_factory=dict)
     """Plan and task → the tip where its first attempt began, and how the checks stood there."""
+    _swept: bool = False
+    _landed: dict[str, list[str]] = field(default_factory=dict)
+    """Plan → what was merged into its branch since this began."""
 
     async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """What a machine finds wrong with files; see the port."""
@@ -73,7 +79,7 @@ class Prover:
             asked: dict[str, Any] = {"id": path, "kind": "json", "path": path}
             asked |= {"required_fields": list(criteria.required_fields)} if criteria.required_fields else {}
             asked |= {"schema": criteria.json_schema} if criteria.json_schema else {}
-            result = await self._checked(JsonCheck.model_validate(asked), Facts(), lambda: _laid_out(files))
+            result = await self._checked(JsonCheck.model_validate(asked), Facts(), lambda: self._laid_out(files))
             if not result.passed:
                 found.append(result.detail or result.reason)
         return found
@@ -99,6 +105,8 @@ class Prover:
 
     async def prove(self, job: Job, performance: Performance, done: Done, confirm: Confirm) -> Proof:
         """Check what was left, and merge it if that is enough; see the port."""
+        if performance.misfits:
+            return Proof(refused="; ".join(f"{name} {why}" for name, why in performance.misfits.items()))
         if job.repo is None:
             facts, results = await self._check_outputs(job, performance)
             return _proof([*results, *await self._confirmed(job, facts, facts.tree, results, done, confirm)])
@@ -113,12 +121,15 @@ class Prover:
             candidate = await self._candidate(space, job, taken)
             if isinstance(candidate, Conflict):
                 return Proof(conflict=f"{', '.join(candidate.paths)}\n{candidate.text}")
+            if odd := [*await self._foreign(space, job, candidate), *await _twins(space, job, performance, candidate)]:
+                return Proof(refused="; ".join(odd[:_BREACHES]))
             facts, results = await self._check_candidate(space, job, performance, taken, candidate)
             results += await self._confirmed(job, facts, taken.tree, results, done, confirm)
             proof = _proof(results, restored=[change.path for change in candidate.restored])
             if not done(proof):
                 return proof
             if await space.advance(candidate):
+                self._landed.setdefault(job.plan_id, []).append(candidate.commit)
                 return replace(proof, commit=candidate.commit)
         return Proof(conflict="others merged again and again while this was checked")
 
@@ -126,6 +137,17 @@ class Prover:
         since, _ = self._bases.get((job.plan_id, job.task_id), (taken.onto, {}))
         protected = _protected(job.command.promise)
         return await space.candidate(taken, at=self.clock.now(), protected=protected, since=since or None)
+
+    async def _foreign(self, space: Workspace, job: Job, candidate: Candidate) -> list[str]:
+        """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
+        since, _ = self._bases.get((job.plan_id, job.task_id), ("", {}))
+        if not since or candidate.onto == since:
+            return []
+        protected = _protected(job.command.promise)
+        changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
+        for commit in self._landed.get(job.plan_id, ()) if changed else ():
+            changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
+        return [f"{path}: somebody changed it on the plan's branch, and it is protected" for path in sorted(changed)]
 
     async def _check_candidate(
         self, space: Workspace, job: Job, performance: Performance, taken: Taken, candidate: Candidate
@@ -139,20 +161,21 @@ class Prover:
             git=_git_facts(promise, taken, candidate),
             artifacts=_stored(job, performance),
             report=_report(performance),
+            retuned=await _retuned(space, candidate),
         )
         prepared = await _prepared(space, job, candidate.tree)
         return facts, await self._check(job, facts, lambda: space.sealed(candidate.tree, prepared=prepared))
 
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[Result]]:
-        """Without a repository the checkout holds the outputs and nothing else."""
-        contents = {each.path: (each.sha256, each.data) for each in performance.outputs}
+        """Without a repository the checkout holds the outputs and nothing else, so that none passes for another."""
+        contents = {_place(job, each): (each.sha256, each.data) for each in _declared(job, performance)}
         tree = wire.sha256(wire.write({path: sha256 for path, (sha256, _) in contents.items()}))
         facts = Facts(tree=tree, artifacts=_stored(job, performance), report=_report(performance))
         blobs = await self.blobs(job.board)
         files = {
             path: data if data is not None else await blobs.get(sha256) for path, (sha256, data) in contents.items()
         }
-        return facts, await self._check(job, facts, lambda: _laid_out(files))
+        return facts, await self._check(job, facts, lambda: self._laid_out(files))
 
     async def _confirmed(
         self, job: Job, facts: Facts, tree: str, results: Sequence[Result], done: Done, confirm: Confirm
@@ -211,7 +234,11 @@ class Prover:
             wanted = [check for check in _checks(promise) if _looked_at_before(check)]
             prepared = await _prepared(space, job, onto) if wanted and space is not None else None
             for check in wanted:
-                make = (lambda: space.sealed(onto, prepared=prepared)) if space is not None else (lambda: _laid_out({}))
+                make = (
+                    (lambda: space.sealed(onto, prepared=prepared))
+                    if space is not None
+                    else (lambda: self._laid_out({}))
+                )
                 base[check.id] = await self._checked(check, Facts(tree=onto or "empty"), make)
             self._bases[key] = (onto, base)
         _, known = self._bases[key]
@@ -222,6 +249,20 @@ class Prover:
                     f"the check {check.id!r} must fail before the work, and did not",
                     hint="the work is done already, or the check does not look at it",
                 )
+
+    @asynccontextmanager
+    async def _laid_out(self, files: Mapping[str, bytes]) -> AsyncIterator[Sealed]:
+        """A folder with these files, which is gone afterwards. What a process that died left there goes first."""
+        home = self.root.absolute() / FOLDER / _SEALED
+        if not self._swept:
+            await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
+            self._swept = True
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="sealed-", dir=home, ignore_cleanup_errors=True) as name:
+            with Folder.open(Path(name)) as folder:
+                for path, data in files.items():
+                    folder.write(path, data, parents=True)
+            yield Sealed(Path(name))
 
     async def _space(self, job: Job) -> Workspace:
         if job.repo is None:
@@ -274,7 +315,7 @@ def _protected(promise: CompletionPromise | None) -> Globs:
     for check in _checks(promise):
         texts |= dict.fromkeys(check.protected or ())
         if isinstance(check, TestsCheck) and check.protect_config:
-            texts |= dict.fromkeys(RUNNER_FILES)
+            texts |= dict.fromkeys(checks.CONFIGURATION)
     return scope.globs(list(texts)) if texts else NOTHING
 
 
@@ -290,6 +331,40 @@ def _breach(promise: CompletionPromise | None, taken: Taken) -> tuple[str, ...]:
     return allowed.breaches(change.path for change in taken.changes if change.path not in meant)
 
 
+async def _retuned(space: Workspace, candidate: Candidate) -> tuple[str, ...]:
+    """Files of the candidate whose settings for tests are not those of the branch."""
+    found = []
+    for change in await space.changes(candidate.onto, candidate.tree):
+        if change.path.rpartition("/")[2] == checks.SHARED_CONFIGURATION:
+            before, after = [await space.read(tree, change.path) for tree in (candidate.onto, candidate.tree)]
+            found += [change.path] if checks.retuned(before, after) else []
+    return tuple(found)
+
+
+async def _twins(space: Workspace, job: Job, performance: Performance, candidate: Candidate) -> list[str]:
+    """Outputs that also lie in the tree, and are another file there: what is checked must be what is delivered."""
+    found = []
+    for each in _declared(job, performance):
+        path = _place(job, each)
+        data = await space.read(candidate.tree, path)
+        if data is not None and wire.sha256(data) != each.sha256:
+            found.append(f"{path}: the output is not the file of that name in the tree")
+    return found
+
+
+def _declared(job: Job, performance: Performance) -> list[Made]:
+    """What was made of what was asked for. Whatever else lies among the outputs is nobody's."""
+    asked = {each.output_name for each in job.command.produces or ()}
+    return [each for each in performance.outputs if each.output_name in asked]
+
+
+def _place(job: Job, made: Made) -> str:
+    """Where a file of an output lies for checks: as it lay among the outputs, or where it was asked for."""
+    name = places.segment(made.output_name)
+    asked = {file.path for each in job.command.produces or () for file in each.files}
+    return made.path if made.path in {name, made.output_name, *asked} else f"{name}/{made.path}"
+
+
 def _git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candidate) -> GitFacts | None:
     if promise is None or not any(isinstance(check, GitCheck) for check in promise.checks):
         return None
@@ -303,7 +378,7 @@ def _git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candi
 def _stored(job: Job, performance: Performance) -> dict[str, Stored]:
     """Outputs as they are kept. One that has several files is known by the hashes of them all."""
     files: dict[str, list[str]] = {}
-    for each in performance.outputs:
+    for each in _declared(job, performance):
         files.setdefault(each.output_name, []).append(each.sha256)
     hashes = {
         name: found[0] if len(found) == 1 else wire.sha256("\n".join(sorted(found)).encode())
@@ -315,16 +390,6 @@ def _stored(job: Job, performance: Performance) -> dict[str, Stored]:
 def _report(performance: Performance) -> str | None:
     said = performance.result
     return said if isinstance(said, str) or said is None else wire.write(said).decode()
-
-
-@asynccontextmanager
-async def _laid_out(files: Mapping[str, bytes]) -> AsyncIterator[Sealed]:
-    """A folder with these files, which is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="agenttalk-sealed-", ignore_cleanup_errors=True) as name:
-        with Folder.open(Path(name)) as folder:
-            for path, data in files.items():
-                folder.write(path, data, parents=True)
-        yield Sealed(Path(name))
 
 
 def _proof(results: Sequence[Result], *, restored: Sequence[str] = ()) -> Proof:

@@ -16,6 +16,7 @@ from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.standing import Standing
 from agenttalk.ports import Job, Performance, Performer
+from plankit import proved
 
 PATIENCE = 30.0
 """Seconds within which a plan has to come where it is to come."""
@@ -44,13 +45,15 @@ class Engine:
         self._deps = deps
         self._gate = asyncio.Event()
         processes = LocalProcesses()
+        driver = ScriptDriver(processes, grace=0.2)
         performers: dict[str, Performer] = {
             "python": Calls(agents, deps.stores.blobs),
-            "script": Programs(deps, ScriptDriver(processes, grace=0.2)),
+            "script": Programs(deps, driver),
             "human": People(deps),
         }
         gated = {name: Gated(each, self._gate) for name, each in performers.items()}
-        self.dispatcher = Dispatcher(deps, gated, processes, max_running=1)
+        prover = proved(deps.root.path, deps, driver)
+        self.dispatcher = Dispatcher(deps, gated, processes, max_running=1, prover=prover)
 
     async def start(self) -> None:
         """Find what a process that died left behind."""

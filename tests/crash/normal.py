@@ -8,6 +8,7 @@ _RULES = [
     (re.compile(r"\b(dlv|dl|alert|lease|key)_[0-9a-f]{24}\b"), r"\1_*"),
     (re.compile(r"\.agenttalk-[0-9a-f]{32}\.tmp"), ".agenttalk-*.tmp"),
     (re.compile(r"(?<=/)\.[0-9a-f]{24}\.tmp"), ".draft-*.tmp"),
+    (re.compile(r"\bsealed-\w{8}\b"), "sealed-*"),
     (re.compile(r"(/\d+){2}(?=$|[\",])"), "/inode/time"),
     (re.compile(r'("(?:uptime_seconds|duration_s|retry_count)": ?)[\d.]+'), r"\1*"),
     (re.compile(r'("last_heartbeat": ?)"[^"]+"'), r"\1*"),

@@ -165,6 +165,38 @@ COURSE = Scenario(
 )
 """A chain, a fan-out and its end, a retry, a round of rework, a branch by score, a fallback, and what is skipped."""
 
+
+def _proven() -> Compiled:
+    promise = {
+        "objective": "It has a name",
+        "acceptance": [{"id": "named", "description": "There is a name", "evidenceRequired": ["has-name"]}],
+        "checks": [{"id": "has-name", "kind": "file", "path": "text.json", "contains": "name"}],
+    }
+    return plan(
+        task("write", outputs=[{"name": "text.json"}], promise=promise),
+        task("use", "b", inputs=[takes("text", "text.json")], validate={"text": {"format": "json"}}),
+        task("after", needs=["use"]),
+    )
+
+
+async def _write(_: Life, turn: Turn) -> str:
+    """Nothing, then something that the check takes and the next one does not, then what both take."""
+    if turn.task_id != "write":
+        return make(turn)
+    turn.outputs["text.json"] = ["nothing", "no JSON, but a name", '{"name": 1}'][min(turn.command.command_seq, 3) - 1]
+    return "all done"
+
+
+PROVEN = Scenario(
+    "proven",
+    lambda _: None,
+    (until(ended), Step(_show)),
+    before=(submit(_proven()),),
+    functions=everybody(_write),
+    witness=kept,
+)
+"""Work that a check refuses, and work that the next one refuses, until both take it."""
+
 PROGRAM = f"""
 echo "$AGENTTALK_PLAN_ID/$AGENTTALK_COMMAND_ID $AGENTTALK_ATTEMPT" >> "${{0%/*}}/../../{LOG}"
 sleep 1000 & setsid sleep 1000 & env -i sleep 1000 &
@@ -362,4 +394,4 @@ OVERTAKEN = Scenario(
     witness=kept,
 )
 """A turn goes on although its task was given to somebody else; whoever comes after a death is overtaken once more."""
-SCENARIOS = (SUBMITTED, COURSE, PROGRAMS, STEERED, ASKED, OVERTAKEN)
+SCENARIOS = (SUBMITTED, COURSE, PROVEN, PROGRAMS, STEERED, ASKED, OVERTAKEN)

@@ -275,6 +275,8 @@ def _read_facts(board: str, connection: apsw.Connection, root: str, found: Snaps
         elif kind.startswith("turn."):
             varies = {"epoch", "attempt", "usage", "before"}
             told = {key: value for key, value in told.items() if key not in varies}
+            for check in told.get("checks", ()):
+                check.pop("seconds", None)
             facts.append(calm(f"{kind} {subject} {json.dumps(told, ensure_ascii=False)}", root))
         elif kind != "head.sealed":  # how often a head was copied is a matter of time
             facts.append(calm(f"{kind} {subject} {text}", root))

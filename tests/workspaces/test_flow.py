@@ -613,6 +613,7 @@ def test_a_sweep_keeps_what_it_is_told_to_and_removes_the_rest(space: Workspace,
         "attempts/cmd_two_001-1",
         "base",
         "candidates/cmd_one_001-1",
+        "tip",
     ]
     assert run(space.advance(one))
     run(space.forget())

@@ -63,6 +63,8 @@ class Facts:
     """What a person answered to the check's question."""
     shown: str = ""
     """Hash of what the person would be shown now (`checks.shown_hash`)."""
+    retuned: tuple[str, ...] = ()
+    """Files whose tables of test settings are not as at the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,9 @@ class Checker:
         return _Found(finding, done, flaky=flaky)
 
     async def _suite(self, check: TestsCheck, sealed: _Sealed) -> _Found:
+        if check.protect_config and sealed.facts.retuned:
+            named = ", ".join(sealed.facts.retuned)
+            return _Found(Finding(False, "check_file", f"its test settings were changed; put them back: {named}"))
         done, report = await self._reported(check, sealed.checkout, sealed)
         ran, base = done.ran, sealed.facts.base
         finding = checks.of_tests(check, ran, report, base)
@@ -208,7 +213,7 @@ class Checker:
         self, check: TestsCheck, checkout: Folder, sealed: _Sealed
     ) -> tuple[Done, Outcomes | Unreadable | None]:
         """Run a suite; its report is read when nothing of the run lives any more."""
-        await asyncio.to_thread(_cleared, check, checkout)
+        await asyncio.to_thread(checkout.remove, check.junit)  # one that is there already
         done = await self._once(check, checkout, sealed)
         if done.ran.how != "exited":
             return done, None
@@ -216,6 +221,7 @@ class Checker:
 
     async def _once(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _Sealed) -> Done:
         await asyncio.to_thread(_own_files, check, checkout, sealed.facts)
+        await asyncio.to_thread(_unshadowed, check, checkout)
         if check.cwd is not None:
             with checkout.sub(check.cwd) as inside:
                 cwd = inside.path
@@ -290,13 +296,12 @@ class _ShadowError(InputError):
     """The checkout holds something that would pass for the test runner."""
 
 
-def _cleared(check: TestsCheck, checkout: Folder) -> None:
-    """Take away a report that is there already, and see that no file passes for the runner."""
+def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder) -> None:
+    """See that no file passes for the runner."""
     folder = f"{check.cwd}/" if check.cwd else ""
     for path in checks.shadows(check):
         if checkout.exists(folder + path):
             raise _ShadowError(Code.FILE_UNSAFE, f"{folder + path} would run in the place of the test runner")
-    checkout.remove(check.junit)
 
 
 def _report(check: TestsCheck, checkout: Folder, limit: int) -> Outcomes | Unreadable | None:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.promise import ArtifactCheck, FileCheck, GitCheck, HttpCheck, JsonCheck, TestsCheck
+from agenttalk.contracts.promise import ArtifactCheck, FileCheck, GitCheck, HttpCheck, JsonCheck, RunCheck, TestsCheck
 from agenttalk.rules import scope
 from agenttalk.rules.evidence import Finding, Reason
 from agenttalk.rules.junit import Outcomes, Unreadable
-from agenttalk.rules.promise_checks import listed
+from agenttalk.rules.promise_checks import RUNNER_FILES, listed
 
 How = Literal["exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck"]
 
+CONFIGURATION: Final = (
+    *RUNNER_FILES,
+    *("**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/usercustomize.py"),
+    *("**/*.dist-info/entry_points.txt", "**/*.egg-info/entry_points.txt"),  # by these pytest finds its plugins
+)
+"""Files that decide how tests are run, and nothing else."""
+SHARED_CONFIGURATION: Final = "pyproject.toml"
+"""A file in which only some tables decide that."""
+_TABLES: Final = ("pytest", "tox", "nox", "coverage")
+_PYTEST: Final = ("pytest", "_pytest", "pluggy", "iniconfig")
 _RUNNERS: Final = {
-    "pytest": ("pytest", "_pytest"),
+    "pytest": _PYTEST,
     "unittest": ("unittest",),
     "nose2": ("nose2",),
-    "coverage": ("coverage", "pytest", "_pytest"),
+    "coverage": ("coverage", *_PYTEST),
     "tox": ("tox",),
     "nox": ("nox",),
 }
@@ -149,12 +160,17 @@ def _test_faults(check: TestsCheck, ran: Ran, report: Outcomes) -> Iterable[tupl
 
 
 def _denominator(report: Outcomes, base: Outcomes) -> Iterable[tuple[Reason, str]]:
-    gone = base.known - report.known
+    gone = {name for name in base.known - report.known if not (name in base.failed and _opened(name, report))}
     if gone:
         yield "tests_vanished", f"{len(gone)} of the baseline are gone: {listed(gone)}"
     spared = base.ran & report.skipped
     if spared:
         yield "tests_skipped", f"{len(spared)} that ran at the baseline are skipped: {listed(spared)}"
+
+
+def _opened(name: str, report: Outcomes) -> bool:
+    """Whether what failed at the baseline was a module that could not be loaded, and whose tests are known by now."""
+    return "::" not in name and any(other.startswith((f"{name}::", f"{name}.")) for other in report.known)
 
 
 def _counts(report: Outcomes) -> str:
@@ -183,9 +199,22 @@ def after_another_run(before: Outcomes, again: Outcomes) -> tuple[Outcomes, froz
     return merged, recovered
 
 
-def shadows(check: TestsCheck) -> tuple[str, ...]:
-    """Files that must not lie in the folder where a suite is run: Python would take them for the test runner."""
-    if not check.protect_config:
+def retuned(before: bytes | None, after: bytes | None) -> bool:
+    """Whether the tables of a pyproject.toml that tell how tests are run differ. None: there is no such file."""
+    return _tables(before) != _tables(after)
+
+
+def _tables(data: bytes | None) -> object:
+    try:
+        tool = tomllib.loads((data or b"").decode()).get("tool", {})
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return data  # nobody can tell what it says, so it must not change
+    return {name: tool[name] for name in _TABLES if name in tool} if isinstance(tool, dict) else data
+
+
+def shadows(check: RunCheck | TestsCheck) -> tuple[str, ...]:
+    """Files that must not lie in the folder where a check is run: Python would take them for the test runner."""
+    if isinstance(check, TestsCheck) and not check.protect_config:
         return ()
     modules = {module for name in _MODULE.findall(check.run) for module in _RUNNERS.get(name, ())}
     return tuple(path for module in sorted(modules) for path in (f"{module}.py", f"{module}/__init__.py"))

@@ -444,6 +444,9 @@ class Workspace:
         own = self._objects.read_refs(self._own)
         for ref in (*own, self._ref, f"{self._own}/base", f"{self._own}/tip"):
             self._objects.unlock(ref)
+        tip = self._objects.resolve(self._ref)
+        if tip and own.get(f"{self._own}/tip") != tip:  # a death between moving the branch and noting where it stands
+            self._objects.put(f"{self._own}/tip", tip)
         self._landing().recover()
         stale = [f"{self._own}/{kind}/" for kind in ("starts", "candidates")]
         self._objects.drop(ref for ref in own if ref.startswith(tuple(stale)) and ref.rpartition("/")[2] not in keys)
