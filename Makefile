@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check fix bench test-full postgres sandbox clean help
+.PHONY: demo test check fix bench honesty test-full postgres sandbox clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -38,6 +38,9 @@ bench: $(READY)  ## measure against peers in the same run
 	$(BIN)/python bench/router.py
 	$(BIN)/python bench/plans.py
 	$(BIN)/python bench/steps.py
+
+honesty: $(READY)  ## cheats that must be refused and honest work that must not be
+	$(BIN)/python -m bench.honesty.run
 
 postgres:  ## PostgreSQL's programs for the tests, installed when missing (no server is left running)
 	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then exit 0; fi; \

@@ -153,7 +153,9 @@ TREES = (
         "Adds tests beside the fix",
         replace(SHOP_JOB, checks=(SUITE | {"protected": ["tests/test_prices.py"]},)),
         FIX
-        + 'put("tests/test_more.py", "from prices import total\\n\\n\\ndef test_one():\\n    assert total([(3, 3)]) == 9\\n")',
+        + """
+put("tests/test_more.py", "from prices import total\\n\\n\\ndef test_one():\\n    assert total([(3, 3)]) == 9\\n")
+""",
     ),
     case(
         "adds-tests-where-they-are-protected",
@@ -249,7 +251,8 @@ put("prices/__init__.py", "from prices.totals import total\\n")
         SHOP_JOB,
         FIX
         + """
-subprocess.run([sys.executable, "-m", "pytest", "-q"], env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, check=True)
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+subprocess.run([sys.executable, "-m", "pytest", "-q"], check=True)
 put("build/lib/prices.py", "old")
 put(".mypy_cache/x.json", "{}")
 put("shop.egg-info/PKG-INFO", "Name: shop\\n")
@@ -275,7 +278,11 @@ put("shop.egg-info/PKG-INFO", "Name: shop\\n")
         "Rewrites its own history, and leaves HEAD detached",
         CALC_JOB,
         ADD
-        + 'git("commit", "-qam", "a")\ngit("commit", "--amend", "-qm", "fix addition")\ngit("checkout", "-q", "--detach")',
+        + """
+git("commit", "-qam", "a")
+git("commit", "--amend", "-qm", "fix addition")
+git("checkout", "-q", "--detach")
+""",
     ),
     case(
         "changelog",
@@ -372,7 +379,10 @@ OUTPUTS = (
         "answer-as-document",
         "Answers with a result file and a score",
         Job("answer", ()),
-        "pathlib.Path(os.environ['AGENTTALK_RESULT']).write_text(json.dumps({'result': {'answer': 42}, 'score': 90, 'score_explanation': 'counted twice'}))",
+        """
+said = {"result": {"answer": 42}, "score": 90, "score_explanation": "counted twice"}
+pathlib.Path(os.environ["AGENTTALK_RESULT"]).write_text(json.dumps(said))
+""",
         task={"score_required": True, "score_criteria": "0 to 100: how sure it is"},
     ),
     case(

@@ -106,7 +106,7 @@ class Prover:
     async def prove(self, job: Job, performance: Performance, done: Done, confirm: Confirm) -> Proof:
         """Check what was left, and merge it if that is enough; see the port."""
         if performance.misfits:
-            return Proof(refused="; ".join(f"{name} {why}" for name, why in performance.misfits.items()))
+            return Proof(refused=f"not of their media type: {', '.join(sorted(performance.misfits))}")
         if job.repo is None:
             facts, results = await self._check_outputs(job, performance)
             return _proof([*results, *await self._confirmed(job, facts, facts.tree, results, done, confirm)])

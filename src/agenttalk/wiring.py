@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -177,7 +178,8 @@ def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:
 
     checker = Checker(driver, deps.clock, deps.ids, bubblewrap=sandbox.installed())
     path = os.environ.get("PATH", os.defpath)
-    context = Context(path=path, masked=(root.absolute() / "data", operator.folder_of(root)))
+    masked = (root.absolute() / "data", operator.folder_of(root))
+    context = Context(path=path, masked=masked, readable=(Path(sys.prefix), Path(sys.base_prefix)))
     return Prover(root, checker, context, deps.clock, deps.stores.blobs)
 
 

@@ -34,6 +34,7 @@ ROUTES = [
     ("GET", "/api/plans/dl_1", {OPERATOR, VIEWER}),
     ("POST", "/api/plans/dl_1/pause", {OPERATOR}),
     ("GET", "/api/plans/dl_1/tasks/plan_shop:build/explanation", {OPERATOR, VIEWER}),
+    ("GET", "/api/plans/dl_1/repository", {OPERATOR, VIEWER}),
     ("GET", "/api/fsck", {OPERATOR, VIEWER}),
     ("POST", "/api/republish", {OPERATOR}),
     ("GET", TASK, {OPERATOR, VIEWER, "agent"}),

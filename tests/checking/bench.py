@@ -25,6 +25,8 @@ from agenttalk.rules.evidence import Result
 from agenttalk.wiring import RandomIds, SystemClock
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider --junitxml=r.xml"
+HERE = (Path(sys.prefix),)
+"""Where the interpreter lies, which may be in a folder for temporary files."""
 GOOD = '<testsuite><testcase classname="t" name="a"/></testsuite>'
 
 
@@ -39,7 +41,9 @@ class Bench:
 
     path: Path
     bubblewrap: Path | None = None
-    context: Context = field(default_factory=lambda: Context(path=os.environ["PATH"], limits=Limits(seconds=30)))
+    context: Context = field(
+        default_factory=lambda: Context(path=os.environ["PATH"], limits=Limits(seconds=30), readable=HERE)
+    )
     resolve: Resolve = resolved
     driver: Driver = field(default_factory=lambda: ScriptDriver(LocalProcesses(), grace=0.2))
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,9 +70,7 @@ def bench(request: pytest.FixtureRequest) -> Bench:
 def _bench(path: Path, bubblewrap: Path | None) -> Iterator[Bench]:
     with TemporaryDirectory(prefix="agenttalk-test-") as temporary:
         made = Bench(path, bubblewrap)
-        made = Bench(
-            path, bubblewrap, Context(path=made.context.path, limits=made.context.limits, temporary=Path(temporary))
-        )
+        made = Bench(path, bubblewrap, replace(made.context, temporary=Path(temporary)))
         made.checkout.mkdir()
         yield made
         assert made.left_behind() == []

@@ -1,0 +1,41 @@
+"""A few cases of the honesty corpus, run through the engine. All of them: `make honesty`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).parents[2]
+ONCE_WRONG = (
+    "fake-unittest",
+    "moves-the-plans-branch",
+    "a-twin",
+    "not-the-media-type",
+    "pyproject-test-table",
+    "plugin-by-metadata",
+    "missing-module",
+)
+"""Cases that the engine was wrong about when they were written."""
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.honesty.run", "--json", *arguments]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False)
+    told: dict[str, Any] = json.loads(done.stdout)
+    odd = {each["name"]: each for each in told["cases"] if each["accepted"] is not (each["kind"] == "honest")}
+    assert (odd, told["broken"], done.returncode) == ({}, 0, 0)
+    return told
+
+
+def test_no_cheat_is_accepted_and_no_honest_work_refused() -> None:
+    told = run("--smoke", "12")
+    assert (told["cheats"], told["honest"]) == (8, 4)
+    assert all(numbers["false_done"] for numbers in told["plain"].values())  # which is why there are checks
+
+
+def test_what_was_wrong_once_is_right_now() -> None:
+    told = run(*ONCE_WRONG)
+    assert (told["cheats"], told["honest"]) == (8, 1)
