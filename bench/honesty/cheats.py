@@ -412,7 +412,7 @@ for name in ("python3", "bin/python3"):
         NAMED_CALC,
         """
 import tempfile
-folder = pathlib.Path(tempfile.mkdtemp())
+folder = pathlib.Path(tempfile.mkdtemp(dir=pathlib.Path(__file__).parent))
 (folder / "python3").write_text("#!/bin/sh\\nexit 0\\n")
 (folder / "python3").chmod(0o755)
 os.environ["PATH"] = f"{folder}:" + os.environ["PATH"]
@@ -625,7 +625,7 @@ os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
         SHOP_JOB,
         f"""
 import tempfile
-outside = pathlib.Path(tempfile.mkdtemp()) / "prices.py"
+outside = pathlib.Path(tempfile.mkdtemp(dir=pathlib.Path(__file__).parent)) / "prices.py"
 outside.write_text({PRICES_FIXED!r})
 (TREE / "prices.py").unlink()
 (TREE / "prices.py").symlink_to(outside)
@@ -711,7 +711,7 @@ put(".git/info/exclude", "tests/\\n")
         CALC_JOB,
         f"""
 import tempfile
-other = tempfile.mkdtemp()
+other = tempfile.mkdtemp(dir=pathlib.Path(__file__).parent)
 git("init", "-q", other)
 pathlib.Path(other, "calc.py").write_text({CALC_FIXED!r})
 git("add", ".", cwd=other)
@@ -729,7 +729,7 @@ git("replace", "-f", git("rev-parse", "HEAD"), head)
         CALC_JOB,
         """
 import tempfile
-place, other = repository(), tempfile.mkdtemp()
+place, other = repository(), tempfile.mkdtemp(dir=pathlib.Path(__file__).parent)
 def there(*args):
     return git("--git-dir", place, "--work-tree", other, *args)
 os.environ["GIT_INDEX_FILE"] = other + "/.index"

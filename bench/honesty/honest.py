@@ -399,6 +399,17 @@ pathlib.Path(os.environ["AGENTTALK_RESULT"]).write_text(json.dumps(said))
         "out('page.md', '# Prices\\n\\n' + 'All of them. ' * 5)",
     ),
     case(
+        "output-by-score",
+        "Makes the output that its score asks for",
+        replace(PAGE_JOB, outputs=({**PAGE_JOB.outputs[0], "when": "score >= 70"},)),
+        """
+out("page.md", "# Prices\\n\\n" + "All of them. " * 5)
+said = {"result": "done, and the page is complete", "score": 90, "score_explanation": "all prices are there"}
+pathlib.Path(os.environ["AGENTTALK_RESULT"]).write_text(json.dumps(said))
+""",
+        task={"score_required": True, "score_criteria": "0 to 100: how complete it is"},
+    ),
+    case(
         "more-than-asked",
         "Leaves a file beside its output that nobody asked for",
         PAGE_JOB,

@@ -121,7 +121,7 @@ class Prover:
             candidate = await self._candidate(space, job, taken)
             if isinstance(candidate, Conflict):
                 return Proof(conflict=f"{', '.join(candidate.paths)}\n{candidate.text}")
-            if odd := [*await self._foreign(space, job, candidate), *await _twins(space, job, performance, candidate)]:
+            if odd := [*await self._foreign(space, job, candidate), *await _twins(space, performance, candidate)]:
                 return Proof(refused="; ".join(odd[:_BREACHES]))
             facts, results = await self._check_candidate(space, job, performance, taken, candidate)
             results += await self._confirmed(job, facts, taken.tree, results, done, confirm)
@@ -167,8 +167,8 @@ class Prover:
         return facts, await self._check(job, facts, lambda: space.sealed(candidate.tree, prepared=prepared))
 
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[Result]]:
-        """Without a repository the checkout holds the outputs and nothing else, so that none passes for another."""
-        contents = {_place(job, each): (each.sha256, each.data) for each in _declared(job, performance)}
+        """Without a repository the checkout holds the outputs and nothing else."""
+        contents = {_place(each): (each.sha256, each.data) for each in performance.outputs}
         tree = wire.sha256(wire.write({path: sha256 for path, (sha256, _) in contents.items()}))
         facts = Facts(tree=tree, artifacts=_stored(job, performance), report=_report(performance))
         blobs = await self.blobs(job.board)
@@ -341,28 +341,22 @@ async def _retuned(space: Workspace, candidate: Candidate) -> tuple[str, ...]:
     return tuple(found)
 
 
-async def _twins(space: Workspace, job: Job, performance: Performance, candidate: Candidate) -> list[str]:
+async def _twins(space: Workspace, performance: Performance, candidate: Candidate) -> list[str]:
     """Outputs that also lie in the tree, and are another file there: what is checked must be what is delivered."""
     found = []
-    for each in _declared(job, performance):
-        path = _place(job, each)
-        data = await space.read(candidate.tree, path)
+    known = (await space.covered(candidate.tree)).files if performance.outputs else {}
+    for each in performance.outputs:
+        path = _place(each)
+        data = await space.read(candidate.tree, path) if path in known else None
         if data is not None and wire.sha256(data) != each.sha256:
             found.append(f"{path}: the output is not the file of that name in the tree")
     return found
 
 
-def _declared(job: Job, performance: Performance) -> list[Made]:
-    """What was made of what was asked for. Whatever else lies among the outputs is nobody's."""
-    asked = {each.output_name for each in job.command.produces or ()}
-    return [each for each in performance.outputs if each.output_name in asked]
-
-
-def _place(job: Job, made: Made) -> str:
-    """Where a file of an output lies for checks: as it lay among the outputs, or where it was asked for."""
+def _place(made: Made) -> str:
+    """Where a file of an output lies for checks: as it lay in the folder of outputs, so none passes for another."""
     name = places.segment(made.output_name)
-    asked = {file.path for each in job.command.produces or () for file in each.files}
-    return made.path if made.path in {name, made.output_name, *asked} else f"{name}/{made.path}"
+    return made.path if made.path in {name, made.output_name} else f"{name}/{made.path}"
 
 
 def _git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candidate) -> GitFacts | None:
@@ -378,7 +372,7 @@ def _git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candi
 def _stored(job: Job, performance: Performance) -> dict[str, Stored]:
     """Outputs as they are kept. One that has several files is known by the hashes of them all."""
     files: dict[str, list[str]] = {}
-    for each in _declared(job, performance):
+    for each in performance.outputs:
         files.setdefault(each.output_name, []).append(each.sha256)
     hashes = {
         name: found[0] if len(found) == 1 else wire.sha256("\n".join(sorted(found)).encode())

@@ -32,6 +32,8 @@ _ENDINGS: Final[dict[str, failure.Ending]] = {
     "stopped": "engine_stopped",
 }
 NO_PROOF: Final = Proof()
+_PRINTED: Final = 2_000
+"""Characters of what a check printed that are sent back."""
 _SHOWN: Final = 16 * 1024
 """Up to this size a result stands in the ledger itself."""
 
@@ -83,7 +85,7 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     elif outcome.cause == "INPUT_REJECTED":
         reworking.send_back(moves, sheet, granted, performance.judgements)
     elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
-        _order_again(moves, sheet, node, granted, outcome)
+        _order_again(moves, sheet, node, granted, outcome, proof)
     elif outcome.cause == "NEEDS_PERSON":
         title = f"{job.task_id}: {outcome.reason}"
         request_id = moves.ask_person(sheet, node, title)
@@ -217,11 +219,12 @@ def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[
             "observed",
             "engine",
             at,
-            performance.misfits.get(output.name, "stored with its hash"),
+            performance.misfits.get(output.name, "stored with its hash" if output.name in names else "it is not there"),
         )
         for output in gates.due_outputs(node, performance.score)
     ]
-    found.append(Evidence("result", _says_something(performance.result), True, "observed", "engine", at, "not empty"))
+    said = _says_something(performance.result)
+    found.append(Evidence("result", said, True, "observed", "engine", at, "not empty" if said else "it is empty"))
     if performance.score is not None:
         found.append(Evidence("score", True, True, "observed", "engine", at, f"{performance.score:g}"))
     answered = gate.met or gate.branch is not None
@@ -368,7 +371,7 @@ def _parcels(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performan
     ]
 
 
-def _order_again(moves: Moves, sheet: Sheet, node: Node, granted: Granted, outcome: Outcome) -> None:
+def _order_again(moves: Moves, sheet: Sheet, node: Node, granted: Granted, outcome: Outcome, proof: Proof) -> None:
     """Send the task back to its agent with what is missing."""
     tx, job = moves.tx, granted.job
     counts = int(outcome.cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
@@ -383,13 +386,29 @@ def _order_again(moves: Moves, sheet: Sheet, node: Node, granted: Granted, outco
             "validator": "engine",
             "score": 0,
             "reason": outcome.reason or "not done",
-            "issues": [{"severity": "HIGH", "category": "completeness", "description": each} for each in faults],
+            "issues": [
+                *({"severity": "HIGH", "category": "completeness", "description": each} for each in faults),
+                *_printed(proof),
+            ],
         },
     }
     inputs = tuple(job.command.resolved_inputs or ())
     picked = Picked(inputs=inputs, sources={}, absent=())
     agent_id = outcome.hand_to or job.agent_id
     moves.queue(sheet, node, picked, "RUNNING", outcome.cause, rework=rework, agent_id=agent_id)
+
+
+def _printed(proof: Proof) -> list[dict[str, Any]]:
+    """What checks that did not pass printed last, for whoever has to mend it."""
+    return [
+        {
+            "severity": "HIGH",
+            "category": "check",
+            "description": f"{check['id']} printed: {check['output'][-_PRINTED:]}",
+        }
+        for check in proof.told
+        if check.get("passed") is False and check.get("output")
+    ]
 
 
 def _alert(moves: Moves, granted: Granted, outcome: Outcome) -> None:

@@ -49,9 +49,20 @@ class OutputFile:
 
 
 async def judge(
-    seat: Seat, command: Command, outputs: str, result: str, cwd: str, ended: Ended, *, may_refuse: bool = False
+    seat: Seat,
+    command: Command,
+    outputs: str,
+    result: str,
+    cwd: str,
+    ended: Ended,
+    *,
+    may_refuse: bool = False,
+    in_tree: bool = False,
 ) -> tuple[Result | Fault, list[OutputFile]]:
-    """What a program that ended left, or why its turn does not count: also that it `may_refuse`, and did."""
+    """What a program that ended left, or why its turn does not count: also that it `may_refuse`, and did.
+
+    Outputs may also be files `in_tree`, where it worked.
+    """
     if ended.how != "exited" or ended.exit_code != 0:
         error = ended.error or ("" if ended.exit_code is None else f"exit code {ended.exit_code}")
         return Fault(Code.COMMAND_FAILED, results.error_of(error, ended.stderr)), []
@@ -61,7 +72,7 @@ async def judge(
         said = results.read_result(file, ended.stdout, score_required=required, may_refuse=may_refuse)
         if isinstance(said, Fault):
             return said, []
-        found = await asyncio.to_thread(_find, seat, command, outputs, cwd)
+        found = await asyncio.to_thread(_find, seat, command, outputs, cwd, in_tree)
         files = [await _take(seat, each) for each in found]
     except InputError as error:
         return Fault(error.code, error.message), []
@@ -76,7 +87,7 @@ def _result_file(seat: Seat, path: str) -> bytes | None:
         return None
 
 
-def _find(seat: Seat, command: Command, outputs: str, cwd: str) -> list[OutputFile]:
+def _find(seat: Seat, command: Command, outputs: str, cwd: str, in_tree: bool) -> list[OutputFile]:  # noqa: FBT001
     """Everything in the folder of outputs, and declared files of the working directory for what is not there."""
     names = results.declared(command)
     found: list[OutputFile] = []
@@ -97,6 +108,9 @@ def _find(seat: Seat, command: Command, outputs: str, cwd: str) -> list[OutputFi
     there = {each.output_name for each in found}
     for declared in command.produces or ():
         paths = [(file.path, f"{cwd}/{file.path}") for file in declared.files]
+        name = declared.output_name
+        if in_tree and not paths and places.payload_is_safe(name) and not name.startswith("/"):
+            paths = [(name, f"{cwd}/{name}")]
         if declared.output_name not in there and paths and all(seat.root.exists(where) for _, where in paths):
             found += [OutputFile(declared.output_name, path, where, "", 0) for path, where in paths]
     unsafe = results.unsafe_path(each.path for each in found)

@@ -69,6 +69,11 @@ class Programs:
             await asyncio.to_thread(seat.root.write, target, await _content(seat, file), parents=True)
             if target.endswith(f"/{FEEDBACK}"):
                 feedback = target
+        rework = job.command.reexecute
+        if rework is not None and feedback is None:
+            feedback = f"{layout.inputs}/{FEEDBACK}"
+            body = rework.validation_result.as_json() | {"decision": "REJECT", "attempt": rework.attempt}
+            await asyncio.to_thread(seat.root.write, feedback, wire.write(body) + b"\n", parents=True)
         return feedback
 
     def _turn(
@@ -94,7 +99,14 @@ class Programs:
     async def _taken_in(self, seat: Seat, job: Job, layout: Layout, ended: Ended) -> Performance:
         may_refuse = job.profile.self_assessment
         said, files = await outcomes.judge(
-            seat, job.command, layout.outputs, layout.result, layout.cwd, ended, may_refuse=may_refuse
+            seat,
+            job.command,
+            layout.outputs,
+            layout.result,
+            layout.cwd,
+            ended,
+            may_refuse=may_refuse,
+            in_tree=bool(job.cwd),
         )
         usage = {"exit_code": ended.exit_code}
         if ended.how != "exited" or ended.exit_code != 0:

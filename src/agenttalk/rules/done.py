@@ -145,7 +145,7 @@ class _Weighing:
     @staticmethod
     def _flaw(evidence: Evidence, least: Trust) -> str:
         if not evidence.passed:
-            return "failed"
+            return f"failed ({evidence.detail})" if evidence.detail else "failed"
         if not evidence.fresh:
             return "is stale"
         if TRUST.index(evidence.trust) < TRUST.index(least):
