@@ -32,12 +32,10 @@ fix: $(READY)  ## format and repair what can be repaired
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## measure against peers in the same run
-	$(BIN)/python bench/contracts.py
-	$(BIN)/python bench/store.py
-	$(BIN)/python bench/router.py
-	$(BIN)/python bench/plans.py
-	$(BIN)/python bench/steps.py
+bench: $(READY)  ## measure against peers in the same run; fails when a goal is missed, after all have run
+	@missed=0; for each in contracts store router plans steps; do \
+	  echo "== $$each"; $(BIN)/python bench/$$each.py || missed=1; \
+	done; exit $$missed
 
 honesty: $(READY)  ## cheats that must be refused and honest work that must not be
 	$(BIN)/python -m bench.honesty.run

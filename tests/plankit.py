@@ -133,7 +133,9 @@ async def engine(root: Path, *, max_running: int = 8, proving: bool = False, **a
 def proved(root: Path, deps: Deps, driver: Driver) -> Prover:
     """Somebody who makes checks, without a sandbox."""
     checker = Checker(driver, deps.clock, deps.ids, bubblewrap=None)
-    return Prover(root, checker, Context(path=os.environ["PATH"], readable=(Path(sys.prefix),)), deps.clock, deps.stores.blobs)
+    return Prover(
+        root, checker, Context(path=os.environ["PATH"], readable=(Path(sys.prefix),)), deps.clock, deps.stores.blobs
+    )
 
 
 class _Fine(dict[str, Agent]):

@@ -299,6 +299,8 @@ class Job:
     inputs: tuple[Handed, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     """Outputs that must be of a media type, and of which."""
+    outputs: tuple[str, ...] = ()
+    """Everything that the task may make."""
     criteria: Mapping[str, ValidationCriteria] = field(default_factory=dict)
     """What inputs must meet before the agent uses them, by their names."""
     repo: Workspace | None = None

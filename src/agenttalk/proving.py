@@ -370,9 +370,9 @@ def _git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candi
 
 
 def _stored(job: Job, performance: Performance) -> dict[str, Stored]:
-    """Outputs as they are kept. One that has several files is known by the hashes of them all."""
+    """The task's own outputs as they are kept. One that has several files is known by the hashes of them all."""
     files: dict[str, list[str]] = {}
-    for each in performance.outputs:
+    for each in (made for made in performance.outputs if made.output_name in job.outputs):
         files.setdefault(each.output_name, []).append(each.sha256)
     hashes = {
         name: found[0] if len(found) == 1 else wire.sha256("\n".join(sorted(found)).encode())

@@ -282,3 +282,16 @@ def test_what_a_machine_can_tell_is_not_left_to_anybodys_judgement(tmp_path: Pat
     assert len(tried) == 3
     assert "is not JSON" in tried[1]
     assert "price" in tried[2]
+
+
+def test_what_another_task_makes_cannot_be_handed_in_by_this_one(tmp_path: Path) -> None:
+    async def sly(turn: Turn) -> str:
+        turn.outputs["own.txt"] = turn.outputs["theirs.txt"] = "mine"
+        return "both are there"
+
+    check = {"id": "theirs", "kind": "artifact", "output": "theirs.txt"}
+    own = task(
+        "own", "a", outputs=[{"name": "own.txt", "deliverable": True}], promise=promise(check), max_reexecute_times=0
+    )
+    other = task("other", "b", outputs=[{"name": "theirs.txt", "deliverable": True}])
+    assert states(run(tmp_path, plan(own, other), a=sly))["own"] == "FAILED"

@@ -220,6 +220,7 @@ class _Attempt:
             time_limit(command, history),
             self.inputs,
             {each.name: each.content_type for each in self.node.outputs if each.content_type is not None},
+            tuple(each.name for each in self.node.outputs),
             {each.name: each.validation_criteria for each in self.node.needs if each.validation_criteria is not None},
             self.repo,
         )
