@@ -303,6 +303,8 @@ class Job:
     """Everything that the task may make."""
     criteria: Mapping[str, ValidationCriteria] = field(default_factory=dict)
     """What inputs must meet before the agent uses them, by their names."""
+    own_inputs: frozenset[str] = frozenset()
+    """Inputs that the agent made itself, which it cannot judge."""
     repo: Workspace | None = None
     """The repository that it works on, if it does on one."""
     cwd: str = ""

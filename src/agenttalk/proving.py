@@ -33,6 +33,7 @@ from agenttalk.rules import checks, evidence, rework, scope
 from agenttalk.rules.checks import GitFacts, Stored, shown_hash
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Result
+from agenttalk.rules.promise_checks import RUNNER_FILES
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
 from agenttalk.workspaces.preparing import Prepared
@@ -315,7 +316,7 @@ def _protected(promise: CompletionPromise | None) -> Globs:
     for check in _checks(promise):
         texts |= dict.fromkeys(check.protected or ())
         if isinstance(check, TestsCheck) and check.protect_config:
-            texts |= dict.fromkeys(checks.CONFIGURATION)
+            texts |= dict.fromkeys(RUNNER_FILES)
     return scope.globs(list(texts)) if texts else NOTHING
 
 

@@ -295,3 +295,34 @@ def test_what_another_task_makes_cannot_be_handed_in_by_this_one(tmp_path: Path)
     )
     other = task("other", "b", outputs=[{"name": "theirs.txt", "deliverable": True}])
     assert states(run(tmp_path, plan(own, other), a=sly))["own"] == "FAILED"
+
+
+def test_what_keeps_work_from_being_proven_ends_with_a_person_and_not_in_a_loop(tmp_path: Path) -> None:
+    (tmp_path / "workspaces").write_text("in the way")
+    check = {"id": "there", "kind": "file", "path": "a.txt"}
+    outputs = [{"name": "a.txt", "deliverable": True}]
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(plan(task("one", outputs=outputs, promise=promise(check))))
+        return await engine.until(lambda now: states(now)["one"] == "BLOCKED_WAITING_HUMAN")
+
+    found = play(tmp_path, use, proving=True)
+    assert "ended the engine" in found.tasks[0]["reason"]
+
+
+@pytest.mark.shows("V01")
+def test_nobody_judges_what_it_made_itself(tmp_path: Path) -> None:
+    judged: list[str | None] = []
+
+    async def alone(turn: Turn) -> str:
+        judged.append(turn.judges)
+        for each in turn.command.produces or ():
+            turn.outputs[each.output_name] = "text"
+        return "ok"
+
+    text = {"name": "requirements.md", "deliverable": True}
+    need = {"name": "requirements.md", "from": "requirements.md"}
+    build = task("build", "a", needs=["write"], inputs=[need], validate=JUDGED)
+    found = run(tmp_path, plan(task("write", "a", outputs=[text]), build), a=alone)
+    assert states(found) == {"write": "COMPLETED", "build": "COMPLETED"}
+    assert judged == [None, None]

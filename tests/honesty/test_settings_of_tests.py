@@ -8,6 +8,7 @@ from agenttalk.contracts import promise
 from agenttalk.rules import checks, scope
 from agenttalk.rules.checks import Ran
 from agenttalk.rules.junit import Outcomes
+from agenttalk.rules.promise_checks import RUNNER_FILES
 
 SUITE = promise.TestsCheck.model_validate({"id": "t", "kind": "tests", "run": "python3 -m pytest", "junit": "r.xml"})
 TABLE = b'[project]\nname = "shop"\n\n[tool.pytest.ini_options]\naddopts = "-q"\n'
@@ -67,7 +68,7 @@ def test_only_the_tables_of_tests_must_stay(before: bytes | None, after: bytes |
     ],
 )
 def test_what_the_runner_reads_is_protected(path: str) -> None:
-    assert scope.globs(checks.CONFIGURATION).covers(path)
+    assert scope.globs(RUNNER_FILES).covers(path)
 
 
 def test_a_command_that_is_only_run_has_a_runner_too() -> None:

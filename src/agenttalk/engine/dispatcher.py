@@ -77,6 +77,8 @@ class Dispatcher:
         self._boards: dict[str, _Board] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._ours: set[str] = set()
+        self._lost: set[str] = set()
+        """Leases of turns that our own code failed on: they count as deaths of the engine, so that it ends somewhen."""
         self._wake = asyncio.Event()
         self._working: set[str] = set()
         """Leases of turns under way, apart from questions to people."""
@@ -115,6 +117,8 @@ class Dispatcher:
     async def look(self) -> bool:
         """Make due tasks ready and begin what can begin, on all boards; whether there is more to do at once."""
         more = False
+        if self._lost:
+            await self.recover()
         for store in await boards(self._deps):
             board = self._boards.setdefault(store.name, _Board(store))
             for plan_id, state in await store.read("open_runs"):
@@ -210,6 +214,7 @@ class Dispatcher:
         except AgentTalkError as error:
             if error.code is not Code.LEASE_LOST:
                 LOG.exception("%s: a turn failed", job.task_id, extra={"action": "dispatcher.turn"})
+                self._lost.add(job.lease)
             self._free(granted)
             self._wake.set()
         except asyncio.CancelledError:
@@ -217,7 +222,9 @@ class Dispatcher:
             raise
         except Exception:
             LOG.exception("%s: our own code failed on it", job.task_id, extra={"action": "dispatcher.turn"})
+            self._lost.add(job.lease)
             self._free(granted)
+            self._wake.set()
 
     async def _worked(self, board: _Board, granted: Granted) -> tuple[Performance, Proof]:
         """Have a job done, and proven if somebody else has to look at it."""
@@ -264,7 +271,7 @@ class Dispatcher:
 
     async def _judgement(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement:
         performer = self._performers.get(job.profile.driver)
-        if not rework.wants_judgement(criteria) or not hasattr(performer, "judge"):
+        if not rework.wants_judgement(criteria) or name in job.own_inputs or not hasattr(performer, "judge"):
             return Judgement(True, 100, "a machine finds nothing wrong with it")
         judge = cast("Judge", performer)
         for _ in range(JUDGED):
@@ -398,8 +405,10 @@ class Dispatcher:
                 if lease in self._ours or self._lives(owner):
                     continue
                 await self._processes.end(lease)
-                about = (plan_id, task_id, agent_id, epoch, lease, delivery, owner != self._desk.owner)
+                died = owner != self._desk.owner or lease in self._lost
+                about = (plan_id, task_id, agent_id, epoch, lease, delivery, died)
                 await board.store.transact(lambda tx, about=about, board=board: self._release(tx, board, about))  # type: ignore[misc]
+                self._lost.discard(lease)
                 count += 1
         return count
 

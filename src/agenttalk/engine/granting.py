@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
@@ -161,6 +161,7 @@ class _Attempt:
     epoch: int
     inputs: tuple[Handed, ...]
     node: Node
+    own_inputs: frozenset[str]
     repo: Workspace | None
     number: int = 1
     lease: str = field(default_factory=lambda: f"lease_{secrets.token_hex(12)}")
@@ -222,6 +223,7 @@ class _Attempt:
             {each.name: each.content_type for each in self.node.outputs if each.content_type is not None},
             tuple(each.name for each in self.node.outputs),
             {each.name: each.validation_criteria for each in self.node.needs if each.validation_criteria is not None},
+            self.own_inputs,
             self.repo,
         )
 
@@ -237,7 +239,17 @@ def _attempt(
 ) -> _Attempt:
     node = sheet.node(moves.tx, command.task_id)
     repo = sheet.workspace if node.workspace == "repo" else None
-    return _Attempt(desk, moves.tx.board, sheet.profile(agent_id), command, epoch, inputs, node, repo)
+    own = _made_by(moves, sheet, agent_id, command) if any(each.validation_criteria for each in node.needs) else []
+    return _Attempt(desk, moves.tx.board, sheet.profile(agent_id), command, epoch, inputs, node, frozenset(own), repo)
+
+
+def _made_by(moves: Moves, sheet: Sheet, agent_id: str, command: Command) -> Iterator[str]:
+    """Inputs of a command that an agent made itself, at least in part."""
+    for each in command.resolved_inputs or ():
+        for task_id in {path.partition("/")[0] for path in each.paths}:
+            rows = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)
+            if rows and rows[0][0] == agent_id:
+                yield each.input_name
 
 
 def _note(

@@ -13,16 +13,10 @@ from agenttalk.contracts.promise import ArtifactCheck, FileCheck, GitCheck, Http
 from agenttalk.rules import scope
 from agenttalk.rules.evidence import Finding, Reason
 from agenttalk.rules.junit import Outcomes, Unreadable
-from agenttalk.rules.promise_checks import RUNNER_FILES, listed
+from agenttalk.rules.promise_checks import listed
 
 How = Literal["exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck"]
 
-CONFIGURATION: Final = (
-    *RUNNER_FILES,
-    *("**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/usercustomize.py"),
-    *("**/*.dist-info/entry_points.txt", "**/*.egg-info/entry_points.txt"),  # by these pytest finds its plugins
-)
-"""Files that decide how tests are run, and nothing else."""
 SHARED_CONFIGURATION: Final = "pyproject.toml"
 """A file in which only some tables decide that."""
 _TABLES: Final = ("pytest", "tox", "nox", "coverage")

@@ -21,7 +21,11 @@ from agenttalk.contracts.promise import (
 from agenttalk.errors import Code, Problem
 from agenttalk.rules import promises
 
-RUNNER_FILES: Final = ("**/conftest.py", "**/pytest.ini", "**/tox.ini", "**/setup.cfg", "**/sitecustomize.py")
+RUNNER_FILES: Final = (
+    *("**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/tox.ini"),
+    *("**/setup.cfg", "**/sitecustomize.py", "**/usercustomize.py"),
+    *("**/*.dist-info/entry_points.txt", "**/*.egg-info/entry_points.txt"),  # by these pytest finds its plugins
+)
 """What decides how tests are run. It is protected for `tests` checks unless they say otherwise."""
 BUDGETS: Final = ("token", "time", "tool-calls", "cost")
 _MAX_STEPS: Final = 64
