@@ -327,6 +327,7 @@ def test_a_masked_folder_in_the_checkout_is_hidden_and_one_around_it_does_not_hi
     assert "hidden" not in result.output
 
 
+@pytest.mark.shows("E02")
 def test_other_processes_and_temporary_files_cannot_be_seen_in_the_sandbox(boxed: Bench) -> None:
     seen = boxed.run("ls /proc | grep -c '^[0-9]'; ls -A /run /var/tmp; ls -A /tmp")
     assert int(seen.output.split()[0]) < 10

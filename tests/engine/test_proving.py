@@ -175,6 +175,7 @@ while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for
     assert sum(each["reexecutions"] for each in found.tasks) == 0  # a conflict is no round of rework
 
 
+@pytest.mark.shows("E10")
 @pytest.mark.parametrize(("decision", "ends"), [("APPROVE", "COMPLETED"), ("REJECT", "FAILED")])
 def test_a_person_is_asked_when_nothing_else_is_missing_and_the_agent_goes_on(
     tmp_path: Path, decision: str, ends: str

@@ -100,6 +100,7 @@ ids = st.frozensets(st.sampled_from("abcdef"))
 reports = st.builds(Outcomes, ids, ids, ids, st.just(frozenset()), st.booleans())
 
 
+@pytest.mark.shows("E09")
 @given(reports, st.sampled_from([0, 1, 5, None]), reports, st.integers(1, 4))
 def test_a_suite_passes_only_when_all_rules_hold(
     report: Outcomes, code: int | None, base: Outcomes, least: int
@@ -312,6 +313,7 @@ def test_a_report_is_there_or_not() -> None:
 SHOWN = checks.shown_hash("Good?", {"a.png": DIGEST})
 
 
+@pytest.mark.shows("E10")
 @pytest.mark.parametrize(
     ("confirmation", "shown", "words"),
     [

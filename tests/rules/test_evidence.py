@@ -193,6 +193,7 @@ entries = st.lists(
 OWNED = promise({"id": "tests", "kind": "run", "run": "make test"}, requiredEvidence=["tests"])
 
 
+@pytest.mark.shows("E01")
 @given(entries)
 def test_nothing_that_an_agent_submits_makes_a_checked_promise_fulfilled(submitted: list[str | EvidenceEntry]) -> None:
     said = evidence.claims(OWNED, submitted, by="agent", at="then")
