@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenttalk.drivers.calls import Turn
-from agenttalk.engine import explaining, human
+from agenttalk.engine import explaining, fsck, human
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task
 
@@ -193,6 +193,7 @@ def test_a_person_is_asked_when_nothing_else_is_missing_and_the_agent_goes_on(
         assert states(now)["one"] == "RUNNING"
         [request] = await human.requests(engine.deps)
         assert request.document.title == "Nice?"
+        assert await fsck.check(engine.deps) == []
         await engine.answer(decision)
         return await engine.until(lambda now: now.state == "ENDED")
 

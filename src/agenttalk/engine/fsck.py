@@ -13,7 +13,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine import records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import boards
-from agenttalk.ports import Blobs, Store
+from agenttalk.ports import Blobs, Store, Tx
 from agenttalk.rules.routing import Tally
 
 _AT_ONCE: Final = 1_000
@@ -43,9 +43,9 @@ async def check(deps: Deps) -> list[Fault]:
 
 async def _board(board: Store, blobs: Blobs) -> AsyncIterator[Fault]:
     name = board.name
-    for row in await board.read("plans"):
-        async for what in _plan(board, blobs, row):
-            yield Fault(name, row[0], what)
+    for plan_id, *_ in await board.read("plans"):
+        async for what in _plan(board, blobs, plan_id):
+            yield Fault(name, plan_id, what)
     for plan_id, message_id, state in await board.read("fsck_undelivered"):
         yield Fault(name, plan_id, f"message {message_id} is {state}, but its deliveries say otherwise")
     for plan_id, message_id, receiver, state, ack in await board.read("fsck_acks"):
@@ -61,14 +61,12 @@ async def _board(board: Store, blobs: Blobs) -> AsyncIterator[Fault]:
             yield Fault(name, "", f"the content {digest} of {what} is gone")
 
 
-async def _plan(board: Store, blobs: Blobs, row: tuple[Any, ...]) -> AsyncIterator[str]:
-    plan_id, _, _, _, _, *counts = row
+async def _plan(board: Store, blobs: Blobs, plan_id: str) -> AsyncIterator[str]:
+    counts, states, buried = await board.transact(lambda tx: _counted(tx, plan_id))
     sent, delivered, superseded, duplicate, dead = counts
-    states: dict[str, int] = dict(await board.read("counted_messages", plan_id=plan_id))
     tally = Tally(sent, delivered, superseded, duplicate, dead, states.get("stored", 0))
     if tally.lost:
         yield f"{tally.lost} of {sent} messages are in no state: {asdict(tally)}"
-    [(buried,)] = await board.read("counted_deadletters", plan_id=plan_id)
     for word, counted, real in (
         ("delivered", delivered, states.get("delivered", 0)),
         ("superseded", superseded, states.get("superseded", 0)),
@@ -80,6 +78,14 @@ async def _plan(board: Store, blobs: Blobs, row: tuple[Any, ...]) -> AsyncIterat
         yield what
     async for what in _payloads(board, blobs, plan_id):
         yield what
+
+
+def _counted(tx: Tx, plan_id: str) -> tuple[tuple[int, ...], dict[str, int], int]:
+    """What was counted of a plan's messages and what there is, at one moment: messages may travel meanwhile."""
+    [row] = tx.run("plan", plan_id=plan_id)
+    states: dict[str, int] = dict(tx.run("counted_messages", plan_id=plan_id))
+    [(buried,)] = tx.run("counted_deadletters", plan_id=plan_id)
+    return row[5:], states, buried
 
 
 async def _journal(board: Store, plan_id: str, duplicates: int) -> AsyncIterator[str]:
