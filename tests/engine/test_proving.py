@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from agenttalk.drivers.calls import Turn
-from agenttalk.engine import explaining, fsck, human
+from agenttalk.engine import explaining, fsck, human, publish
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task
 
@@ -325,6 +326,30 @@ def test_nobody_judges_what_it_made_itself(tmp_path: Path) -> None:
     text = {"name": "requirements.md", "deliverable": True}
     need = {"name": "requirements.md", "from": "requirements.md"}
     build = task("build", "a", needs=["write"], inputs=[need], validate=JUDGED)
-    found = run(tmp_path, plan(task("write", "a", outputs=[text]), build), a=alone)
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(plan(task("write", "a", outputs=[text]), build))
+        await engine.asked()
+        assert judged == [None]
+        await engine.answer("APPROVE")
+        return await engine.until(lambda now: now.state == "ENDED")
+
+    found = play(tmp_path, use, proving=True, a=alone)
     assert states(found) == {"write": "COMPLETED", "build": "COMPLETED"}
     assert judged == [None, None]
+
+
+def test_a_tree_that_cannot_be_taken_is_not_done_and_its_receipt_says_so(repo: Path) -> None:
+    text = f"{FIXES}\nos.symlink('/etc/passwd', 'link')"
+
+    async def use(engine: Engine) -> dict[str, Any]:
+        await engine.submit(coded(repo, text, max_reexecute_times=0))
+        assert states(await engine.ended()) == {"fix": "FAILED"}
+        await publish.publish(engine.deps, await engine.deps.stores.board("default"))
+        return await explaining.explain(engine.deps, "p", "fix")
+
+    told = play(repo.parent / "root", use, proving=True)
+    assert told["verdict"]["fulfilled"] is False
+    assert "link" in told["reason"]
+    [ack] = (repo.parent / "root/system_runtime/plans/p/acks").iterdir()
+    assert json.loads(ack.read_bytes())["status"] == "FAILED"

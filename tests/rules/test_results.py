@@ -18,6 +18,7 @@ from agenttalk.rules.results import (
     missing_outputs,
     notice,
     read_result,
+    said_object,
     unfitness,
     unsafe_path,
 )
@@ -147,3 +148,20 @@ def test_what_is_no_judgement_is_none(assessment: Any) -> None:
 def test_a_refusal_has_a_reason_that_can_be_told(reason: Any, told: str) -> None:
     assert unfitness({"score": 0, "reason": reason}) == f"{told} (0 of 100)"
     assert len(unfitness({"score": 69.5, "reason": "x" * 10 * TAIL}) or "") < TAIL + 100
+
+
+@pytest.mark.parametrize(
+    ("file", "stdout", "said"),
+    [
+        (b'{"score": 1}', b'{"score": 2}', {"score": 1}),
+        (None, b'talk\n{"score": 2}\n', {"score": 2}),
+        (None, b"talk", None),
+        (b"{", b'{"score": 2}', None),
+        (b"[]", b'{"score": 2}', None),
+        (b'{"other": 1}', b'{"score": 2}', None),
+    ],
+)
+def test_a_judgement_is_what_the_file_says_else_what_was_printed_last(
+    file: bytes | None, stdout: bytes, said: object
+) -> None:
+    assert said_object(file, stdout, ("score",)) == said

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.validation import Issue
 from agenttalk.rules import rework
+from agenttalk.rules.checks import Confirmation
 
 ASKED = ValidationCriteria(quality_threshold=70)
 
@@ -99,3 +100,9 @@ def test_the_same_issues_in_another_order_are_the_same(texts: list[str]) -> None
 )
 def test_another_round_is_worth_it_while_something_changes(earlier: list[str], used: int, answer: str) -> None:
     assert rework.another_round(earlier, "now", used=used, most=3) == answer
+
+
+def test_what_a_person_says_of_an_input_counts_as_it_is_said() -> None:
+    yes, no = (rework.by_person(Confirmation("ada", approved, "")) for approved in (True, False))
+    assert (yes.accepted, no.accepted) == (True, False)
+    assert "ada" in no.issues[0].description

@@ -30,7 +30,7 @@ from agenttalk.engine.slots import Slots
 from agenttalk.errors import AgentTalkError, Code, MachineError
 from agenttalk.ports import Job, Judge, Owner, Performance, Performer, Processes, Proof, Prover, Store, Tx
 from agenttalk.prompts.judge import judging
-from agenttalk.rules import media, rework
+from agenttalk.rules import checks, media, rework
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.rework import Judgement
 
@@ -232,7 +232,7 @@ class Dispatcher:
         prover = self._prover
         if prover is None and (job.proven or job.criteria):
             return Performance("not_started", error="checks and repositories are not supported here"), ending.NO_PROOF
-        judgements = await self._judged(board, job, prover) if prover is not None and job.criteria else {}
+        judgements = await self._judged(board, granted, prover) if prover is not None and job.criteria else {}
         if not all(each.accepted for each in judgements.values()):
             return Performance("refused", judgements=judgements), ending.NO_PROOF
         if prover is None or not job.proven:
@@ -252,8 +252,9 @@ class Dispatcher:
         except AgentTalkError as error:
             return performance, Proof(refused=f"it could not be checked: {error.message}")
 
-    async def _judged(self, board: _Board, job: Job, prover: Prover) -> dict[str, Judgement]:
+    async def _judged(self, board: _Board, granted: Granted, prover: Prover) -> dict[str, Judgement]:
         """Have inputs looked at before they are used: by a machine, and then by the agent that is to use them."""
+        job = granted.job
         await self._enter(board, job, "validating")
         found = {}
         blobs = await self._deps.stores.blobs(job.board)
@@ -265,15 +266,30 @@ class Dispatcher:
             }
             if files:
                 faults = await prover.faults(criteria, files)
-                found[name] = rework.refused(faults) if faults else await self._judgement(job, name, criteria)
+                if faults:
+                    found[name] = rework.refused(faults)
+                elif not rework.wants_judgement(criteria):
+                    found[name] = Judgement(True, 100, "a machine finds nothing wrong with it")
+                elif name in job.own_inputs or not hasattr(self._performers.get(job.profile.driver), "judge"):
+                    found[name] = await self._asked(board, granted, name, criteria, files)
+                else:
+                    found[name] = await self._judgement(job, name, criteria)
         await self._enter(board, job, "executing")
         return found
 
+    async def _asked(
+        self, board: _Board, granted: Granted, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes]
+    ) -> Judgement:
+        """Have a person judge an input, because its user made it itself, or cannot judge."""
+        wanted = f": {criteria.completeness}" if criteria.completeness else ""
+        question = f"Is the input {name!r} of {granted.job.task_id} good enough to work with{wanted}?"
+        shown = checks.shown_hash(question, {path: wire.sha256(data) for path, data in files.items()})
+        check = HumanCheck(id=f"input:{name}", kind="human", question=question)
+        said = await self._confirm(board, granted, check, shown)
+        return rework.by_person(said)
+
     async def _judgement(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement:
-        performer = self._performers.get(job.profile.driver)
-        if not rework.wants_judgement(criteria) or name in job.own_inputs or not hasattr(performer, "judge"):
-            return Judgement(True, 100, "a machine finds nothing wrong with it")
-        judge = cast("Judge", performer)
+        judge = cast("Judge", self._performers[job.profile.driver])
         for _ in range(JUDGED):
             said = await judge.judge(job, name, judging(name, criteria, locale=job.profile.locale))
             judgement = rework.judged(criteria, said)

@@ -176,22 +176,23 @@ def _worth(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance
     """Hold what was found against the promise."""
     promise = sheet.promise(node, performance.score)
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
-    verdict = done.decide(promise, [*evidence(node, performance, gate, moves.at), *proof.evidence], ())
-    if verdict.fulfilled and not proof.refused:
+    aborted = f"what it left cannot be taken: {proof.refused}" if proof.refused else None
+    found = [*evidence(node, performance, gate, moves.at), *proof.evidence]
+    verdict = done.decide(promise, found, (), aborted=aborted)
+    if verdict.fulfilled:
         return Outcome("FULFILLED", None, verdict, gate, promise.id)
     if not gate.met and not proof.refused and is_done(granted, performance, proof, moves.at):
         return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id)
     rounds = _rounds(sheet, node)
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     left: Cause = "NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED"
-    return Outcome(left, "; ".join(_faults(performance, proof, verdict)), verdict, promise_id=promise.id)
+    return Outcome(left, "; ".join(_faults(performance, verdict)), verdict, promise_id=promise.id)
 
 
-def _faults(performance: Performance, proof: Proof, verdict: Verdict) -> list[str]:
+def _faults(performance: Performance, verdict: Verdict) -> list[str]:
     """Everything that stands in the way of done, in words."""
     return [
         *([performance.error] if performance.code is not None else []),
-        *([f"what it left cannot be taken: {proof.refused}"] if proof.refused else []),
         *(f"{name} {why}" for name, why in performance.misfits.items()),
         *verdict.blockers,
         *(f"{name} is missing" for name in verdict.missing),
@@ -333,7 +334,7 @@ def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> None:
 
 def _receipt(outcome: Outcome) -> tuple[str, str | None]:
     """How a command ended, and why if it did not end well."""
-    if outcome.verdict is not None and outcome.verdict.fulfilled:
+    if outcome.cause == "FULFILLED":
         return "SUCCEEDED", None
     return "FAILED", (outcome.reason or outcome.cause).replace("\0", "\ufffd")
 

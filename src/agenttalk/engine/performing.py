@@ -14,9 +14,9 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.turns import FEEDBACK, Api, Environment, Layout, argv_of, limits_of
-from agenttalk.errors import AgentTalkError, Code, InputError, JsonError, MissingError
+from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
-from agenttalk.rules.results import Fault
+from agenttalk.rules.results import Fault, said_object
 
 _JUDGEMENT: Final = 1024 * 1024
 """Bytes that a judgement may have."""
@@ -131,19 +131,13 @@ class Programs:
         )
 
 
-def _said(seat: Seat, layout: Layout, stdout: bytes) -> Any:
-    """The object that a program wrote or printed last."""
+def _said(seat: Seat, layout: Layout, stdout: bytes) -> dict[str, Any] | None:
+    """The judgement that a program wrote, or printed last."""
     try:
-        return wire.read(seat.root.read(layout.result, _JUDGEMENT))
-    except (MissingError, InputError):
-        pass
-    for line in reversed(stdout.split(b"\n")):
-        if line.strip():
-            try:
-                return wire.read(line)
-            except JsonError:
-                return None
-    return None
+        file = seat.root.read(layout.result, _JUDGEMENT) if seat.root.exists(layout.result) else None
+    except InputError:  # no file that can be read: then it has said nothing
+        return None
+    return said_object(file, stdout, ("decision", "score"))
 
 
 def layout_of(job: Job) -> Layout:

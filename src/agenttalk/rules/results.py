@@ -66,6 +66,17 @@ def unfitness(assessment: object) -> str | None:
     return f"{why or 'it does not say why'} ({score:g} of 100)"
 
 
+def said_object(file: bytes | None, stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
+    """The object with one of these keys that a program wrote, or printed last. A file that is no object is nothing."""
+    if file is None:
+        return _last_object(stdout, told)
+    try:
+        said = wire.read(file)
+    except JsonError:
+        return None
+    return said if isinstance(said, dict) and not said.keys().isdisjoint(told) else None
+
+
 def _last_object(stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
     for line in reversed(stdout.split(b"\n")):
         if line.strip().startswith(b"{"):

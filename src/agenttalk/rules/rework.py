@@ -13,6 +13,7 @@ from agenttalk.contracts.base import Many, Score
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.validation import Issue
 from agenttalk.rules import media
+from agenttalk.rules.checks import Confirmation
 
 FEEDBACK: Final = "validation_feedback.json"
 _TYPES: Final = {"json": "application/json", "text": "text/plain", "markdown": "text/markdown", "csv": "text/csv"}
@@ -74,6 +75,14 @@ def judged(criteria: ValidationCriteria, said: object) -> Judgement | None:
     if said.get("decision") == "ACCEPT" and not enough:
         reason = f"{reason} (it scores {score:g}, and {criteria.quality_threshold:g} is asked for)"
     return Judgement(accepted, score, reason, tuple(issues))
+
+
+def by_person(said: Confirmation) -> Judgement:
+    """What a person says of an input."""
+    if said.approved:
+        return Judgement(True, 100, f"{said.by} finds it good enough")
+    reason = f"{said.by} does not find it good enough"
+    return Judgement(False, 0, reason, (Issue(severity="HIGH", description=reason),))
 
 
 def fingerprint(issues: Sequence[Issue]) -> str:
