@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import io
 import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -59,7 +61,11 @@ async def get(url: str, asking: Asking, *, resolve: Resolve = resolved) -> Answe
     try:
         return await asyncio.wait_for(_follow(url, asking, resolve, deadline), asking.seconds)
     except TimeoutError:
-        return Finding(False, "timeout", f"{url[:200]} has not answered within {asking.seconds:g} seconds")
+        return _late(url, asking)
+
+
+def _late(url: str, asking: Asking) -> Finding:
+    return Finding(False, "timeout", f"{url[:200]} has not answered within {asking.seconds:g} seconds")
 
 
 async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -> Answer | Finding:
@@ -97,12 +103,16 @@ async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | Finding:
 
 
 async def _asked(hop: _Hop, asking: Asking, deadline: float) -> Answer | Finding | str:
-    """The answer, or where it sends us. Whoever is cancelled cuts the connection, and with it the thread ends."""
+    """The answer, or where it sends us. Whoever is cancelled cuts the connection, and with it the thread ends.
+
+    A connection that is only now being made sees that it has been cut as soon as it stands.
+    """
     connection = _connection(hop, deadline)
     loop = asyncio.get_running_loop()
     try:
         return await loop.run_in_executor(None, _exchange, connection, hop, asking)
     finally:
+        connection.cut = True
         if isinstance(connection.sock, socket.socket):
             with suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
@@ -121,6 +131,8 @@ def _exchange(connection: http.client.HTTPConnection, hop: _Hop, asking: Asking)
         body = _body(response, asking.most + 1)
         plain = response.getheader("Content-Encoding", "identity").strip().lower() == "identity"
         return Answer(response.status, body[: asking.most], plain and len(body) <= asking.most, asked)
+    except TimeoutError:
+        return _late(asked, asking)
     except (OSError, http.client.HTTPException, ValueError) as error:
         return Finding(False, "unreachable", f"{asked}: {type(error).__name__}: {str(error)[:200]}")
     finally:
@@ -136,10 +148,11 @@ def _body(response: http.client.HTTPResponse, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _connection(hop: _Hop, deadline: float) -> http.client.HTTPConnection:
+def _connection(hop: _Hop, deadline: float) -> _Plain:
     kind = _Secure if hop.url.scheme == "https" else _Plain
     connection = kind(hop.host, hop.port)
     connection.goal, connection.deadline = (hop.address, hop.port), deadline
+    connection.response_class = partial(_Response, connection)  # type: ignore[assignment]  # any callable will do
     return connection
 
 
@@ -148,11 +161,14 @@ class _Plain(http.client.HTTPConnection):
 
     goal: tuple[str, int]
     deadline: float
+    cut = False
 
     def connect(self) -> None:
         """Connect; each wait ends with the time for the whole."""
         left = max(0.01, self.deadline - time.monotonic())
         self.sock = socket.create_connection(self.goal, timeout=left)
+        if self.cut:
+            raise TimeoutError("the time is over")
 
 
 class _Secure(_Plain):
@@ -162,3 +178,33 @@ class _Secure(_Plain):
         """Connect, and see who answers."""
         super().connect()
         self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
+
+
+class _Response(http.client.HTTPResponse):
+    """Reads until the time is over, however much has arrived by then."""
+
+    def __init__(self, connection: _Plain, sock: socket.socket, debuglevel: int = 0, method: str | None = None) -> None:
+        super().__init__(sock, debuglevel, method)
+        self.fp = io.BufferedReader(_Until(self.fp, connection))
+
+
+class _Until(io.RawIOBase):
+    """What arrives on a connection, as long as there is time."""
+
+    def __init__(self, source: io.BufferedReader, connection: _Plain) -> None:
+        self._source, self._connection = source, connection
+
+    def readable(self) -> bool:
+        """Whether there is anything to read: yes, that is all one can do."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # called by BufferedReader alone
+        """Read what has arrived."""
+        if self._connection.cut or time.monotonic() > self._connection.deadline:
+            raise TimeoutError("the time is over")
+        return self._source.raw.readinto(buffer) or 0
+
+    def close(self) -> None:
+        """Close what it reads from too."""
+        self._source.close()
+        super().close()
