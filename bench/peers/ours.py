@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
 import time
@@ -91,12 +90,11 @@ async def main(shape: str, steps: int, root: Path) -> dict[str, Any]:
         calls = Calls(dict.fromkeys(profiles, work), deps.stores.blobs)
         dispatcher = Dispatcher(deps, {"python": calls}, LocalProcesses(), max_running=AGENTS)
         stop = asyncio.Event()
-        store = await deps.stores.board("default")
         running = asyncio.create_task(dispatcher.run(stop))
         warm = dag("warm", 3, chain=True, agent="a0")
         await submission.submit(deps, warm, PlanManifest.from_json({"plan_id": "warm"}), profiles)
         dispatcher.nudge()
-        await ended(dispatcher, store)
+        await ended(dispatcher, [warm])
         if shape != "single":
             for each in plans:
                 await submission.submit(deps, each, PlanManifest.from_json({"plan_id": each.plan_id}), profiles)
@@ -104,7 +102,7 @@ async def main(shape: str, steps: int, root: Path) -> dict[str, Any]:
         if shape == "single":
             await asyncio.gather(*(create(deps, each, profiles) for each in plans))
         dispatcher.nudge()
-        await ended(dispatcher, store)
+        await ended(dispatcher, plans)
         told = WATCH.end(shape, steps)
         if shape == "idle":
             told |= await idle()
@@ -118,13 +116,14 @@ async def create(deps: Any, plan: TaskDag, profiles: dict[str, AgentProfile]) ->
     await submission.submit(deps, plan, PlanManifest.from_json({"plan_id": plan.plan_id}), profiles)
 
 
-async def ended(dispatcher: Dispatcher, store: Any) -> None:
-    """Wait until no plan is open."""
+async def ended(dispatcher: Dispatcher, plans: list[TaskDag]) -> None:
+    """Wait until all plans have ended."""
+    still_open = {each.plan_id for each in plans}
     with dispatcher.awaited() as news:
-        while await store.read("open_runs"):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), 0.2)
+        while still_open:
+            await news.wait()
             news.clear()
+            still_open -= dispatcher.take_ended()
 
 
 if __name__ == "__main__":

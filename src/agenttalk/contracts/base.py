@@ -208,6 +208,26 @@ Many = Annotated[tuple[_T, ...], Field(strict=False)]
 """An array. Strictness is lifted for the container alone, so that a list may fill a tuple."""
 
 
+_NO_MORE: Final[dict[str, Any]] = {}
+_new = object.__new__
+_SLOTS: Final = vars(BaseModel)
+_put_values = _SLOTS["__dict__"].__set__
+_put_given = _SLOTS["__pydantic_fields_set__"].__set__
+_put_more = _SLOTS["__pydantic_extra__"].__set__
+_put_private = _SLOTS["__pydantic_private__"].__set__
+_M = TypeVar("_M", bound=BaseModel)
+
+
+def made(kind: type[_M], values: dict[str, Any], given: set[str]) -> _M:
+    """A part of values for all its fields, which are known to be right, and the names of those that were given."""
+    part = _new(kind)
+    _put_values(part, values)
+    _put_given(part, given)
+    _put_more(part, _NO_MORE)
+    _put_private(part, None)
+    return part
+
+
 class Part(BaseModel):
     """An object inside a document."""
 
@@ -230,6 +250,8 @@ class Part(BaseModel):
     """Fields that have a second spelling, with it."""
     _omitted: ClassVar[frozenset[str]] = frozenset()
     """Fields that are left out when they are None, by name and by alias."""
+    _template: ClassVar[dict[str, Any]] = {}
+    """Every field in its order, with its default."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -237,8 +259,18 @@ class Part(BaseModel):
         aliases = {name: field.alias or name for name, field in cls.model_fields.items()}
         cls._spellings = frozenset(aliases.keys() | aliases.values())
         cls._aliases = {name: alias for name, alias in aliases.items() if alias != name}
+        fields = cls.model_fields.items()
+        cls._template = {name: None if field.is_required() else field.default for name, field in fields}
         optional = {name for name, field in cls.model_fields.items() if field.default is None}
         cls._omitted = frozenset(optional | {aliases[name] for name in optional})
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """A part of values that are right, and of the defaults for the rest. Nothing is looked at once more.
+
+        The same as `model_construct`, in a tenth of its time: that copies every default.
+        """
+        return made(cls, {**cls._template, **given}, set(given))
 
     @classmethod
     def read(cls, data: object) -> Self:

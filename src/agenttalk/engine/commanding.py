@@ -161,7 +161,7 @@ def compose(
     if node.score_required:
         fields["score_criteria"] = node.score_criteria or "0-100"
     told, parts = _parts(sheet, node, inputs, rework)
-    command = Command.model_construct(None, **{**fields, "required_inputs": tuple(fields["required_inputs"])}, **parts)
+    command = Command.of(**{**fields, "required_inputs": tuple(fields["required_inputs"])}, **parts)
     return fields | told, command
 
 
@@ -173,11 +173,11 @@ def _parts(
         "dag_ref": {"sha256": sheet.dag_sha256, "revision": sheet.revision},
         "resolved_inputs": [each.as_json() for each in inputs],
     }
-    parts: dict[str, Any] = {"dag_ref": DagRef.model_construct(**told["dag_ref"]), "resolved_inputs": tuple(inputs)}
+    parts: dict[str, Any] = {"dag_ref": DagRef.of(**told["dag_ref"]), "resolved_inputs": tuple(inputs)}
     outputs = gates.due_outputs(node, None)
     if outputs:
         told["produces"] = [{"output_name": each.name, "files": []} for each in outputs]
-        parts["produces"] = tuple(Produces.model_construct(output_name=each.name, files=()) for each in outputs)
+        parts["produces"] = tuple(Produces.of(output_name=each.name, files=()) for each in outputs)
     if node.promise is not None:
         parts["promise"] = sheet.promise(node)
         told["promise"] = parts["promise"].as_json()

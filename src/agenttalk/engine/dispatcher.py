@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
 from agenttalk.contracts import wire
@@ -37,6 +39,8 @@ from agenttalk.rules.rework import Judgement
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
 """Seconds after which it looks at everything, whether or not anything woke it."""
+TOGETHER: Final = 256
+"""Plans that are looked at in one transaction."""
 PAUSE: Final = 1.0
 """Seconds after which a step that the machine refused is tried again."""
 JUDGED: Final = 2
@@ -121,12 +125,27 @@ class Dispatcher:
             await self.recover()
         for store in await boards(self._deps):
             board = self._boards.setdefault(store.name, _Board(store))
-            for plan_id, state in await store.read("open_runs"):
-                if state == "RUNNING":
-                    more = await self._step(board, partial(_look, plan_id=plan_id)) or more
+            plans = deque(plan_id for plan_id, state in await store.read("open_runs") if state == "RUNNING")
+            while plans:
+                more = await self._look_at(board, plans) or more
             agents = [row[0] for row in await store.read("queueing_agents")]
             if agents:
                 await self._step(board, partial(_offer, agents=agents))
+        return more
+
+    async def _look_at(self, board: _Board, plans: deque[str]) -> bool:
+        """Look at the first of some plans, many in one transaction; whether there is more to do in them at once.
+
+        If that fails the first one is looked at alone, so that no plan suffers for another.
+        """
+        try:
+            looked, more = await self._step(board, partial(_look, plans=tuple(islice(plans, TOGETHER))))
+        except AgentTalkError:
+            if len(plans) == 1:
+                raise
+            looked, more = await self._step(board, partial(_look, plans=(plans[0],)))
+        for _ in range(looked):
+            plans.popleft()
         return more
 
     async def _step(self, board: _Board, do: Callable[[Moves], T], *, after: Granted | None = None) -> T:
@@ -172,7 +191,7 @@ class Dispatcher:
         if moves.in_folders:
             self._nudge_router()
         self._ended.update(moves.closed)
-        if moves.left or moves.closed:
+        if moves.left:
             self._wake.set()
         if after is not None:
             self._working.discard(after.job.lease)
@@ -485,10 +504,17 @@ def _joined(events: set[asyncio.Event]) -> Iterator[asyncio.Event]:
         events.discard(news)
 
 
-def _look(moves: Moves, plan_id: str) -> bool:
-    sheet = moves.sheets.of(moves.tx, plan_id)
-    by_hand.look(moves, sheet)
-    return moves.look(sheet) > 0
+def _look(moves: Moves, plans: Sequence[str]) -> tuple[int, bool]:
+    """Look at plans until enough is ready for one transaction; at how many, and whether there is more in them."""
+    looked, due = 0, 0
+    for plan_id in plans:
+        sheet = moves.sheets.of(moves.tx, plan_id)
+        by_hand.look(moves, sheet)
+        due += moves.look(sheet)
+        looked += 1
+        if moves.full:
+            break
+    return looked, due > 0
 
 
 def _offer(moves: Moves, agents: list[str]) -> None:

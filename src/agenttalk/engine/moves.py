@@ -62,6 +62,11 @@ class Moves:
     _ordered: set[tuple[str, str]] = field(default_factory=set)
     """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
 
+    @property
+    def full(self) -> bool:
+        """Whether this transaction made as many tasks ready as it should."""
+        return len(self._ordered) >= AT_ONCE
+
     def ended(self, sheet: Sheet, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
         """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
         state = lifecycle.move("RUNNING", cause)
@@ -365,7 +370,7 @@ class Moves:
                 self._due(sheet, dependant, first=delivery is None)
 
     def _due(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
-        if len(self._ordered) < AT_ONCE:
+        if not self.full:
             self.consider(sheet, task_id, first=first)
         else:
             self.left = True

@@ -6,7 +6,9 @@ Read once and kept, because every step of a plan needs them. A new revision of t
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from agenttalk.contracts import wire
@@ -23,6 +25,18 @@ _UNNAMED: Final = "cp-0-0000"
 """The id of a promise that was not submitted yet, or that follows from its node."""
 _KEPT: Final = 20_000
 """Tasks that are kept in memory for each plan."""
+
+
+_submitted: dict[str, dict[str, Node]] = {}
+"""Hash of a DAG → its nodes as somebody of this process submitted them, so that they need not be read again."""
+
+
+def remember(dag_sha256: str, nodes: Sequence[Node]) -> None:
+    """Keep the nodes of a DAG that was just submitted, unless they are too many."""
+    if sum(map(len, _submitted.values())) + len(nodes) > _KEPT:
+        _submitted.clear()
+    if len(nodes) <= _KEPT:
+        _submitted[dag_sha256] = {node.task_id: node for node in nodes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +72,9 @@ class Sheet:
             rows = tx.run("node", plan_id=self.plan_id, task_id=task_id)
             if not rows:
                 raise MissingError(Code.TASK_NOT_FOUND, f"plan {self.plan_id!r} has no task {task_id!r}")
-            node, wards, guards = rows[0]
-            found = Spec(Node.model_validate_json(bytes(node)), _names(wards), _names(guards))
+            data, wards, guards = rows[0]
+            node = _submitted.get(self.dag_sha256, {}).get(task_id) or Node.model_validate_json(bytes(data))
+            found = Spec(node, _names(wards), _names(guards))
             if len(self.specs) >= _KEPT:
                 self.specs.clear()
             self.specs[task_id] = found
@@ -124,15 +139,16 @@ class Sheets:
 def sheet_of(plan_id: str, run: Row) -> Sheet:
     """The sheet of a plan, from its row (the query `run`)."""
     _, data, _, _, _, _, began_at, _, dag_sha256, revision = run
-    settings: Any = wire.read(bytes(data))
-    return Sheet(
-        plan_id,
-        dag_sha256,
-        revision or 1,
-        Policies.model_validate(settings["policies"]),
-        {name: AgentProfile.from_json(each) for name, each in settings["profiles"].items()},
-        int(moment(began_at).timestamp() * 1000),
-    )
+    policies, profiles = _settings(bytes(data))
+    return Sheet(plan_id, dag_sha256, revision or 1, policies, profiles, int(moment(began_at).timestamp() * 1000))
+
+
+@lru_cache(maxsize=32)
+def _settings(data: bytes) -> tuple[Policies, dict[str, AgentProfile]]:
+    """Policies and agents of a plan, which nobody changes. Many plans have the same."""
+    said: Any = wire.read(data)
+    profiles = {name: AgentProfile.from_json(each) for name, each in said["profiles"].items()}
+    return Policies.model_validate(said["policies"]), profiles
 
 
 def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:

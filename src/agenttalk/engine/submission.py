@@ -23,7 +23,7 @@ from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.plan import PlanManifest, Policies
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import DEFAULT, place
-from agenttalk.engine.sheets import settings_of
+from agenttalk.engine.sheets import remember, settings_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store, Tx
 
@@ -47,6 +47,7 @@ async def submit(
             return await _submit_in_parts(deps, store, plan)
     rows = Rows.of(dag.nodes, Links.of(dag))
     papers = _Papers.of(plan, rows.texts)
+    remember(papers.sha256, dag.nodes)
     return await store.transact(partial(_take_whole, plan=plan, rows=rows, papers=papers))
 
 

@@ -138,6 +138,8 @@ class _Weighing:
         self.rests_on.append(trust)
 
     def _least(self, evidence_id: str, least: Trust | None) -> Trust:
+        if not self.promise.checks:
+            return least or "attested"
         checks = [check for check in self.promise.checks if check.id == evidence_id]
         asked = [each for each in (least, *(check.min_trust for check in checks)) if each is not None]
         return max(asked or [_gives(check) for check in checks] or ["attested"], key=TRUST.index)
@@ -235,13 +237,11 @@ def derive(node: Node, *, promise_id: str, score: float | None = None) -> Comple
         wanted["score"] = "The score is a number from 0 to 100"
     if node.gates:
         wanted["gates"] = "The gates of the task are met"
-    return CompletionPromise.model_construct(  # of parts that are valid
+    return CompletionPromise.of(
         id=promise_id,
         objective=f"Task {node.task_id} is done: {node.name}" if node.name else f"Task {node.task_id} is done",
         acceptance=tuple(
-            AcceptanceCriterion.model_construct(
-                id=name, description=text, evidence_required=(name,), min_trust="observed"
-            )
+            AcceptanceCriterion.of(id=name, description=text, evidence_required=(name,), min_trust="observed")
             for name, text in wanted.items()
         ),
         required_evidence=tuple(wanted),
