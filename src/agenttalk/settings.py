@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.agent import Switch, Tier
 from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.problem import field_path, nearest, problems_of
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
@@ -76,6 +77,10 @@ class AgentSettings(Section):
     """The language of its prompts."""
     env: Many[Text] | None = None
     """Names of variables that its program gets."""
+    sandbox: Tier | None = None
+    """How its program is confined: `plain`, `landlock`, `bubblewrap`, or `best` of those that work."""
+    network: Switch | None = None
+    """Whether its program may use the network."""
 
 
 class LimitSettings(Section):

@@ -171,7 +171,7 @@ async def serve(
 
 def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:
     """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
-    from agenttalk.checking import sandbox
+    from agenttalk import sandbox
     from agenttalk.checking.checker import Checker
     from agenttalk.checking.running import Context
     from agenttalk.proving import Prover

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from agenttalk.checking import sandbox
+from agenttalk import sandbox
 from agenttalk.checking.running import Context, Runner
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agenttalk.checking import sandbox
+from agenttalk import sandbox
 from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Driver, Ended, Ids, Turn
 from agenttalk.rules import checks

@@ -9,6 +9,9 @@ from pydantic import Field
 from agenttalk.contracts.base import AgentIdText, Document, Many, Part, Positive, Text
 
 Locale = Literal["en", "zh"]
+Tier = Literal["plain", "landlock", "bubblewrap", "best"]
+"""How a program is confined; `best` is the best of the others that works where it runs."""
+Switch = Literal["on", "off"]
 
 
 class ProgramLimits(Part):
@@ -47,5 +50,14 @@ class AgentProfile(Document):
     """Names of variables of ours that its program gets. Never those that begin with AGENTTALK."""
     limits: ProgramLimits | None = None
     """What its program may use."""
+    sandbox: Tier = "plain"
+    """How its program is confined: `plain` not at all, `landlock`, `bubblewrap`, or `best` of those that work."""
+    network: Switch = "on"
+    """Whether its program may use the network; `off` leaves it the socket AGENTTALK_SOCKET, and needs a sandbox."""
     self_assessment: bool = False
     """Whether it judges first how fit it is for a command, and may return it."""
+
+    @property
+    def confined(self) -> bool:
+        """Whether anything keeps its program from what this user may do."""
+        return self.sandbox != "plain" or self.network == "off"

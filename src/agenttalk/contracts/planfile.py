@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from agenttalk.contracts import quick, wire, yamltext
-from agenttalk.contracts.agent import Locale, ProgramLimits
+from agenttalk.contracts.agent import Locale, ProgramLimits, Switch, Tier
 from agenttalk.contracts.base import (
     AgentIdText,
     Count,
@@ -221,6 +221,10 @@ class AgentSpec(Spec):
     """Names of variables that its program gets."""
     limits: ProgramLimitsSpec | None = None
     """What its program may use."""
+    sandbox: Tier | None = None
+    """How its program is confined."""
+    network: Switch | None = None
+    """Whether its program may use the network."""
     self_assessment: Any = None
     """Whether, and how, it is asked first if it is fit for a command."""
 

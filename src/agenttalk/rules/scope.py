@@ -71,16 +71,27 @@ class Glob:
         """How many parts of a path, from the first, it matches."""
         reached = self._onwards({0})
         for count, part in enumerate(parts, 1):
-            moved = set()
-            for at in reached - {len(self.steps)}:
-                step = self.steps[at]
-                if step is None:
-                    moved.add(at)
-                elif step.match(part):
-                    moved.add(at + 1)
-            reached = self._onwards(moved)
+            reached = self._moved(reached, part)
             if len(self.steps) in reached:
                 yield count
+
+    def reached(self, parts: Sequence[str]) -> set[int]:
+        """Which of its steps may come next below a folder. Empty: nothing that lies there can match as a whole."""
+        found = self._onwards({0})
+        for part in parts:
+            found = self._moved(found, part)
+        return found - {len(self.steps)}
+
+    def _moved(self, places: set[int], part: str) -> set[int]:
+        """Where one more part of a path leads."""
+        moved = set()
+        for at in places - {len(self.steps)}:
+            step = self.steps[at]
+            if step is None:
+                moved.add(at)
+            elif step.match(part):
+                moved.add(at + 1)
+        return self._onwards(moved)
 
     def _onwards(self, places: set[int]) -> set[int]:
         """`**` may also stand for nothing."""
