@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
-from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.agent import AgentProfile, Tier
 from agenttalk.contracts.command import Command, ValidationCriteria
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import HumanCheck
@@ -217,6 +217,22 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Confinement:
+    """What the processes of a turn may touch. Where places lie in one another, the innermost decides."""
+
+    tier: Tier
+    """How they are confined. What does not work here is not replaced by something weaker, except by `best`."""
+    network: bool = True
+    """Whether they may use the network. Sockets that are files, among what they see, are no network."""
+    writable: tuple[Path, ...] = ()
+    """Files and folders that they may write; nothing else but temporary files of their own."""
+    readonly: tuple[Path, ...] = ()
+    """What they may only read, although it lies in something writable, hidden or temporary."""
+    hidden: tuple[Path, ...] = ()
+    """What they must not see, where the tier can hide anything."""
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What a driver is asked to do once."""
 
@@ -236,6 +252,8 @@ class Turn:
     """How many bytes of standard output are kept; of standard error the last 16 KiB."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """The kernel's limits for each process of the turn, by their names: AS and FSIZE in bytes, CPU in seconds."""
+    confinement: Confinement | None = None
+    """What the processes may touch; None lets them do what this user may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +271,8 @@ class Ended:
     """How long it ran."""
     error: str = ""
     """Why it did not start, or what ended it."""
+    sandbox: str = ""
+    """The tier in which it ran, if it was to be confined."""
 
 
 class Driver(Protocol):
@@ -309,6 +329,8 @@ class Job:
     """The repository that it works on, if it does on one."""
     cwd: str = ""
     """Where the agent works, from the root; empty means its own folder for the task."""
+    readonly: tuple[Path, ...] = ()
+    """What that place needs from elsewhere, to be read."""
 
     @property
     def proven(self) -> bool:
@@ -345,6 +367,8 @@ class Performance:
     usage: Mapping[str, Any] = field(default_factory=dict)
     misfits: Mapping[str, str] = field(default_factory=dict)
     """Outputs that are not of their media type, and why; found by the engine."""
+    sandbox: str = ""
+    """The tier in which it was done, if it was to be confined."""
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
     """What was said of each input that had to be looked at before it was used; `refused` if one is not accepted."""
 

@@ -1,14 +1,18 @@
-"""The sandbox of checks: bubblewrap, where it is installed and works.
+"""Bubblewrap, where it is installed and works: the sandbox of checks, and of agents that ask for it.
 
 In it there is no network unless asked for, no process of ours, an own /tmp, and a file system that is read-only but
-for the checkout. Folders with secrets are empty, and so is /run, where services can be spoken to.
+for what is to be written. Folders with secrets are empty, and so is /run, where services can be spoken to.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
+import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -29,27 +33,29 @@ SECRETS: Final = (
     ".pypirc",
     ".ssh",
 )
-"""Names in a home folder that a check has no business with."""
+"""Names in a home folder that neither a check nor an agent has any business with."""
 _RESOLVER: Final = Path("/run/systemd/resolve")
+_TRIAL: Final = 20.0
+"""Seconds that a trial may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
     """What a sandboxed program is given."""
 
-    checkout: Path
-    """Writable."""
+    writable: Sequence[Path]
+    """Files and folders that it may write."""
     cwd: Path
-    """Inside the checkout."""
+    """Where it starts."""
     temporary: Path
     """Becomes /tmp."""
-    env: Mapping[str, str]
-    """The whole environment."""
+    env: Mapping[str, str] | None
+    """The whole environment; None leaves it what it is."""
     network: bool = False
     masked: Sequence[Path] = ()
     """Files and folders that are not to be seen."""
     readable: Sequence[Path] = ()
-    """What is to be seen all the same."""
+    """What is to be seen all the same, but not written, even in what is writable."""
 
 
 def installed() -> Path | None:
@@ -63,15 +69,32 @@ def secrets(home: Path) -> tuple[Path, ...]:
     return tuple(home / name for name in SECRETS)
 
 
+def ailment(program: Path | None) -> str:
+    """Why bubblewrap does not work here; empty if it does. It is tried, because many systems forbid what it needs."""
+    if program is None:
+        return "bubblewrap is not installed"
+    with tempfile.TemporaryDirectory(prefix="agenttalk-trial-") as temporary:
+        room = Room((), Path("/"), Path(temporary), {})
+        argv = wrapped(program, room, (shutil.which("true", path=os.defpath) or "/bin/true",))
+        try:
+            tried = subprocess.run(argv, capture_output=True, timeout=_TRIAL, check=False, stdin=subprocess.DEVNULL)  # noqa: S603
+        except (OSError, subprocess.SubprocessError) as error:
+            return f"bubblewrap cannot be started: {error}"
+    said = tried.stderr.decode(errors="replace").strip()
+    return "" if tried.returncode == 0 else f"bubblewrap does not work: {said[:300] or f'exit code {tried.returncode}'}"
+
+
 def wrapped(program: Path, room: Room, argv: Sequence[str]) -> tuple[str, ...]:
     """The command that runs a program in the room."""
+    env = room.env
+    cleared = () if env is None else ("--clearenv", *(part for entry in env.items() for part in ("--setenv", *entry)))
     return (
         str(program),
         *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
         *(("--share-net",) if room.network else ()),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         *(word for mount in _mounts(room) for word in mount),
-        *("--clearenv", *(part for entry in room.env.items() for part in ("--setenv", *entry))),
+        *cleared,
         *("--chdir", str(_real(room.cwd)), "--"),
         *argv,
     )
@@ -80,16 +103,19 @@ def wrapped(program: Path, room: Room, argv: Sequence[str]) -> tuple[str, ...]:
 def _mounts(room: Room) -> Iterator[tuple[str, ...]]:
     """What lies over the read-only file system, the outermost first: what is said of an inner place holds there."""
     found = {_real(path): _hidden(path) for path in room.masked if path.exists()}
-    for path in (Path("/run"), Path("/var/tmp")):  # noqa: S108 - emptied, not used
-        if path.is_dir():
-            found[_real(path)] = ("--tmpfs",)
+    found[Path("/run")] = ("--tmpfs",)
+    empty = [path for path, how in found.items() if how == ("--tmpfs",)]
+    if Path("/var/tmp").is_dir():  # noqa: S108 - as /tmp
+        found[_real(Path("/var/tmp"))] = ("--tmpfs",)  # noqa: S108 - as above
     found[Path("/tmp")] = ("--bind", str(_real(room.temporary)))  # noqa: S108 - the sandbox's own
     names = (_RESOLVER,) if room.network and _RESOLVER.is_dir() else ()
+    found.update((_real(path), ("--bind", str(_real(path)))) for path in room.writable)
     found.update((_real(path), ("--ro-bind", str(_real(path)))) for path in (*names, *room.readable))
-    checkout = _real(room.checkout)
-    found[checkout] = ("--bind", str(checkout))
     for path in sorted(found, key=lambda path: len(path.parts)):
         yield (*found[path], str(path))
+    for path in empty:  # after everything that lies in it has its place there
+        if found[path] == ("--tmpfs",):
+            yield ("--remount-ro", str(path))
 
 
 def _hidden(path: Path) -> tuple[str, ...]:
@@ -100,3 +126,24 @@ def _hidden(path: Path) -> tuple[str, ...]:
 def _real(path: Path) -> Path:
     """Mounts are made at real places: bubblewrap follows no symlink."""
     return Path(os.path.realpath(path))
+
+
+def erase(folder: Path) -> None:
+    """Remove a folder that a program has filled: however deep, and without rights. What cannot be removed stays."""
+    lifted = 0
+    with suppress(OSError):
+        while inner := list(os.scandir(folder)):
+            for entry in inner:
+                if not entry.is_dir(follow_symlinks=False):
+                    Path(entry).unlink()
+                    continue
+                Path(entry).chmod(stat.S_IRWXU)
+                for below in list(os.scandir(entry)):
+                    if below.is_dir(follow_symlinks=False):
+                        Path(below).chmod(stat.S_IRWXU)
+                        lifted += 1
+                        Path(below).rename(folder / f".lifted-{lifted}")  # so that no path gets long
+                    else:
+                        Path(below).unlink()
+                Path(entry).rmdir()
+        folder.rmdir()

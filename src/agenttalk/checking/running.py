@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -177,7 +176,7 @@ class Runner:
             raise ValueError("the command holds a NUL")
         if isolated and self._bubblewrap:
             masked = (*context.masked, *sandbox.secrets(Path.home()), Path(tempfile.gettempdir()))
-            room = sandbox.Room(checkout, cwd, place.tmp, env, context.network, masked, context.readable)
+            room = sandbox.Room((checkout,), cwd, place.tmp, env, context.network, masked, context.readable)
             words = sandbox.wrapped(self._bubblewrap, room, inner)
         else:
             entries = (f"{name}={value}" for name, value in env.items())
@@ -227,28 +226,7 @@ async def _place(where: Path | None) -> AsyncIterator[_Place]:
         home.mkdir(parents=True)
         yield _Place(home, tmp, folder / "output")
     finally:
-        await asyncio.to_thread(_remove, folder)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder that a command has filled: however deep, and without rights. What cannot be removed stays."""
-    lifted = 0
-    with suppress(OSError):
-        while inner := list(os.scandir(folder)):
-            for entry in inner:
-                if not entry.is_dir(follow_symlinks=False):
-                    Path(entry).unlink()
-                    continue
-                Path(entry).chmod(stat.S_IRWXU)
-                for below in list(os.scandir(entry)):
-                    if below.is_dir(follow_symlinks=False):
-                        Path(below).chmod(stat.S_IRWXU)
-                        lifted += 1
-                        Path(below).rename(folder / f".lifted-{lifted}")  # so that no path gets long
-                    else:
-                        Path(below).unlink()
-                Path(entry).rmdir()
-        folder.rmdir()
+        await asyncio.to_thread(sandbox.erase, folder)
 
 
 def _size(path: Path) -> int:

@@ -142,15 +142,27 @@ def strike(process: Process, *signals: int) -> None:
             os.close(handle)
 
 
+BUBBLEWRAP, LANDLOCK, OFFLINE = b"bubblewrap", b"landlock", b"landlock-offline"
+"""How a program is confined: it is bubblewrap, which confines what it starts; or the keeper confines it."""
+
+
 def packed(
-    cwd: bytes, argv: Collection[bytes], env: Mapping[bytes, bytes], limits: Mapping[str, int] | None = None
+    cwd: bytes,
+    argv: Collection[bytes],
+    env: Mapping[bytes, bytes],
+    limits: Mapping[str, int] | None = None,
+    *,
+    confined: bytes = b"",
+    writable: Collection[bytes] = (),
 ) -> bytes:
     """The request to start a program. Nothing in it may hold a NUL.
 
-    `limits` are the kernel's, by their names (AS, CPU, FSIZE), for each process of the program alone.
+    `limits` are the kernel's, by their names (AS, CPU, FSIZE), for each process of the program alone. `writable` are
+    the places that landlock leaves to it.
     """
     said = b",".join(b"%b=%d" % (name.encode(), value) for name, value in (limits or {}).items())
-    parts = [cwd, said, b"%d" % len(argv), *argv, *(b"%b=%b" % entry for entry in env.items())]
+    parts = [cwd, said, confined, b"%d" % len(writable), *writable, b"%d" % len(argv), *argv]
+    parts += [b"%b=%b" % entry for entry in env.items()]
     body = b"\0".join(parts)
     return len(body).to_bytes(8, "big") + body
 
@@ -163,16 +175,19 @@ def main() -> None:
     request = _request(control)
     if request is None:
         return
-    step = "cwd"
+    step = b"cwd"
     try:
-        os.chdir(request[0])
-        step = "program"
+        os.chdir(request.cwd)
+        step = b"program"
         _tell(control, b"starting")  # not afterwards: a program may be quick to kill us
-        program = _limited(request[1], request[2], request[3])
-    except OSError as error:
-        _tell(control, b"failed %b %d" % (step.encode(), error.errno or 0))
+        program = _confined(request) if request.confined else _limited(request.argv, request.env, request.limits)
+    except _NotConfinedError as error:
+        _tell(control, b"failed sandbox %d" % (error.errno or 0))
         return
-    keeping = _Keeping(control, wake, program)
+    except OSError as error:
+        _tell(control, b"failed %b %d" % (step, error.errno or 0))
+        return
+    keeping = _Keeping(control, wake, program, spare=request.confined == BUBBLEWRAP)
     try:
         _let_go()
         keeping.watch()
@@ -200,14 +215,23 @@ def _catchable() -> set[int]:
     return {int(number) for number in signal.valid_signals()} - {signal.SIGKILL, signal.SIGSTOP}
 
 
-def _request(control: int) -> tuple[bytes, list[bytes], dict[bytes, bytes], bytes] | None:
+class _Request:
+    """What the engine asked for."""
+
+    def __init__(self, body: bytes) -> None:
+        self.cwd, self.limits, self.confined, count, *rest = body.split(b"\0")
+        self.writable, rest = rest[: int(count)], rest[int(count) :]
+        count, *rest = rest
+        self.argv = rest[: int(count)]
+        self.env = dict(entry.split(b"=", 1) for entry in rest[int(count) :])
+
+
+def _request(control: int) -> _Request | None:
     size = _read(control, 8)
     body = size and _read(control, int.from_bytes(size, "big"))
     if not body:
         return None  # the engine was gone before it had said what to do
-    cwd, limits, count, *rest = body.split(b"\0")
-    argv, entries = rest[: int(count)], rest[int(count) :]
-    return cwd, argv, dict(entry.split(b"=", 1) for entry in entries), limits
+    return _Request(body)
 
 
 def _read(control: int, size: int) -> bytes | None:
@@ -226,13 +250,7 @@ def _limited(argv: list[bytes], env: dict[bytes, bytes], limits: bytes) -> int:
         return _start(argv, env)
     import resource
 
-    wanted = {}
-    for limit in limits.decode().split(","):
-        name, value = limit.split("=")
-        number = getattr(resource, f"RLIMIT_{name}")
-        soft, hard = resource.getrlimit(number)
-        least = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
-        wanted[number] = (least, soft, hard)
+    wanted = _wanted(limits)
     for number, (least, _, hard) in wanted.items():
         resource.setrlimit(number, (least, hard))
     try:
@@ -246,6 +264,67 @@ def _limited(argv: list[bytes], env: dict[bytes, bytes], limits: bytes) -> int:
         except (ProcessLookupError, PermissionError):
             pass  # it has ended already
     return program
+
+
+def _wanted(limits: bytes) -> dict[int, tuple[int, int, int]]:
+    """Which limit shall be what, and what it is now, soft and hard."""
+    import resource
+
+    wanted = {}
+    for limit in limits.decode().split(","):
+        name, value = limit.split("=")
+        number = getattr(resource, f"RLIMIT_{name}")
+        soft, hard = resource.getrlimit(number)
+        least = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
+        wanted[number] = (least, soft, hard)
+    return wanted
+
+
+class _NotConfinedError(OSError):
+    """The program could not be confined, and was not started."""
+
+
+def _confined(request: _Request) -> int:
+    """Start the program from a process that has given up what it may not do, limits included."""
+    program = _find(request.argv[0], request.env.get(b"PATH", b""))
+    hears, says = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if not pid:
+        _become(request, program, says)
+    os.close(says)
+    told = os.read(hears, 64)
+    os.close(hears)
+    if told:  # nothing is told once the program has begun
+        os.waitpid(pid, 0)
+        step, number = told.split()
+        kind = _NotConfinedError if step == b"sandbox" else OSError
+        raise kind(int(number), os.strerror(int(number)))
+    return pid
+
+
+def _become(request: _Request, program: bytes, says: int) -> None:
+    """Turn into the program. Does not return: who cannot says why, and ends."""
+    step = b"sandbox"
+    try:
+        os.setsid()
+        if request.confined != BUBBLEWRAP:
+            import landlock  # type: ignore[import-not-found]  # it lies beside this file, which is found without a package
+
+            landlock.restrict(request.writable, network=request.confined == LANDLOCK)
+        if request.limits:
+            import resource
+
+            for number, (least, _, _) in _wanted(request.limits).items():
+                resource.setrlimit(number, (least, least))
+        signal.set_wakeup_fd(-1)
+        for number in _catchable():
+            signal.signal(number, signal.SIG_DFL)
+        step = b"program"
+        os.execve(program, request.argv, request.env)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the program must not run
+        os.write(says, b"%b %d" % (step, getattr(error, "errno", None) or errno.EINVAL))
+    finally:
+        os._exit(127)
 
 
 def _start(argv: list[bytes], env: dict[bytes, bytes]) -> int:
@@ -292,7 +371,9 @@ def _tell(control: int, line: bytes) -> None:
 class _Keeping:
     """The watch over one program and what it starts."""
 
-    def __init__(self, control: int, wake: int, program: int) -> None:
+    def __init__(self, control: int, wake: int, program: int, *, spare: bool = False) -> None:
+        """`spare` the program itself when all are asked to end: bubblewrap would kill those that it confines."""
+        self._spare = spare
         self._control = control
         self._wake = wake
         self._program = program
@@ -315,7 +396,8 @@ class _Keeping:
                     return
                 asked = True
                 for process in self._hunt():  # found first, because whoever obeys at once leaves orphans
-                    strike(process, signal.SIGTERM, signal.SIGCONT)  # a stopped one would not notice the first
+                    if not (self._spare and process.pid == self._program):
+                        strike(process, signal.SIGTERM, signal.SIGCONT)  # a stopped one would not notice the first
 
     def kill(self) -> None:
         """Kill until nothing is left, however long that takes."""

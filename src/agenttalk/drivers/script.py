@@ -9,9 +9,11 @@ import sys
 import time
 from asyncio import wait
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from agenttalk.drivers import keeper
+from agenttalk.drivers.confining import Confined, Sandboxes
 from agenttalk.drivers.patience import patiently
 from agenttalk.drivers.processes import LEASE
 from agenttalk.drivers.tree import Tree
@@ -35,12 +37,14 @@ class ScriptDriver:
         environ: Mapping[str, str] = os.environ,
         grace: float = 2.0,
         limit: float = 10.0,
+        sandboxes: Sandboxes | None = None,
     ) -> None:
         """`grace`: seconds between the request to end and the kill; `limit`: seconds in which a kill must work."""
         self._processes = processes
         self._environ = environ
         self._grace = grace
         self._limit = limit
+        self._sandboxes = sandboxes or Sandboxes()
 
     async def run(self, turn: Turn) -> Ended:
         """Start it, feed it, wait; returns only when every process of its tree is dead.
@@ -49,13 +53,20 @@ class ScriptDriver:
         tree is asked to end, and killed after the grace. Cancelling kills it at once. Raises MachineError if it
         cannot be killed.
         """
-        began = time.monotonic()
         if sys.platform != "linux":
             return _not_started("programs are started on Linux only, where their processes can be owned")
         try:
-            request = self._request(turn)
+            env = self._environment(turn)
+            if turn.confinement is None:
+                return await self._run(turn, _request(turn, Confined("plain", turn.argv, env)))
+            async with self._sandboxes.around(turn.confinement, turn.argv, turn.cwd, env, turn.env) as confined:
+                ended = await self._run(turn, _request(turn, confined))
+                return _said_by_sandbox(replace(ended, sandbox=confined.tier))
         except ValueError as error:
             return _not_started(str(error))
+
+    async def _run(self, turn: Turn, request: bytes) -> Ended:
+        began = time.monotonic()
         try:
             prompt = turn.prompt.encode("utf-8", "replace")
             tree = Tree.start(request, prompt, lease=turn.lease, keep=turn.keep)
@@ -70,8 +81,8 @@ class ScriptDriver:
                 tree.close()
         return _told(tree, turn, late=late, seconds=time.monotonic() - began)
 
-    def _request(self, turn: Turn) -> bytes:
-        """What the keeper is asked for. Raises ValueError when no program can be started like this."""
+    def _environment(self, turn: Turn) -> dict[str, str]:
+        """The whole environment of a program. Raises ValueError when no program can be started like this."""
         ours = {name: self._environ[name] for name in OURS if name in self._environ}
         env = {**ours, **turn.env, LEASE: turn.lease}
         if not turn.argv or not turn.argv[0]:
@@ -80,12 +91,7 @@ class ScriptDriver:
             raise ValueError("a name in the environment is empty or holds =; correct the agent's profile")
         if any("\0" in text for text in (str(turn.cwd), *turn.argv, *env, *env.values())):
             raise ValueError("an argument or a variable holds a NUL; correct the agent's profile")
-        try:
-            entries = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-            argv = [os.fsencode(part) for part in turn.argv]
-            return keeper.packed(os.fsencode(turn.cwd), argv, entries, turn.limits)
-        except UnicodeEncodeError as error:
-            raise ValueError("an argument or a variable holds half a character; correct the agent's profile") from error
+        return env
 
     async def _follow(self, tree: Tree, seconds: float) -> bool:
         """Wait for the program; True when it took too long and was asked to end."""
@@ -104,6 +110,28 @@ class ScriptDriver:
             await self._processes.end(lease)
         if cancelled is not None:
             raise cancelled
+
+
+def _request(turn: Turn, confined: Confined) -> bytes:
+    """What the keeper is asked for. Raises ValueError for what cannot be said to the system."""
+    try:
+        entries = {os.fsencode(name): os.fsencode(value) for name, value in confined.env.items()}
+        argv = [os.fsencode(part) for part in confined.argv]
+        return keeper.packed(
+            os.fsencode(turn.cwd), argv, entries, turn.limits, confined=confined.kind, writable=confined.writable
+        )
+    except UnicodeEncodeError as error:
+        raise ValueError("an argument or a variable holds half a character; correct the agent's profile") from error
+
+
+def _said_by_sandbox(ended: Ended) -> Ended:
+    """How it ended, if the program began at all: what bubblewrap says when it cannot set itself up is no end of it."""
+    said = ended.stderr.decode(errors="replace").strip()
+    if ended.sandbox != "bubblewrap" or ended.exit_code != 1 or ended.stdout or not said.startswith("bwrap: "):
+        return ended
+    return replace(
+        _not_started(f"the sandbox or the program in it cannot be started: {said[:500]}"), sandbox=ended.sandbox
+    )
 
 
 def _not_started(error: str) -> Ended:
@@ -136,6 +164,8 @@ def _signal_name(number: int) -> str:
 
 def _why(step: str, number: int, turn: Turn) -> str:
     """Why the program was not started, and what to do about it."""
+    if step == "sandbox":
+        return f"the program could not be confined ({os.strerror(number)}), so it was not started"
     if step == "cwd":
         return f"the working directory {str(turn.cwd)!r} cannot be entered ({os.strerror(number)}); make it a folder"
     program = repr(turn.argv[0])

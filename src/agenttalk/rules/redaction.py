@@ -1,0 +1,133 @@
+"""Secrets that agents were given, found and made unreadable wherever a text is kept.
+
+A secret is looked for as it is, and as it stands in base64, in hexadecimal digits, in an address or in JSON. Other
+disguises are not seen: who has a secret can always say it in a way that nobody recognises.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+SHORTEST: Final = 6
+"""Characters of a secret. Shorter values stand in too many texts by chance to be told from them."""
+_CORE: Final = 8
+"""Characters of base64 that are enough to recognise a secret inside of a longer text."""
+_ORDINARY: Final = re.compile(
+    r"""
+    (?: PATH | HOME | LANG | LANGUAGE | LC_.* | TZ | TERM | SHELL | USER | LOGNAME | PWD | TMPDIR | EDITOR | CI )
+    | .*_(?: HOME | PATH | DIR | FILE | LOCALE | REGION | MODEL | ENV | VERSION | HOST | PORT | LEVEL )
+    | .*_(?: URL | ENDPOINT | PROXY )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Names of variables that say where or how, not who."""
+_UNRESERVED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether the value of a variable is to be kept out of everything. An address with a password in it is."""
+    if len(value) < SHORTEST:
+        return False
+    return _ORDINARY.fullmatch(name) is None or ("://" in value and "@" in value)
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """Values that must not be kept, by the names of their variables."""
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _names: Mapping[str, str] = field(init=False, repr=False, default_factory=dict)
+    _text: re.Pattern[str] | None = field(init=False, repr=False, default=None)
+    _bytes: re.Pattern[bytes] | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Think of every spelling once."""
+        names = {spelling: name for name, value in self.values.items() for spelling in _spellings(value)}
+        if names:
+            longest_first = sorted(names, key=len, reverse=True)
+            object.__setattr__(self, "_names", names)
+            object.__setattr__(self, "_text", re.compile("|".join(map(re.escape, longest_first))))
+            raw = (re.escape(_encoded(spelling)) for spelling in longest_first)
+            object.__setattr__(self, "_bytes", re.compile(b"|".join(raw)))
+
+    def __bool__(self) -> bool:
+        return self._text is not None
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest spelling: what is read piece by piece must overlap by so much."""
+        return max((len(_encoded(spelling)) for spelling in self._names), default=0)
+
+    def redact(self, text: str) -> str:
+        """A text without them."""
+        return self._text.sub(lambda match: _mark(self._names[match[0]]), text) if self._text else text
+
+    def redact_bytes(self, data: bytes) -> bytes:
+        """The same for bytes."""
+        if self._bytes is None:
+            return data
+        return self._bytes.sub(lambda match: _mark(self._names[_decoded(match[0])]).encode(), data)
+
+    def redact_json(self, value: Any) -> Any:
+        """A JSON value without them, in names of fields too."""
+        if not self:
+            return value
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, Mapping):
+            return {self.redact(str(key)): self.redact_json(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(self.redact_json(each) for each in value)
+        return value
+
+    def found(self, data: bytes) -> str | None:
+        """The name of one that stands in the bytes, if any does."""
+        match = self._bytes.search(data) if self._bytes else None
+        return self._names[_decoded(match[0])] if match else None
+
+
+NONE: Final = Secrets()
+
+
+def secrets(handed: Mapping[str, str]) -> Secrets:
+    """Those of an agent's variables that are secrets."""
+    return Secrets({name: value for name, value in handed.items() if is_secret(name, value)})
+
+
+def _mark(name: str) -> str:
+    return f"[redacted {name}]"
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """How a value may stand in a text."""
+    data = _encoded(value)
+    yield value
+    for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        yield escaped
+        yield escaped.replace("/", "\\/")
+    for also in (b"", b"/", b":/?#[]@!$&'()*+,;="):
+        quoted = "".join(chr(byte) if byte in _UNRESERVED or byte in also else f"%{byte:02X}" for byte in data)
+        yield quoted
+        yield re.sub("%..", lambda match: match[0].lower(), quoted)
+        yield quoted.replace("%20", "+")
+    yield data.hex()
+    yield data.hex().upper()
+    for shift in range(3):
+        whole = base64.b64encode(bytes(shift) + data).decode()
+        core = whole[(0, 2, 3)[shift] : (shift + len(data)) * 8 // 6]
+        if len(core) >= _CORE:
+            yield core
+            yield core.replace("+", "-").replace("/", "_")
