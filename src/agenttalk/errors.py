@@ -114,6 +114,7 @@ class Code(StrEnum):
     COMMAND_FAILED = "COMMAND_FAILED"
     AGENT_UNFIT = "AGENT_UNFIT"
     OUTPUT_MISSING = "OUTPUT_MISSING"
+    SECRET_EXPOSED = "SECRET_EXPOSED"  # noqa: S105 - a code
     SCORE_MISSING = "SCORE_MISSING"
     SCORE_INVALID = "SCORE_INVALID"
     PROCESS_STUCK = "PROCESS_STUCK"
@@ -231,6 +232,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.COMMAND_FAILED: Meaning("An agent's program failed and no retry is left."),
     Code.AGENT_UNFIT: Meaning("An agent says that it is not fit for a command, and returned it."),
     Code.OUTPUT_MISSING: Meaning("A program ended without one of the outputs that its command declares."),
+    Code.SECRET_EXPOSED: Meaning("A file that a program handed over holds a secret that it was given."),
     Code.SCORE_MISSING: Meaning("A score was required and none was given."),
     Code.SCORE_INVALID: Meaning("A score is not a number from 0 to 100."),
     Code.PROCESS_STUCK: Meaning(

@@ -102,7 +102,7 @@ class Prover:
             protected=_protected(promise),
             prepared=await _prepared(space, job, tip),
         )
-        return replace(job, cwd=str(clone.path.relative_to(self.root.absolute())))
+        return replace(job, cwd=str(clone.path.relative_to(self.root.absolute())), readonly=clone.readonly)
 
     async def prove(self, job: Job, performance: Performance, done: Done, confirm: Confirm) -> Proof:
         """Check what was left, and merge it if that is enough; see the port."""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agenttalk.engine.deps import Deps, Limits
+from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Clock, Driver, Ids, Performer
@@ -23,9 +23,9 @@ from agenttalk.store.rootlock import RootLock, running_engine
 if TYPE_CHECKING:
     # The server is loaded only by those who listen: most commands do not.
     from agenttalk.api.serving import Listening
+    from agenttalk.engine.layout import Api
     from agenttalk.engine.running import Running
     from agenttalk.engine.service import Service
-    from agenttalk.engine.turns import Api
     from agenttalk.proving import Prover
     from agenttalk.settings import Settings
 
@@ -74,7 +74,8 @@ async def opened(
     with Folder.open(root) as folder:
         keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:
-            yield Deps(folder, stores, clock, ids or RandomIds(), limits or Limits(), shared=bool(url))
+            walls = Walls((operator.folder_of(root),), (Path(sys.prefix), Path(sys.base_prefix)))
+            yield Deps(folder, stores, clock, ids or RandomIds(), limits or Limits(), shared=bool(url), walls=walls)
         finally:
             await stores.close()
             if heads and keeping:
@@ -107,8 +108,8 @@ async def agent_api(deps: Deps, root: Path) -> AsyncIterator[Api]:
     """The API for agents alone, of a part that runs them without an engine."""
     from agenttalk.api.app import create_app
     from agenttalk.api.serving import serving, socket_folder
+    from agenttalk.engine.layout import Api
     from agenttalk.engine.service import Service
-    from agenttalk.engine.turns import Api
 
     service = Service(deps)
     service.ready = True
@@ -138,8 +139,8 @@ async def serve(
     from agenttalk.drivers.processes import LocalProcesses
     from agenttalk.drivers.script import ScriptDriver
     from agenttalk.engine import access
+    from agenttalk.engine.layout import Api
     from agenttalk.engine.running import Running
-    from agenttalk.engine.turns import Api
     from agenttalk.mailbox.watch import Watch
 
     with await _locked(root) as lock:

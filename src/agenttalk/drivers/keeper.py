@@ -320,7 +320,7 @@ def _become(request: _Request, program: bytes, says: int) -> None:
         for number in _catchable():
             signal.signal(number, signal.SIG_DFL)
         step = b"program"
-        os.execve(program, request.argv, request.env)
+        os.execve(program, request.argv, request.env)  # noqa: S606 - the program itself
     except BaseException as error:  # noqa: BLE001 - whatever it is, the program must not run
         os.write(says, b"%b %d" % (step, getattr(error, "errno", None) or errno.EINVAL))
     finally:

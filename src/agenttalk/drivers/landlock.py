@@ -34,7 +34,7 @@ _NET_FROM, _NET = 4, 0b11
 """Binding and connecting by TCP."""
 _SCOPES_FROM, _SCOPES = 6, 0b11
 """Abstract sockets and signals reach only what is confined in the same way."""
-_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
+_DROP, _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 24, 38, 22, 2
 _SOCKET = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 """Machine → its number for the kernel, and that of the call that opens a socket."""
 _IO_URING = 425
@@ -46,7 +46,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 def version() -> int:
     """Which landlock the kernel has; 0 when it has none."""
     found = ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION)
-    return max(found, 0)
+    return max(int(found), 0)
 
 
 def ailment(*, network: bool = True) -> str:
@@ -79,6 +79,9 @@ def restrict(writable: Iterable[bytes], *, network: bool) -> None:
             _grant(calls, rules, b"/dev/" + name.encode())
         except FileNotFoundError:
             continue
+    for capability in range(64):  # else root could look into every process, and lift its limits
+        if calls.prctl(_DROP, capability, 0, 0, 0) < 0:
+            break  # there are no more, or there never were any
     _checked(calls.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _checked(calls.syscall(_RESTRICT, rules, 0))
     os.close(rules)

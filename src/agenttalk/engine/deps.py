@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from agenttalk.contracts.base import instant
+from agenttalk.engine.discretion import Discretion
 from agenttalk.ports import Clock, Folder, Ids, Stores
 
 
@@ -28,6 +30,16 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Walls:
+    """What lies outside of a root and matters to a sandbox."""
+
+    hidden: tuple[Path, ...] = ()
+    """What belongs to the operator alone."""
+    readable: tuple[Path, ...] = ()
+    """What programs need wherever it lies, such as the interpreter."""
+
+
+@dataclass(frozen=True, slots=True)
 class Deps:
     """The world, as far as messages are concerned."""
 
@@ -38,6 +50,10 @@ class Deps:
     limits: Limits = field(default_factory=Limits)
     shared: bool = False
     """Whether other servers, with roots of their own, work on the same store."""
+    walls: Walls = field(default_factory=Walls)
+    """What agents in a sandbox see of what is outside of the root."""
+    discretion: Discretion = field(default_factory=Discretion)
+    """What must not be written down."""
 
     def now(self) -> datetime:
         """The time."""

@@ -267,7 +267,8 @@ class Dispatcher:
         await self._enter(board, job, "verifying")
         try:
             done = partial(ending.is_done, granted, performance, at=self._deps.stamp())
-            return performance, await prover.prove(job, performance, done, partial(self._confirm, board, granted))
+            proof = await prover.prove(job, performance, done, partial(self._confirm, board, granted))
+            return performance, self._deps.discretion.proof(proof)
         except AgentTalkError as error:
             return performance, Proof(refused=f"it could not be checked: {error.message}")
 
@@ -338,6 +339,9 @@ class Dispatcher:
         performer = self._performers.get(job.profile.driver)
         if performer is None:
             return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
+        if job.profile.confined and not getattr(performer, "confines", False):
+            error = f"the driver {job.profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
+            return Performance("not_started", error=error)
         try:
             return await performer.perform(job)
         except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent

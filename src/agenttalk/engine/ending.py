@@ -300,6 +300,8 @@ def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: P
         "cause": outcome.cause,
         "usage": {"duration_s": round(performance.seconds, 3), **performance.usage},
     }
+    if performance.sandbox:
+        body["sandbox"] = performance.sandbox
     if outcome.reason:
         body["reason"] = outcome.reason
     if performance.how == "finished":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import places, wire
@@ -63,6 +63,8 @@ async def judge(
 
     Outputs may also be files `in_tree`, where it worked.
     """
+    secrets = seat.deps.discretion.secrets
+    ended = seat.deps.discretion.ended(ended)
     if ended.how != "exited" or ended.exit_code != 0:
         error = ended.error or ("" if ended.exit_code is None else f"exit code {ended.exit_code}")
         return Fault(Code.COMMAND_FAILED, results.error_of(error, ended.stderr)), []
@@ -71,7 +73,11 @@ async def judge(
         required = command.score_required
         said = results.read_result(file, ended.stdout, score_required=required, may_refuse=may_refuse)
         if isinstance(said, Fault):
-            return said, []
+            return replace(said, message=secrets.redact(said.message)), []
+        if secrets:
+            explanation = secrets.redact_json(said.explanation)
+            said = replace(said, value=secrets.redact_json(said.value), explanation=explanation)
+            await asyncio.to_thread(_withhold, seat, cwd, in_tree=in_tree)
         found = await asyncio.to_thread(_find, seat, command, outputs, cwd, in_tree)
         files = [await _take(seat, each) for each in found]
     except InputError as error:
@@ -81,10 +87,21 @@ async def judge(
 
 
 def _result_file(seat: Seat, path: str) -> bytes | None:
+    """What the program wrote as its result. Secrets are taken out of the file, too."""
     try:
-        return seat.root.read(path, _RESULT)
+        said = seat.root.read(path, _RESULT)
     except MissingError:
         return None
+    clean = seat.deps.discretion.secrets.redact_bytes(said)
+    if clean != said:
+        seat.root.write(path, clean)
+    return clean
+
+
+def _withhold(seat: Seat, cwd: str, *, in_tree: bool) -> None:
+    """Refuse a tree in which a secret stands: it would be merged."""
+    if in_tree:
+        seat.deps.discretion.withhold_tree(seat.root, cwd, seat.deps.limits.payload_bytes)
 
 
 def _find(seat: Seat, command: Command, outputs: str, cwd: str, in_tree: bool) -> list[OutputFile]:  # noqa: FBT001
@@ -135,6 +152,7 @@ def _walk(folder: Folder, above: str, depth: int) -> Iterator[str]:
 async def _take(seat: Seat, file: OutputFile) -> OutputFile:
     """Read a file that a program left. Large ones are kept at once."""
     limit = seat.deps.limits.payload_bytes
+    await asyncio.to_thread(seat.deps.discretion.withhold, seat.root, file.source, limit)
     entry = await asyncio.to_thread(seat.root.entry, file.source)
     if entry is None:
         raise InputError(Code.OUTPUT_MISSING, f"{file.path!r} vanished while it was taken in")
@@ -273,6 +291,8 @@ def _told(order: Order, lease: Lease, ended: Ended, outcome: Result | Fault, lar
         "usage": {"duration_s": round(ended.seconds, 3)},
         "notice": results.notice(order.command, outcome),
     }
+    if ended.sandbox:
+        body["sandbox"] = ended.sandbox
     if isinstance(outcome, Fault):
         return {**body, "code": str(outcome.code), "error": outcome.message}
     said = {"result_sha256": large} if large else {"result": outcome.value}

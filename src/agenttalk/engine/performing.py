@@ -6,14 +6,16 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts import places, wire
 from agenttalk.engine import outcomes
+from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
-from agenttalk.engine.turns import FEEDBACK, Api, Environment, Layout, argv_of, limits_of
+from agenttalk.engine.turns import FEEDBACK, Environment, argv_of, handed, limits_of
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules.results import Fault, said_object
@@ -33,16 +35,18 @@ class Programs:
     """Where programs report to, once somebody listens."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """Variables of which a profile may hand some over."""
+    confines: ClassVar[bool] = True
+    """Its programs can be put into a sandbox."""
 
     async def perform(self, job: Job) -> Performance:
         """Lay out, run, take in. Every process of the program is dead when it returns."""
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
         layout = layout_of(job)
         try:
-            feedback = await self._lay_out(seat, job, layout)
+            turn = await self._turn(seat, job, layout, await self._lay_out(seat, job, layout))
         except InputError as error:
             return Performance("not_started", error=error.message)
-        ended = await self.driver.run(self._turn(seat, job, layout, feedback))
+        ended = self.deps.discretion.ended(await self.driver.run(turn))
         return await self._taken_in(seat, job, layout, ended)
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
@@ -52,13 +56,14 @@ class Programs:
         layout = replace(layout, base=f"{layout.base}-{places.segment(input_name)}")
         try:
             await self._lay_out(seat, job, layout)
+            turn = await self._turn(seat, job, layout, None, mode="validate")
         except InputError:
             return None
-        turn = self._turn(seat, job, layout, None, mode="validate")
-        ended = await self.driver.run(replace(turn, prompt=f"{prompt}\n{job.prompt}"))
+        ended = self.deps.discretion.ended(await self.driver.run(replace(turn, prompt=f"{prompt}\n{turn.prompt}")))
         if ended.how != "exited" or ended.exit_code != 0:
             return None
-        return await asyncio.to_thread(_said, seat, layout, ended.stdout)
+        said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
+        return self.deps.discretion.secrets.redact_json(said)
 
     async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> str | None:
         """Make the folders of an attempt and put its inputs there; where the feedback lies, if there is any."""
@@ -76,7 +81,7 @@ class Programs:
             await asyncio.to_thread(seat.root.write, feedback, wire.write(body) + b"\n", parents=True)
         return feedback
 
-    def _turn(
+    async def _turn(
         self,
         seat: Seat,
         job: Job,
@@ -86,14 +91,17 @@ class Programs:
     ) -> Turn:
         root = seat.root.path.absolute()
         own = Environment(root, layout, job.command, job.attempt, job.token, self.api(), feedback, mode)
+        self.deps.discretion.learn(handed(job.profile, self.environ))
+        argv = argv_of(seat, job.profile)
         return Turn(
             lease=job.lease,
-            argv=argv_of(seat, job.profile),
+            argv=argv,
             cwd=root / layout.cwd,
-            prompt=job.prompt,
+            prompt=self.deps.discretion.secrets.redact(job.prompt),
             timeout=job.timeout,
             env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),
+            confinement=await Confining(seat, job.profile, layout, job.command, argv, self.api(), job.readonly).found(),
         )
 
     async def _taken_in(self, seat: Seat, job: Job, layout: Layout, ended: Ended) -> Performance:
@@ -112,13 +120,19 @@ class Programs:
         if ended.how != "exited" or ended.exit_code != 0:
             error = said.message if isinstance(said, Fault) else ended.error
             how = _HOW.get(ended.how, "crashed")
-            return Performance(how, error=error, seconds=ended.seconds, usage=usage)  # type: ignore[arg-type]
+            return Performance(how, error=error, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)  # type: ignore[arg-type]
         if isinstance(said, Fault) and said.code is Code.AGENT_UNFIT:
-            return Performance("unfit", error=said.message, seconds=ended.seconds, usage=usage)
+            return Performance("unfit", error=said.message, seconds=ended.seconds, usage=usage, sandbox=ended.sandbox)
         made = tuple(Made(each.output_name, each.path, each.sha256, each.size, each.data) for each in files)
         if isinstance(said, Fault):
             return Performance(
-                "finished", outputs=made, code=said.code, error=said.message, seconds=ended.seconds, usage=usage
+                "finished",
+                outputs=made,
+                code=said.code,
+                error=said.message,
+                seconds=ended.seconds,
+                usage=usage,
+                sandbox=ended.sandbox,
             )
         return Performance(
             "finished",
@@ -128,6 +142,7 @@ class Programs:
             outputs=made,
             seconds=ended.seconds,
             usage=usage,
+            sandbox=ended.sandbox,
         )
 
 

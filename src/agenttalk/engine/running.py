@@ -18,6 +18,7 @@ from agenttalk.engine import publish
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.heartbeat import Heartbeat, Tick
+from agenttalk.engine.layout import Api
 from agenttalk.engine.monitor import Monitor
 from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
@@ -25,7 +26,6 @@ from agenttalk.engine.plans import agents_in, boards
 from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.service import Service
 from agenttalk.engine.slots import Slots
-from agenttalk.engine.turns import Api
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
 from agenttalk.ports import Driver, Performer, Processes, Prover

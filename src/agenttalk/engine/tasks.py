@@ -6,7 +6,7 @@ A write of an agent is fenced: the same transaction makes sure that its attempt 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts import wire
@@ -101,6 +101,9 @@ async def say(deps: Deps, task: TaskName, remark: Remark, caller: Caller, *, key
     if remark.author != caller.name:
         hint = f"say {caller.name!r}, or use the token of {remark.author!r}"
         raise UsageError(Code.NOT_ALLOWED, f"this token is not that of {remark.author!r}", hint=hint)
+    secrets = deps.discretion.secrets
+    if secrets:
+        remark = replace(remark, body=secrets.redact(remark.body), claims=secrets.redact_json(remark.claims))
     board = await _board(deps, task)
     await _row(board, task)
     at = deps.stamp()

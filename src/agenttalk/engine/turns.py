@@ -7,13 +7,15 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
 from agenttalk.engine import leases, outcomes
 from agenttalk.engine.archive import show_file
+from agenttalk.engine.confining import Confining
+from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import TURNS, Order, Ready, Source
 from agenttalk.engine.seat import Seat
@@ -30,13 +32,6 @@ _TEXTS: Final = 128 * 1024
 FEEDBACK: Final = "validation_feedback.json"
 
 
-class Api(NamedTuple):
-    """Where agents reach us."""
-
-    http: str
-    socket: str
-
-
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What turns of an agent have in common."""
@@ -45,34 +40,6 @@ class Setting:
     profile: AgentProfile
     api: Api | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where a turn has its files, below the root."""
-
-    cwd: str
-    base: str
-
-    @property
-    def inputs(self) -> str:
-        """Folder of the inputs."""
-        return f"{self.base}/inputs"
-
-    @property
-    def outputs(self) -> str:
-        """Folder for the outputs."""
-        return f"{self.base}/outputs"
-
-    @property
-    def result(self) -> str:
-        """File for the result."""
-        return f"{self.base}/result.json"
-
-    @property
-    def command(self) -> str:
-        """File with the command."""
-        return f"{self.base}/command.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +64,11 @@ async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) ->
     try:
         layout = layout_of(seat, ready.order, lease)
         laid = await _lay_out(seat, ready, layout)
+        turn = await _turn(seat, setting, ready, lease, layout, laid)
     except InputError as error:
         fault = Fault(error.code, error.message)
         ended = Ended("not_started", None, b"", b"", 0.0, error.message)
         return await outcomes.conclude(seat, ready.order, lease, ended, fault, [])
-    turn = _turn(seat, setting, ready, lease, layout, laid)
     if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
         return "dropped"
     ended = await setting.driver.run(turn)
@@ -182,7 +149,7 @@ def _text(seat: Seat, path: str, limit: int) -> str | None:
         return None
 
 
-def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layout, laid: list[Laid]) -> Turn:
+async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layout, laid: list[Laid]) -> Turn:
     root = seat.root.path.absolute()
     profile, command = setting.profile, ready.order.command
     prompt = execute(
@@ -202,16 +169,19 @@ def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout: Layo
     if lease.sent_back:
         prompt = f"{prompt}\n# {lease.sent_back}\n"
     feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
+    seat.deps.discretion.learn(handed(profile, setting.environ))
+    argv = argv_of(seat, profile)
     return Turn(
         lease=lease.id,
-        argv=argv_of(seat, profile),
+        argv=argv,
         cwd=root / layout.cwd,
-        prompt=prompt,
+        prompt=seat.deps.discretion.secrets.redact(prompt),
         timeout=time_limit(command, lease.history),
         env=Environment(root, layout, command, lease.attempt, lease.token, setting.api, feedback).variables(
             profile, setting.environ
         ),
         limits=limits_of(profile),
+        confinement=await Confining(seat, profile, layout, command, argv, setting.api).found(),
     )
 
 
@@ -247,6 +217,11 @@ def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
     return tuple(meant(argument) for argument in profile.argv)
 
 
+def handed(profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a profile names, as far as there are any."""
+    return {name: environ[name] for name in profile.env if name in environ and not name.upper().startswith("AGENTTALK")}
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """What a program is told of its attempt by variables; the names are public."""
@@ -264,9 +239,6 @@ class Environment:
 
     def variables(self, profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
         """Ours, and those of `environ` that the profile names."""
-        handed = {
-            name: environ[name] for name in profile.env if name in environ and not name.upper().startswith("AGENTTALK")
-        }
         own = {
             "AGENTTALK_MODE": self.mode,
             "AGENTTALK_PLAN_ID": self.command.plan_id,
@@ -283,7 +255,7 @@ class Environment:
             own |= {"AGENTTALK_API": self.api.http, "AGENTTALK_SOCKET": self.api.socket}
         if self.command.reexecute is not None and self.feedback is not None:
             own["AGENTTALK_FEEDBACK"] = str(self.root / self.feedback)
-        return {**handed, **own}
+        return {**handed(profile, environ), **own}
 
 
 def _inject(tx: Tx, seat: Seat, order: Order, lease: Lease, prompt: str, laid: list[Laid]) -> bool:

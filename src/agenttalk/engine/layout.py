@@ -1,0 +1,41 @@
+"""Where a turn has its files, and where its program reaches us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Api(NamedTuple):
+    """Where agents reach us."""
+
+    http: str
+    socket: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a turn has its files, below the root."""
+
+    cwd: str
+    base: str
+
+    @property
+    def inputs(self) -> str:
+        """Folder of the inputs."""
+        return f"{self.base}/inputs"
+
+    @property
+    def outputs(self) -> str:
+        """Folder for the outputs."""
+        return f"{self.base}/outputs"
+
+    @property
+    def result(self) -> str:
+        """File for the result."""
+        return f"{self.base}/result.json"
+
+    @property
+    def command(self) -> str:
+        """File with the command."""
+        return f"{self.base}/command.json"
