@@ -106,7 +106,7 @@ def test_what_is_read_only_inside_stays_so_whatever_is_tried(boxed: Cell) -> Non
         "'chmod 777 theirs' 'truncate -s 0 theirs/kept.txt'; do\n"
         '  sh -c "$attempt" 2>/dev/null && echo "did: $attempt"; done; exit 0'
     )
-    assert ended.stdout.replace(b"did: ln -sfn /etc own/locked\n", b"") == b""
+    assert ended.stdout == b""
     assert (boxed.top / "own/locked/kept.txt").read_text() == "kept"
     assert not (boxed.top / "own/locked").is_symlink()
     assert sorted(path.name for path in (boxed.top / "own/locked").iterdir()) == ["kept.txt"]
@@ -301,6 +301,11 @@ def test_without_the_network_there_is_no_way_around_by_another_call(locked: Cell
     assert locked.python(code, network=False).stdout == b"-1 AF_UNIX\n"
 
 
+def machine(bubblewrap: Path | None, no_landlock: str) -> Sandboxes:
+    """The sandboxes of another machine."""
+    return Sandboxes(bubblewrap=lambda: bubblewrap, offline=lambda **_: no_landlock)
+
+
 def test_a_sandbox_that_does_not_work_is_not_replaced(yard: Yard, tmp_path: Path) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
@@ -313,7 +318,7 @@ def test_a_sandbox_that_does_not_work_is_not_replaced(yard: Yard, tmp_path: Path
         (Confinement("plain", network=False), None, "", "nothing keeps a program from the network"),
     ]
     for asked, program, said, expected in cases:
-        sandboxes = Sandboxes(bubblewrap=lambda program=program: program, offline=lambda said=said, **_: said)
+        sandboxes = machine(program, said)
         with pytest.raises(UnconfinedError, match=expected):
             asyncio.run(sandboxes.choose(asked))
         driver = ScriptDriver(LocalProcesses(), sandboxes=sandboxes)
@@ -324,8 +329,7 @@ def test_a_sandbox_that_does_not_work_is_not_replaced(yard: Yard, tmp_path: Path
 
 def test_the_best_is_the_first_that_works(yard: Yard) -> None:
     def chosen(program: Path | None, said: str) -> str:
-        sandboxes = Sandboxes(bubblewrap=lambda: program, offline=lambda **_: said)
-        return asyncio.run(sandboxes.choose(Confinement("best")))
+        return asyncio.run(machine(program, said).choose(Confinement("best")))
 
     assert chosen(None, "") == "landlock"
     assert chosen(None, "none here") == "plain"

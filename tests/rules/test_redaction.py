@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shlex
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -24,6 +25,8 @@ KNOWN = Secrets({"API_KEY": CANARY})
         json.dumps({"key": CANARY}),
         json.dumps({"key": CANARY}, ensure_ascii=False),
         json.dumps(CANARY).replace("/", "\\/"),
+        repr(CANARY),
+        shlex.quote(CANARY),
         quote(CANARY),
         quote(CANARY, safe=""),
         quote_plus(CANARY),

@@ -71,6 +71,7 @@ class Confining:
         own = root / places.agent(self.seat.agent_id)
         repository = cwd / _REPOSITORY
         readonly = [
+            root,
             own,
             root / self._turns,
             root / layout.inputs,

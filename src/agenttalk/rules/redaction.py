@@ -1,7 +1,7 @@
 """Secrets that agents were given, found and made unreadable wherever a text is kept.
 
-A secret is looked for as it is, and as it stands in base64, in hexadecimal digits, in an address or in JSON. Other
-disguises are not seen: who has a secret can always say it in a way that nobody recognises.
+A secret is looked for as it is, in quotes, and as it stands in base64, in hexadecimal digits, in an address or in JSON.
+Other disguises are not seen: who has a secret can always say it in a way that nobody recognises.
 """
 
 from __future__ import annotations
@@ -118,6 +118,9 @@ def _spellings(value: str) -> Iterator[str]:
     for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
         yield escaped
         yield escaped.replace("/", "\\/")
+    yield value.replace("\\", "\\\\").replace("'", "\\'")  # in single quotes, of most languages and of a shell
+    yield value.replace("'", "'\\''")
+    yield value.replace("'", "'\"'\"'")
     for also in (b"", b"/", b":/?#[]@!$&'()*+,;="):
         quoted = "".join(chr(byte) if byte in _UNRESERVED or byte in also else f"%{byte:02X}" for byte in data)
         yield quoted
