@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "deadletter": ("agenttalk.cli.deadletter", "List, show and replay messages that were refused."),
     "fsck": ("agenttalk.cli.upkeep:fsck_app", "Check that every message is in exactly one state."),
     "republish": ("agenttalk.cli.upkeep:republish_app", "Write system_runtime/ anew from the store."),
+    "doctor": ("agenttalk.cli.doctor", "Say what works on this machine, and what to do about the rest."),
     "audit": ("agenttalk.cli.audit", "Check, anchor and export the ledger."),
     "skill": ("agenttalk.cli.skill", "Install Agent Skills for coding agents."),
     "demo": ("agenttalk.cli.demo", "A short tour that checks itself."),

@@ -150,6 +150,15 @@ class Watch:
         self.why_polling = self.why_polling or why
 
 
+def ailment() -> str:
+    """Why folders cannot be watched here; empty if they can."""
+    try:
+        _Inotify().close()
+    except OSError as error:
+        return _why(error)
+    return ""
+
+
 class Event(NamedTuple):
     """What inotify tells."""
 

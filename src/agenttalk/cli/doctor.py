@@ -1,0 +1,234 @@
+"""`agenttalk doctor`: what works on this machine, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+
+import typer
+
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+
+app = typer.Typer(add_completion=False)
+OLDEST_PYTHON: Final = (3, 11)
+OLDEST_SQLITE: Final = (3, 51, 3)
+_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a probe found."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+    """What to do, where it does not work."""
+    needed: bool = True
+    """Whether AgentTalk, as it is configured, cannot do without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where is looked."""
+
+    root: Path | None = None
+    settings: Any = None
+    """Those of the root, if there is one and they can be read."""
+    problem: str = ""
+    """Why they cannot."""
+
+    def wants(self, *tiers: str) -> bool:
+        """Whether an agent of the settings is to run in one of these sandboxes."""
+        agents: Mapping[str, Any] = self.settings.agents if self.settings else {}
+        return any(agent.sandbox in tiers for agent in agents.values())
+
+
+@app.command("doctor")
+def doctor(
+    ctx: typer.Context,
+    only: Annotated[list[str] | None, typer.Argument(metavar="[PROBE]...", help="Look at these alone.")] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say what works on this machine, and what to do about the rest. With a root, also what it is configured for."""
+    given = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=given.as_json)
+    found = list(examined(_machine(given.root), only or ()))
+    ok = all(each.ok for each in found if each.needed)
+    if out.as_json:
+        out.data({"ok": ok, "probes": [asdict(each) for each in found]})
+    else:
+        _tell(out, found)
+    return 0 if ok else 1
+
+
+def examined(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterator[Finding]:
+    """What each probe finds. Raises UsageError for one that does not exist."""
+    from agenttalk.contracts.problem import nearest
+    from agenttalk.errors import Code, UsageError
+
+    for name in only:
+        if name not in PROBES:
+            near = nearest(name, PROBES)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(PROBES)}"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no probe {name[:80]!r}", hint=hint)
+    for name, probe in PROBES.items():
+        if not only or name in only:
+            try:
+                yield from probe(machine)
+            except Exception as error:  # noqa: BLE001 - one probe that breaks does not hide the others
+                yield Finding(name, False, f"it cannot be looked at: {type(error).__name__}: {error}")
+
+
+def _machine(root: Path | None) -> Machine:
+    from agenttalk import settings
+    from agenttalk.errors import AgentTalkError
+
+    if root is None:
+        return Machine()
+    try:
+        return Machine(root.absolute(), settings.load(root.absolute()))
+    except AgentTalkError as error:
+        return Machine(root.absolute(), problem=error.message)
+
+
+def _tell(out: Output, found: list[Finding]) -> None:
+    wide = max((len(each.name) for each in found), default=0)
+    for each in found:
+        mark = "[green]✓[/]" if each.ok else "[bold red]✗[/]" if each.needed else "[yellow]![/]"
+        out.say(f"{mark} [bold]{each.name:<{wide}}[/]  {plain(each.detail)}")
+        if not each.ok and each.remedy:
+            out.say(f"  {'':<{wide}}  [cyan]→[/] {plain(each.remedy)}")
+
+
+def _python(_: Machine) -> Iterator[Finding]:
+    wanted = ".".join(map(str, OLDEST_PYTHON))
+    ok = sys.version_info >= OLDEST_PYTHON
+    yield Finding("python", ok, sys.version.split()[0], f"install Python {wanted} or newer")
+
+
+def _sqlite(_: Machine) -> Iterator[Finding]:
+    import apsw
+
+    found = apsw.sqlite_lib_version()
+    ok = tuple(map(int, found.split("."))) >= OLDEST_SQLITE
+    yield Finding("sqlite", ok, found, "pip install --upgrade apsw, which brings a current one")
+
+
+def _git(_: Machine) -> Iterator[Finding]:
+    from agenttalk.workspaces.places import OLDEST_GIT
+
+    wanted = ".".join(map(str, OLDEST_GIT))
+    remedy = f"install git {wanted} or newer; plans that work on a repository need it"
+    program = shutil.which("git")
+    if program is None:
+        yield Finding("git", False, "not installed", remedy, needed=False)
+        return
+    said = _said(program, "--version")
+    numbers = tuple(int(number) for number in re.findall(r"\d+", said)[:2])
+    yield Finding("git", numbers >= OLDEST_GIT, said.removeprefix("git version "), remedy, needed=False)
+
+
+def _bubblewrap(machine: Machine) -> Iterator[Finding]:
+    from agenttalk import sandbox
+    from agenttalk.drivers.confining import REMEDIES
+
+    program = sandbox.installed()
+    why = sandbox.ailment(program)
+    version = _said(str(program), "--version").removeprefix("bubblewrap ") if program else ""
+    detail = why or f"{version}, tried and works: checks and agents can be sealed off"
+    remedy = REMEDIES["bubblewrap"]
+    if program and why:
+        remedy = "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap)"
+    yield Finding("bubblewrap", not why, detail, remedy, needed=machine.wants("bubblewrap"))
+
+
+def _landlock(machine: Machine) -> Iterator[Finding]:
+    from agenttalk.drivers import landlock
+    from agenttalk.drivers.confining import REMEDIES
+
+    why = landlock.ailment()
+    offline = landlock.ailment(network=False)
+    detail = why or f"version {landlock.version()}" + (f"; {offline}" if offline else ", without the network too")
+    yield Finding("landlock", not why, detail, REMEDIES["landlock"], needed=machine.wants("landlock"))
+
+
+def _inotify(_: Machine) -> Iterator[Finding]:
+    from agenttalk.mailbox.watch import ailment
+
+    why = ailment()
+    remedy = "raise fs.inotify.max_user_instances; until then folders are looked at every few seconds"
+    yield Finding("inotify", not why, why or "folders are watched", remedy, needed=False)
+
+
+def _settings(machine: Machine) -> Iterator[Finding]:
+    if machine.problem:
+        yield Finding("settings", False, machine.problem, "correct agenttalk.toml, or the variables AGENTTALK__…")
+    elif machine.root is not None:
+        yield Finding("settings", True, f"{machine.root}: {len(machine.settings.agents)} agents configured")
+
+
+def _store(machine: Machine) -> Iterator[Finding]:
+    if machine.settings is None or not machine.settings.store_url:
+        return
+    remedy = "start the server, and look at store.url or AGENTTALK__STORE__URL"
+    try:
+        import psycopg
+    except ImportError:
+        yield Finding("postgresql", False, "psycopg is not installed", "pip install 'agenttalk[postgres]'")
+        return
+    try:
+        with psycopg.connect(machine.settings.store_url, connect_timeout=int(_SECONDS)) as connection:
+            version = connection.info.server_version
+    except psycopg.Error as error:
+        yield Finding("postgresql", False, f"it does not answer: {str(error).splitlines()[0]}", remedy)
+    else:
+        yield Finding("postgresql", True, f"version {version // 10000} answers")
+
+
+def _drivers(machine: Machine) -> Iterator[Finding]:
+    linux = sys.platform == "linux" and Path("/proc/self/stat").exists()
+    remedy = "programs are started on Linux only, with /proc, where their processes can be owned"
+    yield Finding("driver script", linux, "any program" if linux else "not usable", remedy, needed=False)
+    for name, what in (("folder", "worked by hand"), ("human", "a person"), ("python", "functions, when embedded")):
+        yield Finding(f"driver {name}", True, what)
+    agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
+    for agent_id, agent in agents.items():
+        program = (agent.argv or ("",))[0]
+        if agent.driver == "script" and program and "/" not in program and shutil.which(program) is None:
+            yield Finding(f"agent {agent_id}", False, f"its program {program!r} is not found", "install it")
+
+
+def _said(program: str, *arguments: str) -> str:
+    """The first line that a program prints."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a program that was found
+            (program, *arguments), capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"cannot be started: {error}"
+    return next(iter(done.stdout.splitlines()), "")
+
+
+PROBES: Final[Mapping[str, Callable[[Machine], Iterator[Finding]]]] = MappingProxyType(
+    {
+        "python": _python,
+        "sqlite": _sqlite,
+        "git": _git,
+        "bubblewrap": _bubblewrap,
+        "landlock": _landlock,
+        "inotify": _inotify,
+        "settings": _settings,
+        "postgresql": _store,
+        "drivers": _drivers,
+    }
+)
+"""Name → what looks. A probe may find several things, or nothing that is worth a word."""
