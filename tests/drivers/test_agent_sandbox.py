@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from agenttalk.drivers import keeper
 from agenttalk.drivers.confining import Sandboxes, UnconfinedError
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
@@ -53,8 +55,18 @@ class Cell:
         driver = ScriptDriver(LocalProcesses(), grace=grace, sandboxes=self.sandboxes)
         turn = self.yard.turn(*argv, confinement=self.confinement(network=network), **more)
         ended = asyncio.run(driver.run(turn))
-        assert self.yard.left_behind() == []
+        assert self.sleeping() == []
         return ended
+
+    @property
+    def nap(self) -> str:
+        """Seconds that nobody else sleeps, so that whoever does is found, be it in a sandbox."""
+        return f"1000.{abs(hash(self.yard.lease)) % 10**9}"
+
+    def sleeping(self) -> list[int]:
+        """Processes of the cell that still sleep."""
+        wanted = self.nap.encode()
+        return [pid for pid in keeper.everyone() if wanted in keeper.contents(pid, "cmdline").split(b"\0")]
 
     def sh(self, script: str, **more: Any) -> Ended:
         return self.run("sh", "-c", f"cd {self.top}\n{script}", **more)
@@ -162,7 +174,7 @@ def test_whatever_it_starts_is_dead_afterwards_and_the_next_turn_runs(cell: Cell
         "for _ in range(5):\n"
         "    if os.fork() == 0:\n"
         "        os.setsid()\n"
-        "        if os.fork() == 0: os.execve('/bin/sleep', ['sleep', '1000'], {})\n"
+        f"        if os.fork() == 0: os.execve('/bin/sleep', ['sleep', {cell.nap!r}], {{}})\n"
         "        os._exit(0)\n"
         "print('left')"
     )
@@ -185,30 +197,32 @@ def test_it_cannot_end_whoever_keeps_it(cell: Cell) -> None:
 
 
 def test_at_its_time_limit_it_is_asked_to_end_before_it_is_killed(cell: Cell) -> None:
-    ended = cell.sh("trap 'echo asked > own/asked; exit 0' TERM; echo > own/going; sleep 1000 & wait", timeout=2.0)
+    ended = cell.sh(
+        f"trap 'echo asked > own/asked; exit 0' TERM; echo > own/going; sleep {cell.nap} & wait", timeout=2.0
+    )
     assert ended.how == "timeout"
     assert (cell.top / "own/asked").read_text() == "asked\n"
 
 
 def test_who_does_not_listen_is_killed(cell: Cell) -> None:
-    ended = cell.sh("trap '' TERM; while :; do sleep 1000; done", timeout=0.7, grace=0.2)
+    ended = cell.sh(f"trap '' TERM; while :; do sleep {cell.nap}; done", timeout=0.7, grace=0.2)
     assert ended.how == "timeout"
 
 
 def test_a_turn_that_is_cancelled_is_dead(cell: Cell) -> None:
     async def cancelled() -> None:
         driver = ScriptDriver(LocalProcesses(), sandboxes=cell.sandboxes)
-        script = f"cd {cell.top}/own; echo > going; setsid sleep 1000 & wait"
+        script = f"cd {cell.top}/own; echo > going; setsid sleep {cell.nap} & wait"
         turn = cell.yard.turn("sh", "-c", script, confinement=cell.confinement(), timeout=1000)
         running = asyncio.create_task(driver.run(turn))
-        while not (cell.top / "own/going").exists():  # noqa: ASYNC110 - the program tells by a file
+        while not cell.sleeping():  # noqa: ASYNC110 - nobody else tells
             await asyncio.sleep(0.01)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
 
     asyncio.run(cancelled())
-    assert cell.yard.left_behind() == []
+    assert cell.sleeping() == []
 
 
 def test_the_processes_of_a_lease_are_found_in_a_sandbox_too(boxed: Cell) -> None:
@@ -216,16 +230,16 @@ def test_the_processes_of_a_lease_are_found_in_a_sandbox_too(boxed: Cell) -> Non
 
     async def ended_by_lease() -> None:
         driver = ScriptDriver(LocalProcesses(), sandboxes=boxed.sandboxes)
-        script = f"cd {boxed.top}/own; env -i setsid sleep 1000 & echo > going; wait"
+        script = f"cd {boxed.top}/own; env -i setsid sleep {boxed.nap} & wait"
         turn = boxed.yard.turn("sh", "-c", script, confinement=boxed.confinement(), timeout=1000)
         running = asyncio.create_task(driver.run(turn))
-        while not (boxed.top / "own/going").exists():  # noqa: ASYNC110 - the program tells by a file
+        while not boxed.sleeping():  # noqa: ASYNC110 - nobody else tells
             await asyncio.sleep(0.01)
         assert await LocalProcesses().end(boxed.yard.lease) >= 3
         assert (await running).how == "killed"
 
     asyncio.run(ended_by_lease())
-    assert boxed.yard.left_behind() == []
+    assert boxed.sleeping() == []
 
 
 def test_limits_hold_and_cannot_be_lifted(cell: Cell) -> None:
@@ -359,12 +373,17 @@ from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.ports import Confinement, Turn
 top = Path({str(boxed.top)!r})
-turn = Turn(lease="l", argv=("sh", "-c", "cd own; setsid sleep 1000 & echo > going; wait"), cwd=top, prompt="",
+turn = Turn(lease="l", argv=("sh", "-c", "setsid sleep {boxed.nap} & wait"), cwd=top, prompt="",
             timeout=1000, confinement=Confinement("bubblewrap", writable=(top / "own",), readonly=(top,)))
 asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
 """
     with subprocess.Popen([sys.executable, "-c", code], cwd=boxed.top) as engine:
-        boxed.yard.wait_for("own/going")
+        deadline = time.monotonic() + 20
+        while not boxed.sleeping():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        sleeping = boxed.sleeping()
+        keepers = [pid for pid in keeper.everyone() if b"AGENTTALK_LEASE=l" in keeper.contents(pid, "environ")]
         engine.kill()
-    keepers = [pid for pid in boxed.yard.left_behind() if not dies(pid)]
-    assert keepers == []
+    assert sleeping
+    assert all(dies(pid) for pid in (*sleeping, *keepers))

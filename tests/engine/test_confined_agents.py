@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agentkit import WRITES, Desk
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
@@ -19,6 +20,7 @@ from agenttalk.engine.performing import Programs
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task
 from sandboxkit import needs
+from treekit import Tree
 
 pytestmark = pytest.mark.usefixtures("_bubblewrap")
 
@@ -213,3 +215,41 @@ def test_the_interpreter_of_the_tests_is_there(tmp_path: Path) -> None:
     text = f"exec {sys.executable} -c 'import pydantic; print(1)'"
     found, _ = run(tmp_path, plan(task("t", "dev"), agents={"dev": agent(tmp_path, "dev", text)}))
     assert states(found) == {"t": "COMPLETED"}
+
+
+def test_landlock_keeps_what_lies_outside_and_leaves_the_inside_to_the_comparison(repo: Path) -> None:
+    needs("landlock")
+    text = """
+    rm docs/a.md; echo x > test_a.py; echo x > new.txt
+    echo 'a = 2' > src/a.py && echo b > src/b.py && echo done
+    """
+    found, _ = run(repo.parent, coded(repo, text, allowed=["src/**"], sandbox="landlock"))
+    assert states(found)["fix"] == "COMPLETED", found.tasks
+    assert git(repo, "diff", "--name-status", "main", "agenttalk/p") == "M\tsrc/a.py\nA\tsrc/b.py"
+    assert "landlock" in {body.get("sandbox") for body in said(repo.parent)}
+
+
+def test_landlock_cannot_take_back_what_lies_inside_and_the_comparison_does(repo: Path) -> None:
+    needs("landlock")
+    compiled = coded(
+        repo, "rm src/keep.py; echo done", allowed=["src/**"], disallowed=["src/keep.py"], sandbox="landlock"
+    )
+    found, _ = run(repo.parent, compiled)
+    assert states(found)["fix"] == "FAILED"
+    assert "scope-drift" in found.tasks[0]["reason"]
+
+
+def test_a_heartbeat_confines_its_program_too(tmp_path: Path) -> None:
+    desk = Desk(Tree(tmp_path / "root"))
+    (tmp_path / "root" / "agents" / "other").mkdir(parents=True)
+    tries = f"""
+try: open({str(tmp_path / "root" / "agents" / "other" / "x")!r}, "w")
+except OSError: (out / "made.txt").write_text("kept out")
+"""
+    desk.program(WRITES + tries, sandbox="best")
+    message_id = desk.command(timeout=60)
+    assert desk.once().failed == 0
+    [ended] = desk.facts(message_id, "turn.ended")
+    assert (ended["sandbox"], ended["step"]) == ("bubblewrap", "done")
+    assert not (tmp_path / "root" / "agents" / "other" / "x").exists()
+    assert [path.read_text() for path in desk.outbox().rglob("made.txt")] == ["kept out"]

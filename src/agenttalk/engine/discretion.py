@@ -25,11 +25,10 @@ class Discretion:
 
     def learn(self, handed: Mapping[str, str]) -> None:
         """Note what an agent is handed. A variable that has another value by now is a secret with both."""
-        new = {
-            name: value
-            for name, value in redaction.secrets(handed).values.items()
-            if value not in self._values.values()
-        }
+        if not handed:
+            return
+        known = set(self._values.values())
+        new = {name: value for name, value in redaction.secrets(handed).values.items() if value not in known}
         if new:
             for name, value in new.items():
                 self._values[name if name not in self._values else f"{name} ({len(self._values)})"] = value
