@@ -51,13 +51,14 @@ postgres:  ## PostgreSQL's programs for the tests, installed when missing (no se
 	  echo "or install it in another way so that 'initdb' is found. Without it the tests skip PostgreSQL." >&2; exit 1; \
 	fi
 
-sandbox:  ## bubblewrap, in which checks are run, installed when missing
+sandbox:  ## bubblewrap, in which checks and agents can run, installed when missing
 	@if command -v bwrap >/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap; \
 	else \
 	  echo "bubblewrap is missing and cannot be installed from here: as root, run 'apt-get install bubblewrap'." >&2; \
-	  echo "Without it checks are run without a sandbox, which every verdict says, and the tests skip it." >&2; exit 1; \
+	  echo "Without it checks are run without a sandbox, which every verdict says, agents that ask for it are not" >&2; \
+	  echo "started, and the tests skip it." >&2; exit 1; \
 	fi
 
 clean:  ## remove everything that was set up

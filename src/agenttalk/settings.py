@@ -173,7 +173,7 @@ def _with_url(root: Path, settings: Settings) -> Settings:
             url = file.read(_LONGEST_URL).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(Code.FILE_UNREADABLE, f"cannot read {path}, which store.url_file names") from error
-    return settings.model_copy(update={"store": StoreSettings(url=url)})
+    return settings.model_copy(update={"store": StoreSettings(url=url, url_file=settings.store.url_file)})
 
 
 def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:

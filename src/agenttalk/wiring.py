@@ -62,8 +62,9 @@ async def opened(
     limits: Limits | None = None,
     url: str = "",
     witnessed: bool = False,
+    hidden: tuple[Path, ...] = (),
 ) -> AsyncIterator[Deps]:
-    """What use cases need of a root, open until the block ends.
+    """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
 
     With `witnessed`, the operator's configuration folder keeps how far the ledger has come: then cutting off
     everything that lies under the root is seen too.
@@ -74,7 +75,8 @@ async def opened(
     with Folder.open(root) as folder:
         keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:
-            walls = Walls((operator.folder_of(root),), (Path(sys.prefix), Path(sys.base_prefix)))
+            own = operator.folder_of(root).parent  # and that of the operator's other roots
+            walls = Walls((own, *hidden), (Path(sys.prefix), Path(sys.base_prefix)))
             yield Deps(folder, stores, clock, ids or RandomIds(), limits or Limits(), shared=bool(url), walls=walls)
         finally:
             await stores.close()
@@ -93,7 +95,8 @@ async def opened_as_set(root: Path, settings: Settings) -> AsyncIterator[Deps]:
         resumed_messages_per_tick=said.max_resume_messages_per_tick,
         poll_seconds=float(said.poll_interval_seconds),
     )
-    async with opened(root, limits=limits, url=settings.store_url, witnessed=True) as deps:
+    hidden = (root.absolute() / settings.store.url_file,) if settings.store.url_file else ()
+    async with opened(root, limits=limits, url=settings.store_url, witnessed=True, hidden=hidden) as deps:
         yield deps
 
 
@@ -179,8 +182,8 @@ def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:
 
     checker = Checker(driver, deps.clock, deps.ids, bubblewrap=sandbox.installed())
     path = os.environ.get("PATH", os.defpath)
-    masked = (root.absolute() / "data", operator.folder_of(root))
-    context = Context(path=path, masked=masked, readable=(Path(sys.prefix), Path(sys.base_prefix)))
+    masked = (root.absolute() / "data", *deps.walls.hidden)
+    context = Context(path=path, masked=masked, readable=deps.walls.readable)
     return Prover(root, checker, context, deps.clock, deps.stores.blobs)
 
 

@@ -198,7 +198,7 @@ def test_it_cannot_end_whoever_keeps_it(cell: Cell) -> None:
 
 def test_at_its_time_limit_it_is_asked_to_end_before_it_is_killed(cell: Cell) -> None:
     ended = cell.sh(
-        f"trap 'echo asked > own/asked; exit 0' TERM; echo > own/going; sleep {cell.nap} & wait", timeout=2.0
+        f"trap 'sleep 0.3; echo asked > own/asked; exit 0' TERM; echo > own/going; sleep {cell.nap} & wait", timeout=2.0
     )
     assert ended.how == "timeout"
     assert (cell.top / "own/asked").read_text() == "asked\n"

@@ -314,7 +314,10 @@ def tell(out: Output, told: dict[str, Any]) -> None:
     for turn in told["attempts"]:
         seconds = turn.get("usage", {}).get("duration_s", 0)
         said = plain(str(turn.get("reason") or turn.get("result") or "").strip()[:200])
-        out.say(f"  {plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s; {said}")
+        where = f", in the sandbox {plain(turn['sandbox'])}" if turn.get("sandbox") else ""
+        out.say(
+            f"  {plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s{where}; {said}"
+        )
         for check in turn.get("checks", ()):
             _tell_check(out, check)
         if "commit" in turn:

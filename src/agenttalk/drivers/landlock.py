@@ -45,6 +45,8 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 
 def version() -> int:
     """Which landlock the kernel has; 0 when it has none."""
+    if os.uname().sysname != "Linux":
+        return 0
     found = ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION)
     return max(int(found), 0)
 

@@ -84,6 +84,7 @@ async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
             "command_id",
             "attempt",
             "how",
+            "sandbox",
             "cause",
             "reason",
             "result",
