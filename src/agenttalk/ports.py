@@ -377,7 +377,10 @@ class Judge(Protocol):
     """A performer whose agents can also judge what they are given."""
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
-        """What the agent says of an input: an object with score, decision, reason and issues; else it says nothing."""
+        """What the agent says of an input: an object with score, decision, reason and issues; else it says nothing.
+
+        Raises InputError when it cannot be asked here.
+        """
 
 
 class Performer(Protocol):

@@ -95,7 +95,7 @@ async def opened_as_set(root: Path, settings: Settings) -> AsyncIterator[Deps]:
         resumed_messages_per_tick=said.max_resume_messages_per_tick,
         poll_seconds=float(said.poll_interval_seconds),
     )
-    hidden = (root.absolute() / settings.store.url_file,) if settings.store.url_file else ()
+    hidden = (root / settings.store.url_file,) if settings.store.url_file else ()
     async with opened(root, limits=limits, url=settings.store_url, witnessed=True, hidden=hidden) as deps:
         yield deps
 

@@ -13,6 +13,7 @@ import pytest
 
 from agentkit import WRITES, Desk
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.drivers.confining import Sandboxes
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import explaining
@@ -176,8 +177,6 @@ def test_an_output_that_leads_out_of_its_folder_is_not_followed(tmp_path: Path) 
 
 def test_a_sandbox_that_does_not_work_starts_nothing(tmp_path: Path) -> None:
     async def use(engine: Engine) -> Standing:
-        from agenttalk.drivers.confining import Sandboxes
-
         driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
         engine.dispatcher._performers = {**engine.dispatcher._performers, "script": Programs(engine.deps, driver)}
         text = f"touch {tmp_path}/ran; echo done"
@@ -194,6 +193,33 @@ def test_a_driver_that_knows_no_sandbox_starts_nothing_that_needs_one(tmp_path: 
     found, _ = run(tmp_path, plan(task("t", retry_times=0), agents={"a": {"driver": "python", "sandbox": "best"}}))
     assert states(found) == {"t": "FAILED"}
     assert "knows no sandbox" in found.tasks[0]["reason"]
+
+
+def test_a_judge_that_cannot_be_confined_has_not_judged(tmp_path: Path) -> None:
+    """A maker is not sent back because its consumer's sandbox is missing."""
+
+    async def use(engine: Engine) -> Standing:
+        driver = ScriptDriver(LocalProcesses(), sandboxes=Sandboxes(bubblewrap=lambda: None))
+        engine.dispatcher._performers = {**engine.dispatcher._performers, "script": Programs(engine.deps, driver)}
+        compiled = plan(
+            task("make", outputs=[{"name": "note"}]),
+            task(
+                "use",
+                "dev",
+                needs=["make"],
+                inputs=[{"name": "note", "from": "note"}],
+                validate={"note": {"completeness": "all of it"}},
+                retry_times=0,
+            ),
+            agents={"dev": agent(tmp_path, "dev", f"touch {tmp_path}/ran")},
+        )
+        await engine.submit(compiled)
+        return await engine.ended("p")
+
+    found = play(tmp_path / "root", use, proving=True)
+    assert states(found) == {"make": "COMPLETED", "use": "FAILED"}
+    assert "apt-get install bubblewrap" in found.tasks[1]["reason"]
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_plain_agent_writes_what_it_wrote_before(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.plans import board_of, boards
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.slots import Slots
-from agenttalk.errors import AgentTalkError, Code, MachineError
+from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.ports import Job, Judge, Owner, Performance, Performer, Processes, Proof, Prover, Store, Tx
 from agenttalk.prompts.judge import judging
 from agenttalk.rules import checks, media, rework
@@ -251,7 +251,13 @@ class Dispatcher:
         prover = self._prover
         if prover is None and (job.proven or job.criteria):
             return Performance("not_started", error="checks and repositories are not supported here"), ending.NO_PROOF
-        judgements = await self._judged(board, granted, prover) if prover is not None and job.criteria else {}
+        if job.profile.confined and not getattr(self._performers.get(job.profile.driver), "confines", False):
+            error = f"the driver {job.profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
+            return Performance("not_started", error=error), ending.NO_PROOF
+        try:
+            judgements = await self._judged(board, granted, prover) if prover is not None and job.criteria else {}
+        except InputError as error:  # whoever is to judge cannot be asked: that is no judgement of what it was given
+            return Performance("not_started", error=error.message), ending.NO_PROOF
         if not all(each.accepted for each in judgements.values()):
             return Performance("refused", judgements=judgements), ending.NO_PROOF
         if prover is None or not job.proven:
@@ -339,9 +345,6 @@ class Dispatcher:
         performer = self._performers.get(job.profile.driver)
         if performer is None:
             return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
-        if job.profile.confined and not getattr(performer, "confines", False):
-            error = f"the driver {job.profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
-            return Performance("not_started", error=error)
         try:
             return await performer.perform(job)
         except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent

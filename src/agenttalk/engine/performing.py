@@ -50,7 +50,10 @@ class Programs:
         return await self._taken_in(seat, job, layout, ended)
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
-        """Run the program once more beforehand, to have it judge an input; what it says, if that is an object."""
+        """Run the program once more beforehand, to have it judge an input; what it says, if that is an object.
+
+        Raises InputError when it cannot be started.
+        """
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
         layout = layout_of(job)
         layout = replace(layout, base=f"{layout.base}-{places.segment(input_name)}")
@@ -60,6 +63,8 @@ class Programs:
         except InputError:
             return None
         ended = self.deps.discretion.ended(await self.driver.run(replace(turn, prompt=f"{prompt}\n{turn.prompt}")))
+        if ended.how == "not_started":
+            raise InputError(Code.COMMAND_FAILED, ended.error)
         if ended.how != "exited" or ended.exit_code != 0:
             return None
         said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
