@@ -20,6 +20,8 @@ from typing import Final
 SECRETS: Final = (
     ".aws",
     ".azure",
+    ".bash_history",
+    ".cargo/credentials.toml",
     ".claude",
     ".codex",
     ".config",
@@ -28,10 +30,18 @@ SECRETS: Final = (
     ".git-credentials",
     ".gnupg",
     ".kube",
+    ".local/share/keyrings",
+    ".m2/settings.xml",
+    ".mozilla",
     ".netrc",
     ".npmrc",
+    ".password-store",
     ".pypirc",
+    ".python_history",
+    ".qwen",
     ".ssh",
+    ".vault-token",
+    ".zsh_history",
 )
 """Names in a home folder that neither a check nor an agent has any business with."""
 _RESOLVER: Final = Path("/run/systemd/resolve")

@@ -9,16 +9,16 @@ tree before and after.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final
 
 from agenttalk.rules import scope
 from agenttalk.rules.scope import Glob, Scope
 
-MOST: Final = 400
-"""Places that a sandbox is asked for: each costs a little, and many together more than that."""
+MOST: Final = 300
+"""Read-only places that a sandbox is asked for: each costs a little, and many together more than that."""
 _ANYTHING: Final = r".*\Z"
 """What a star becomes."""
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -45,7 +45,7 @@ class View:
     make: tuple[str, ...] = ()
     """Folders that are missing, and that something permitted would lie in."""
     unguarded: tuple[str, ...] = ()
-    """What exists, is not permitted, and can be written all the same."""
+    """What exists, is not permitted, and can be written all the same; of a folder, all that lies in it."""
     loose: tuple[str, ...] = ()
     """Folders in which something could be made that is not permitted; outermost ones."""
     closed: tuple[str, ...] = ()
@@ -75,13 +75,14 @@ def view(allowed: Sequence[str], disallowed: Sequence[str], listing: Listing, *,
     listing = Listing(listing.folders | set(make), listing.files, listing.links)
     drawn = _drawn(meant, listing, frozenset())
     closed: frozenset[str] = frozenset()
-    if drawn.count > most:
+    if len(drawn.readonly) > most and not meant.allowed.otherwise:
         closed = _idle(meant, listing, drawn)
         drawn = _drawn(meant, listing, closed)
     unguarded = drawn.lightened(most)
-    unguarded |= {path for path in listing.links if drawn.writes(_parent(path)) and not meant.permits(path)}
+    closed = frozenset(path for path in closed if not unguarded.intersection((path, *_above(path))))
+    unguarded |= {path for path in listing.links if drawn.modes[_parent(path)] and not meant.permits(path)}
     return View(
-        writable=tuple(sorted(drawn.writable)),
+        writable=tuple(sorted(drawn.places())),
         readonly=tuple(sorted(drawn.readonly)),
         make=make,
         unguarded=tuple(sorted(unguarded)),
@@ -97,35 +98,41 @@ class _Drawn:
     modes: dict[str, bool]
     """Folder → whether it is writable."""
     writable: set[str] = field(default_factory=set)
+    """Those that lie in something that is not."""
     readonly: set[str] = field(default_factory=set)
-
-    @property
-    def count(self) -> int:
-        return len(self.writable) + len(self.readonly)
-
-    def writes(self, folder: str) -> bool:
-        return self.modes[folder]
-
-    def pin(self) -> None:
-        """Make a place of each folder on the way to one that is read-only: a place cannot be renamed away."""
-        for path in self.readonly:
-            self.writable.update(folder for folder in _above(path) if self.modes[folder])
+    """Files and folders that lie in something that is writable."""
 
     def lightened(self, most: int) -> set[str]:
-        """Give up files, of the fullest folders first, until there are few enough places; those given up."""
+        """Give up read-only places until there are few enough: files of the fullest folders first, then folders."""
         given: set[str] = set()
-        files = Counter(_parent(path) for path in self.readonly if path not in self.modes)
-        for folder, _ in files.most_common():
-            if self.count <= most:
-                break
-            here = {path for path in self.readonly if path not in self.modes and _parent(path) == folder}
-            self.readonly -= here
-            given |= here
+        files: dict[str, set[str]] = {}
+        for path in sorted(self.readonly - self.modes.keys()) if len(self.readonly) > most else ():
+            files.setdefault(_parent(path), set()).add(path)
+        folders = sorted(self.readonly & self.modes.keys())
+        for here in [*sorted(files.values(), key=len, reverse=True), *({folder} for folder in folders)]:
+            if len(self.readonly) > most:
+                self.readonly -= here
+                given |= here
         return given
+
+    def places(self) -> set[str]:
+        """Folders that have to be writable places: those in none, and those on the way to what is read-only.
+
+        The latter because a place cannot be renamed, and so nothing can be put where they were.
+        """
+        found: set[str] = set()
+        for folder in sorted(self.writable):
+            nearest = next((each for each in _above(folder) if each in found or each in self.readonly), None)
+            if nearest is None or nearest in self.readonly:
+                found.add(folder)
+        pinned: set[str] = set()
+        for path in self.readonly:
+            pinned.update(takewhile(lambda folder: folder not in found, _above(path)))
+        return found | pinned
 
 
 def _drawn(meant: Scope, listing: Listing, closed: frozenset[str]) -> _Drawn:
-    drawn = _Drawn({"": "" not in closed and _is_open(meant, "", listing)})
+    drawn = _Drawn({"": _is_open(meant, "", listing)})
     if drawn.modes[""]:
         drawn.writable.add("")
     for folder in sorted(listing.folders):
@@ -133,8 +140,7 @@ def _drawn(meant: Scope, listing: Listing, closed: frozenset[str]) -> _Drawn:
         drawn.modes[folder] = mode
         if mode != drawn.modes[_parent(folder)]:
             (drawn.writable if mode else drawn.readonly).add(folder)
-    drawn.readonly.update(path for path in listing.files if drawn.writes(_parent(path)) and not meant.permits(path))
-    drawn.pin()
+    drawn.readonly.update(path for path in listing.files if drawn.modes[_parent(path)] and not meant.permits(path))
     return drawn
 
 
