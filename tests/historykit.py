@@ -44,6 +44,14 @@ INSERT INTO edges (board, plan_id, task_id, dependant)
 SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 't' || (value % {tasks} + 1)
 FROM numbers WHERE value < {plans} * {tasks};
 
+INSERT INTO spendings (board, name, tokens, cost_usd, seconds, tool_calls)
+SELECT '{board}', 'task:old_' || (value / {tasks}) || '/t' || (value % {tasks}), 1, 1, 1, 1
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO objections (board, plan_id, task_id, checkpoint, digest, severity, reasons, trace_id, at)
+SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'pre-act', 'sha256:x', 'soft-deny', {blob}, '', '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO cursors (board, name, value) SELECT 'other_' || value, 'acks', 1 FROM numbers WHERE value < {plans} * {tasks};
 
 INSERT INTO messages (id, board, plan_id, message_id, sha256, type, task_id, command_id, seq, output_name, producer,

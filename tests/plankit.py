@@ -105,21 +105,36 @@ class Engine:
 
 
 @asynccontextmanager
-async def engine(root: Path, *, max_running: int = 8, proving: bool = False, **agents: Agent) -> AsyncIterator[Engine]:
-    """An engine on a root; agents that are not named are fine."""
+async def engine(
+    root: Path,
+    *,
+    max_running: int = 8,
+    proving: bool = False,
+    day_cost_usd: float | None = None,
+    performers: Mapping[str, Performer] | None = None,
+    **agents: Agent,
+) -> AsyncIterator[Engine]:
+    """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
     async with opened(root) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=0.3)
-        performers: dict[str, Performer] = {
+        usual: dict[str, Performer] = {
             "python": Calls(known, deps.stores.blobs),
             "human": People(deps),
             "script": Programs(deps, driver),
         }
         prover = proved(root, deps, driver) if proving else None
-        dispatcher = Dispatcher(deps, performers, processes, max_running=max_running, prover=prover)
+        dispatcher = Dispatcher(
+            deps,
+            {**usual, **(performers or {})},
+            processes,
+            max_running=max_running,
+            prover=prover,
+            day_cost_usd=day_cost_usd,
+        )
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
         try:

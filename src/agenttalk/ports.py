@@ -14,8 +14,10 @@ from agenttalk.contracts.command import Command, ValidationCriteria
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.contracts.wire import JsonValue
+from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
+from agenttalk.rules.notes import Note
 from agenttalk.rules.rework import Judgement
 
 T = TypeVar("T")
@@ -254,6 +256,8 @@ class Turn:
     """The kernel's limits for each process of the turn, by their names: AS and FSIZE in bytes, CPU in seconds."""
     confinement: Confinement | None = None
     """What the processes may touch; None lets them do what this user may do."""
+    hear: Callable[[bytes], None] | None = None
+    """Gets each line of standard output as it comes. Whoever listens may have the turn cancelled for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +301,22 @@ class Handed(NamedTuple):
     """Its content when it is small; larger ones are read from the blobs."""
 
 
+class Watch(Protocol):
+    """Whoever looks on while a job is carried out, and stops it when it uses too much or gets nowhere.
+
+    A performer tells what it hears; it is cancelled when that is a reason to stop. Tell it in the loop's thread.
+    """
+
+    def hear(self, line: bytes) -> None:
+        """A line of a program's output; one that is no note means nothing."""
+
+    def note(self, note: Note) -> None:
+        """What was used since the attempt began, and what is being done."""
+
+    def unsafe(self, what: str) -> None:
+        """Something was tried that is forbidden."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One attempt at a task, for whoever carries it out."""
@@ -331,6 +351,8 @@ class Job:
     """Where the agent works, from the root; empty means its own folder for the task."""
     readonly: tuple[Path, ...] = ()
     """What that place needs from elsewhere, to be read."""
+    watch: Watch | None = None
+    """Who is told what is used and done meanwhile."""
 
     @property
     def proven(self) -> bool:
@@ -354,8 +376,8 @@ class Made(NamedTuple):
 class Performance:
     """What came of a job, as whoever carried it out says. A claim; the engine decides what it is worth."""
 
-    how: Literal["finished", "crashed", "timeout", "not_started", "stopped", "unfit", "refused"]
-    """`stopped` means that we ended it ourselves: it does not count against the agent."""
+    how: Literal["finished", "crashed", "timeout", "not_started", "stopped", "unfit", "refused", "aborted"]
+    """`stopped` means that we ended it ourselves: it does not count against the agent. `aborted` has a reason."""
     result: Any = None
     score: float | None = None
     explanation: str | None = None
@@ -371,6 +393,8 @@ class Performance:
     """The tier in which it was done, if it was to be confined."""
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
     """What was said of each input that had to be looked at before it was used; `refused` if one is not accepted."""
+    abort: Abort | None = None
+    """Why it was stopped, e.g. because of a forbidden action that its driver saw."""
 
 
 class Judge(Protocol):

@@ -92,6 +92,8 @@ class LimitSettings(Section):
     """How many programs of agents run at the same time."""
     poll_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """After so long a heartbeat looks again by itself: half of it when busy, thrice when idle."""
+    cost_usd_per_day: Annotated[float, Field(gt=0, strict=False)] | None = None
+    """What all agents together may spend on a day (UTC), as far as they tell it."""
     max_new_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 50
     """How many new messages of a plan a heartbeat takes at once."""
     max_resume_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 10

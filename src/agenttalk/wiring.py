@@ -157,6 +157,7 @@ async def serve(
                 driver,
                 processes,
                 max_running=settings.limits.max_running,
+                day_cost_usd=settings.limits.cost_usd_per_day,
                 profile=settings.profile,
                 environ=os.environ,
                 performers=performers(deps),

@@ -178,9 +178,9 @@ def _wrap_appending(boundaries: Boundaries) -> None:
 def _wrap_programs(boundaries: Boundaries) -> None:
     real_start, real_hear, real_run = tree.Tree.start, tree.Tree._hear, script.ScriptDriver.run
 
-    def start(request: bytes, prompt: bytes, *, lease: str, keep: int) -> tree.Tree:
+    def start(request: bytes, prompt: bytes, **more: Any) -> tree.Tree:
         boundaries.reach("start a program")
-        started = real_start(request, prompt, lease=lease, keep=keep)
+        started = real_start(request, prompt, **more)
         boundaries.reach("started a program")
         return started
 

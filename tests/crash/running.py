@@ -394,4 +394,53 @@ OVERTAKEN = Scenario(
     witness=kept,
 )
 """A turn goes on although its task was given to somebody else; whoever comes after a death is overtaken once more."""
-SCENARIOS = (SUBMITTED, COURSE, PROVEN, PROGRAMS, STEERED, ASKED, OVERTAKEN)
+
+
+def _limited(plan_id: str) -> Compiled:
+    promise = {
+        "objective": "It is done",
+        "acceptance": [{"id": "said", "description": "It says something", "evidenceRequired": ["result"]}],
+        "budget": {"tokens": 150},
+    }
+    if plan_id == "q":
+        return plan(task("greedy", "b", promise=promise), plan_id=plan_id)
+    return plan(
+        task("one", promise=promise),
+        task("two", needs=["one"]),
+        limits={"tool_calls": 3},
+    )
+
+
+async def _spend(_: Life, turn: Turn) -> str:
+    if turn.task_id == "greedy":
+        turn.report(tokens=200)
+        await asyncio.Event().wait()
+    turn.report(tokens=100, tool_calls=3)
+    return "ok"
+
+
+async def _override(life: Life) -> None:
+    """Somebody who died with the process overrides what is still held up."""
+    engine = await life.engine()
+    [two] = [each for each in (await standing.of(life.deps, P)).tasks if each["task_id"] == "two"]
+    if two["cause"] == "SOFT_DENIED":
+        await engine.dispatcher.override(P, "two", checkpoint="pre-act", by="ann", why="it is worth it")
+    life.say(f"gate.overridden {P}/two")
+
+
+LIMITED = Scenario(
+    "limited",
+    lambda _: None,
+    (
+        until(ended, "q"),
+        until(lambda found: states(found) == {"one": "COMPLETED", "two": "BLOCKED_WAITING_REVIEW"}),
+        Step(_override),
+        until(ended),
+        Step(_show),
+    ),
+    before=(submit(_limited(P), _limited("q")),),
+    functions=everybody(_spend),
+    witness=kept,
+)
+"""One that uses too much is stopped, one is held up because the plan has used all, and somebody overrides that."""
+SCENARIOS = (SUBMITTED, COURSE, PROVEN, PROGRAMS, STEERED, ASKED, OVERTAKEN, LIMITED)

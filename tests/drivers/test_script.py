@@ -8,13 +8,17 @@ import os
 import resource
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agenttalk.drivers import keeper
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
+from agenttalk.drivers.tree import Lines
 from agenttalk.ports import Ended, Turn
 from drivers.yard import PYTHON, Yard
 
@@ -119,6 +123,31 @@ def test_everything_that_was_written_before_the_end_is_kept(yard: Yard) -> None:
     """The pipe is full when the program ends."""
     ended = yard.sh("head -c 65536 /dev/zero; exit 0")
     assert len(ended.stdout) == 65536
+
+
+def test_whoever_listens_hears_each_line_as_it_comes(yard: Yard) -> None:
+    heard: list[bytes] = []
+    script = "print('one'); print('x' * 100_000); print('three', flush=True); print('no end', end='')"
+
+    async def run() -> Ended:
+        turn = replace(yard.turn(*PYTHON, script), hear=heard.append, keep=10)
+        return await ScriptDriver(LocalProcesses()).run(turn)
+
+    ended = asyncio.run(run())
+    assert (ended.exit_code, ended.stdout) == (0, b"one\nxxxxxx")
+    assert heard == [b"one", b"three"]  # what is too long for a note is left out, and so is what has no end
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(1, 20), max_size=20))
+def test_lines_do_not_depend_on_the_pieces_in_which_they_come(data: bytes, sizes: list[int]) -> None:
+    heard: list[bytes] = []
+    lines = Lines(heard.append)
+    rest = data
+    for size in sizes:
+        lines.take(rest[:size])
+        rest = rest[size:]
+    lines.take(rest)
+    assert heard == data.split(b"\n")[:-1]
 
 
 def test_programs_run_side_by_side(yard: Yard) -> None:

@@ -581,8 +581,9 @@ def test_what_attempts_took_is_added_up(tmp_path: Path) -> None:
 
 def test_where_nobody_counts_nothing_is_known() -> None:
     row = ("one", "a", "COMPLETED", *[None] * 13)
-    assert (standing.usage_of(row), standing.usage_of((*row, 0.0, 0, 0.0))) == (None, None)
-    assert standing.usage_of((*row, 1.5, 0, 0.0)) == {"duration_s": 1.5, "tokens": 0, "cost_usd": 0.0}
+    assert (standing.usage_of(row), standing.usage_of((*row, 0.0, 0, 0.0, 0))) == (None, None)
+    used = {"duration_s": 1.5, "tokens": 0, "cost_usd": 0.0, "tool_calls": 2}
+    assert standing.usage_of((*row, 1.5, 0, 0.0, 2)) == used
 
 
 def test_more_agents_than_places_never_wait_for_a_look(tmp_path: Path) -> None:

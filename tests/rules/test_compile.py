@@ -582,3 +582,18 @@ def test_compiling_grows_with_the_plan_and_no_more() -> None:
 
     small, large = min(seconds(1000) for _ in range(3)), seconds(10_000)
     assert large < 40 * small + 0.5
+
+
+@pytest.mark.shows("C14")
+def test_notices_of_a_task_go_into_its_node() -> None:
+    said = task("last", on_complete="Done: {result}", on_failure="Pity: {error}")
+    node = compiled(said).dag.nodes[0]
+    assert node.on_complete is not None
+    assert node.on_failure is not None
+    assert (node.on_complete.message_template, node.on_failure.message_template) == ("Done: {result}", "Pity: {error}")
+
+
+def test_a_task_that_asks_for_the_plans_checkpoint_is_doubtful() -> None:
+    asked = [{"type": "gate-passed", "target": "pre-ship"}]
+    where = "tasks[0].promise.doneWhen[0].target"
+    assert (Code.PLAN_DOUBTFUL, where) in doubts(promised(doneWhen=asked))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import agenttalk
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.errors import Code
+from agenttalk.errors import Code, ContractError
 from agenttalk.rules import commands, promises
 from samples import command
 
@@ -76,3 +79,29 @@ def test_a_guard_that_is_misspelt_is_pointed_at() -> None:
         "promise.budget.token": "did you mean 'tokens'?",
     }
     assert agenttalk.generate_command({"plan_id": "_m", "task_id": "t", "prompt": "p", "promise": GOOD}).warnings == ()
+
+
+@pytest.mark.shows("P01", "P03")
+@given(st.integers(0, 2**50), st.integers(0, 2**40))
+def test_a_promise_that_is_made_has_an_id_and_the_usual_conditions(ms: int, chance: int) -> None:
+    made = promises.create("It works", [{"id": "a", "description": "d"}], ms=ms, random=chance)
+    assert re.fullmatch(rf"cp-{ms}-[0-9a-f]{{4}}", made.id)
+    assert [(each.type, each.target) for each in made.done_when] == [("acceptance-met", "*")]
+    assert [each.type for each in made.abort_when] == [
+        "budget-exhausted",
+        "unsafe",
+        "scope-drift",
+        "stuck",
+        "user-aborted",
+    ]
+    assert promises.validate(made).valid
+
+
+@pytest.mark.shows("P02")
+def test_an_empty_promise_is_not_made() -> None:
+    with pytest.raises(ContractError) as refused:
+        promises.create(" ", [], ms=1, random=1)
+    assert [each.field for each in refused.value.problems] == ["objective", "acceptance"]
+    own = {"doneWhen": [{"type": "gate-passed", "target": "post-act"}], "abort_when": [], "allowedScope": ["src/**"]}
+    made = promises.create("o", [{"id": "a", "description": "d"}], ms=1, random=1, **own)
+    assert (made.done_when[0].type, made.abort_when, made.allowed_scope) == ("gate-passed", (), ("src/**",))

@@ -21,6 +21,7 @@ from agenttalk.engine.plans import VIRTUAL
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.rules.notes import note_of
 
 Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
 LOG = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
         _route(service, "GET", task, _task, (*_ON_TASKS, "viewer")),
         _route(service, "POST", f"{task}/comments", _comment, _ON_TASKS),
         _route(service, "POST", f"{task}/outputs", _output, _ON_TASKS),
+        _route(service, "POST", f"{task}/progress", _progress, ("agent",)),
     ]
     if serves == "everything":
         routes += [
@@ -142,6 +144,7 @@ async def _status(service: Service, _: Request, __: Caller) -> Response:
 async def _submit(service: Service, request: Request, _: Caller) -> Response:
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
+    bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
     new = await service.submit(dag, manifest, profiles)
     return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
 
@@ -149,6 +152,7 @@ async def _submit(service: Service, request: Request, _: Caller) -> Response:
 async def _apply(service: Service, request: Request, caller: Caller) -> Response:
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
+    bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
     return answered(await service.apply(dag, manifest, profiles, by=caller.name))
 
 
@@ -168,8 +172,16 @@ async def _steer(service: Service, request: Request, caller: Caller) -> Response
     body = await bodies.read(request, bodies.SteerBody)
     plan_id, action = request.path_params["id"], request.path_params["action"]
     by = body.by or caller.name
-    why = body.why or ""
-    return answered(await service.steer(plan_id, action, by=by, task_id=body.task, onwards=body.onwards, why=why))
+    told = await service.steer(
+        plan_id,
+        action,
+        by=by,
+        task_id=body.task,
+        onwards=body.onwards,
+        why=body.why or "",
+        checkpoint=body.checkpoint,
+    )
+    return answered(told)
 
 
 async def _pass(service: Service, request: Request, _: Caller) -> Response:
@@ -250,6 +262,12 @@ async def _output(service: Service, request: Request, caller: Caller) -> Respons
     body = await bodies.read(request, bodies.OutputBody)
     remark = Remark("output", caller.name, body.type, body.content)
     return answered(await service.say(task, remark, caller, _key(request)), 201)
+
+
+async def _progress(service: Service, request: Request, caller: Caller) -> Response:
+    task = _named(request, caller)
+    body = await bodies.read(request, bodies.ProgressBody)
+    return answered(await service.report(task, note_of(body.model_dump()), caller))
 
 
 def _named(request: Request, caller: Caller) -> TaskName:

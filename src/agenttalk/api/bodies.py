@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+from collections.abc import Collection
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,10 +17,12 @@ from agenttalk.contracts.base import AgentIdText, IdText, RelativePath, TaskIdTe
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.problem import nearest, problems_of
+from agenttalk.contracts.promise import Checkpoint
 from agenttalk.engine.commands import Logged
 from agenttalk.engine.human import Decision
 from agenttalk.engine.tasks import CommentType
 from agenttalk.errors import Code, ContractError, JsonError, MachineError, Problem
+from agenttalk.rules import dags
 
 LIMIT: Final = 1024 * 1024
 ANSWER_LIMIT: Final = 64 * 1024 * 1024
@@ -83,6 +86,13 @@ class PlanBody(Body):
         return TaskDag.from_json(self.dag), PlanManifest.from_json(self.manifest), profiles
 
 
+def require_sound(dag: TaskDag, agents: Collection[str]) -> None:
+    """Raises ContractError with everything that is wrong with a DAG, unknown agents included."""
+    found = dags.check(dag, agents=agents).problems
+    if found:
+        raise _refusal(list(found))
+
+
 class SteerBody(Body):
     """What an operator does with a plan."""
 
@@ -90,6 +100,8 @@ class SteerBody(Body):
     onwards: bool = Field(default=False, alias="from")
     """Whether everything that hangs on the task is run again, too."""
     why: str | None = None
+    checkpoint: Checkpoint | None = None
+    """Which one is overridden."""
     by: Text | None = None
 
 
@@ -116,6 +128,15 @@ class CommentBody(Body):
     comment_type: CommentType
     body: Text
     claims: list[dict[str, Any]] | None = None
+
+
+class ProgressBody(Body):
+    """What an attempt tells of itself while it runs."""
+
+    usage: dict[str, Any] = Field(default_factory=dict)
+    """Tokens, cost_usd and tool_calls since it began."""
+    progress: str = ""
+    """What it is doing."""
 
 
 class OutputBody(Body):

@@ -100,6 +100,36 @@ def export(
     return 0
 
 
+@app.command("find")
+def find(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="ID", help="A trace id, lease, promise, command or message.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show every entry that names an id, e.g. the trace id of a gate's decision. Ends with 1 when there is none."""
+    from agenttalk.contracts import wire
+    from agenttalk.store import audit
+
+    out, folder, url = _setup(ctx, root, as_json)
+    lines = [audit.exported(chain, entry) for chain, entry in audit.named(folder, text, url=url)]
+    found: list[Any] = [wire.read(line, limit=wire.DOCUMENT_LIMIT) for line in lines]
+    if out.as_json:
+        out.data({"ok": bool(found), "entries": found})
+        return 0 if found else BROKEN
+    for entry in found:
+        out.say(f"[dim]{entry['at']}[/] [bold]{plain(entry['kind'])}[/] {plain(entry['subject'])}")
+        decisions = [each for each in entry["body"].get("gates", ()) if each["trace_id"] == text]
+        for each in decisions:
+            said = "allowed" if each["allowed"] else "denied"
+            out.say(f"  {each['checkpoint']}: {said} {plain('; '.join(each['reasons']))}".rstrip())
+        if not decisions:
+            out.say(f"  [dim]{shortened(entry['body'], 200)}[/]")
+    if not found:
+        out.say(f"no entry names {plain(text)}", err=True)
+    return 0 if found else BROKEN
+
+
 def _setup(
     ctx: typer.Context,
     root: Path | None,

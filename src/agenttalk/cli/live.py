@@ -85,6 +85,9 @@ class Live:
         for task in standing["tasks"]:
             if task["board"] in {"failed", "blocked"}:
                 self._out.say(f"  {_line(task)}")
+        for gate in standing.get("gates", ()):
+            if gate["allowed"]:  # what is denied is the reason of its task
+                self._out.say(f"  {gate_line(gate)}")
 
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._began:.1f}"
@@ -126,7 +129,7 @@ class Live:
         began = self._working.get(task["task_id"])
         if began is None:
             return spent(usage)
-        known = usage or {"duration_s": 0.0, "tokens": 0, "cost_usd": 0.0}
+        known = usage or {"duration_s": 0.0, "tokens": 0, "cost_usd": 0.0, "tool_calls": 0}
         return spent({**known, "duration_s": known["duration_s"] + time.monotonic() - began})
 
 
@@ -138,6 +141,15 @@ def _line(task: dict[str, Any]) -> str:
     return f"[{colour}]{sign}[/] {who} {remark}".rstrip()
 
 
+def gate_line(gate: dict[str, Any]) -> str:
+    """What a checkpoint held against a task, and who has overridden it."""
+    colour, sign = ("yellow", "!") if gate["allowed"] else ("bold red", "✗")
+    why = plain("; ".join(gate["reasons"])[:300])
+    by = f" [dim]· overridden by[/] {plain(gate['overridden_by'])}" if gate.get("overridden_by") else ""
+    note = f" [dim]({plain(gate['why'][:160])})[/]" if gate.get("why") else ""
+    return f"[{colour}]{sign}[/] [bold]{plain(gate['task_id'])}[/] {gate['checkpoint']}: {why}{by}{note}"
+
+
 def spent(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
     """What something took, in words: the time, and tokens and money if there were any."""
     if not usage:
@@ -146,6 +158,7 @@ def spent(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
     parts += [f"{usage['tokens']:,} tokens"] if usage.get("tokens") else []
     cost = usage.get("cost_usd") or 0
     parts += [f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else []
+    parts += [f"{usage['tool_calls']:,} calls of tools"] if usage.get("tool_calls") else []
     return ", ".join(parts)
 
 

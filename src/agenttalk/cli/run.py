@@ -232,13 +232,13 @@ def _is_over(standing: dict[str, Any], *, watch: bool) -> bool:
 @pause_app.command("pause")
 def pause(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Begin nothing new of a plan. What runs goes on to its end."""
-    return _steered(ctx, root, as_json, plan, "pause", {}, "paused; what runs goes on to its end")
+    return steered(ctx, root, as_json, plan, "pause", {}, "paused; what runs goes on to its end")
 
 
 @resume_app.command("resume")
 def resume(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Let a paused plan go on."""
-    return _steered(ctx, root, as_json, plan, "resume", {}, "goes on")
+    return steered(ctx, root, as_json, plan, "resume", {}, "goes on")
 
 
 @cancel_app.command("cancel")
@@ -250,7 +250,7 @@ def cancel(
     as_json: JsonOption = False,
 ) -> int:
     """Call a plan off: programs under way are ended, and everything still open fails."""
-    return _steered(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
+    return steered(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
 
 
 @retry_app.command("retry")
@@ -267,10 +267,10 @@ def retry(
 
     With --from the task may also be done or skipped, and everything that depends on it begins anew.
     """
-    plan, task_id = _named(task)
+    plan, task_id = named_task(task)
     words = f"runs again from {task_id} on" if onwards else f"{task_id} is tried again"
     more: dict[str, Any] = {"task": task_id, "from": True} if onwards else {"task": task_id}
-    return _steered(ctx, root, as_json, plan, "retry", more, words)
+    return steered(ctx, root, as_json, plan, "retry", more, words)
 
 
 @explain_app.command("explain")
@@ -284,7 +284,7 @@ def explain(
     from agenttalk.cli import roots
     from agenttalk.engine import foreign
 
-    plan, task_id = _named(task)
+    plan, task_id = named_task(task)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await foreign.explain(deps, plan, task_id)
@@ -300,6 +300,8 @@ def explain(
 
 def tell(out: Output, told: dict[str, Any]) -> None:
     """Why a task is in its state, for people."""
+    from agenttalk.cli.live import gate_line
+
     why = f": {plain(told['reason'])}" if told["reason"] else ""
     out.say(f"[bold]{plain(told['plan_id'])}/{plain(told['task_id'])}[/] is [bold]{told['state']}[/]{why}")
     asked = f": {plain(told['asked'][:200])}" if told["asked"] else ""
@@ -312,16 +314,9 @@ def tell(out: Output, told: dict[str, Any]) -> None:
     else:
         _tell_messages(out, told)
     for turn in told["attempts"]:
-        seconds = turn.get("usage", {}).get("duration_s", 0)
-        said = plain(str(turn.get("reason") or turn.get("result") or "").strip()[:200])
-        where = f", in the sandbox {plain(turn['sandbox'])}" if turn.get("sandbox") else ""
-        out.say(
-            f"  {plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s{where}; {said}"
-        )
-        for check in turn.get("checks", ()):
-            _tell_check(out, check)
-        if "commit" in turn:
-            out.say(f"    merged as {plain(turn['commit'][:12])}")
+        _tell_turn(out, turn)
+    for gate in told.get("gates", ()):
+        out.say(f"  {gate_line(gate)} [dim]{plain(gate['trace_id'])}[/]")
     verdict = told["verdict"]
     if verdict is not None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
@@ -331,6 +326,30 @@ def tell(out: Output, told: dict[str, Any]) -> None:
             words = "waits for" if name == "waits_for" else "is missing"
             out.say(f"  {words}: {plain(', '.join(told[name]))}")
     out.say(f"  [cyan]→[/] {plain(told['moves_on'])}")
+
+
+def _tell_turn(out: Output, turn: dict[str, Any]) -> None:
+    """How an attempt ended, and what was found about it."""
+    seconds = turn.get("usage", {}).get("duration_s", 0)
+    said = plain(str(turn.get("reason") or turn.get("result") or "").strip()[:200])
+    where = f", in the sandbox {plain(turn['sandbox'])}" if turn.get("sandbox") else ""
+    out.say(f"  {plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s{where}; {said}")
+    if turn.get("notice"):
+        out.say(f"    [dim]notice:[/] {plain(turn['notice'][:200])}")
+    for gate in turn.get("gates", ()):
+        _tell_gate(out, gate)
+    for check in turn.get("checks", ()):
+        _tell_check(out, check)
+    if "commit" in turn:
+        out.say(f"    merged as {plain(turn['commit'][:12])}")
+
+
+def _tell_gate(out: Output, gate: dict[str, Any]) -> None:
+    """What a checkpoint decided of a turn; only what it had to say something about."""
+    if gate["severity"]:
+        mark = "[yellow]![/]" if gate["allowed"] else "[red]✗[/]"
+        why = plain("; ".join(gate["reasons"])[:300])
+        out.say(f"    {mark} {gate['checkpoint']} ({gate['severity']}): {why} [dim]{plain(gate['trace_id'])}[/]")
 
 
 def _tell_check(out: Output, check: dict[str, Any]) -> None:
@@ -359,7 +378,8 @@ def _tell_messages(out: Output, told: dict[str, Any]) -> None:
         out.say(f"  made [bold]{plain(output['name'])}[/], {plain(output['message_id'])}")
 
 
-def _named(task: str) -> tuple[str, str]:
+def named_task(task: str) -> tuple[str, str]:
+    """Plan and task of PLAN/TASK."""
     from agenttalk.errors import Code, UsageError
 
     plan, slash, task_id = task.partition("/")
@@ -368,7 +388,7 @@ def _named(task: str) -> tuple[str, str]:
     return plan, task_id
 
 
-def _steered(
+def steered(
     ctx: typer.Context,
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
@@ -377,6 +397,7 @@ def _steered(
     more: dict[str, Any],
     words: str,
 ) -> int:
+    """Have an engine, or the root itself, do something with a plan, and say so."""
     import getpass
 
     from agenttalk.cli import roots
@@ -386,9 +407,14 @@ def _steered(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         service = by_hand_service(deps)
-        onwards, why = more.get("from", False), more.get("why", "")
         done: dict[str, Any] = await service.steer(
-            plan, action, by=by, task_id=more.get("task"), onwards=onwards, why=why
+            plan,
+            action,
+            by=by,
+            task_id=more.get("task"),
+            onwards=more.get("from", False),
+            why=more.get("why", ""),
+            checkpoint=more.get("checkpoint"),
         )
         return done
 

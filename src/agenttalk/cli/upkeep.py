@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agenttalk.cli.live import spent
+from agenttalk.cli.live import gate_line, spent
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 
 status_app = typer.Typer(add_completion=False)
@@ -65,6 +65,8 @@ def _tell_plan(out: Output, plan: dict[str, Any]) -> None:
         remark = _remark(task)
         padding = " " * (wider - len(agent_id) + 2) if remark else ""
         out.say(f"  [{colour}]{task['state']:<22}[/] {task_id:<{wide}}  [dim]{agent_id}[/]{padding}{remark}")
+    for gate in plan.get("gates", ()):
+        out.say(f"  {gate_line(gate)}")
     took = spent(plan.get("usage"))
     if took:
         out.say(f"  in all: {took}")

@@ -28,7 +28,7 @@ from agenttalk.contracts.base import (
     Version,
     is_id,
 )
-from agenttalk.contracts.command import Priority, ValidationCriteria
+from agenttalk.contracts.command import Notice, Priority, ValidationCriteria
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.errors import Code
 
@@ -231,6 +231,10 @@ class Node(Part):
     """Retries after a crash or timeout; by default none."""
     priority: Priority | None = None
     """HIGH before MEDIUM before LOW; by default MEDIUM."""
+    on_complete: Notice | None = None
+    """Local notice when it is done."""
+    on_failure: Notice | None = None
+    """Local notice when it has failed."""
     workspace: Literal["repo"] | None = None
     """Where it works: `repo` is a private clone of the plan's repository; by default an empty folder of its own."""
 

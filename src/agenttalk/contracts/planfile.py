@@ -182,6 +182,10 @@ class TaskSpec(Spec):
     """Retries after a crash or timeout."""
     priority: Priority | None = None
     """HIGH before MEDIUM before LOW."""
+    on_complete: Text | None = None
+    """What the log says when it is done; {result} and {score} are filled in."""
+    on_failure: Text | None = None
+    """What the log says when it has failed; {error} is filled in."""
     on_dependency_failed: DependencyFailure | None = None
     """What it does when something it needs has failed."""
     fallback: TaskIdText | None = None

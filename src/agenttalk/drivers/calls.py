@@ -13,7 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts.command import Command
 from agenttalk.errors import AgentTalkError, Code
-from agenttalk.ports import Blobs, Handed, Job, Made, Performance
+from agenttalk.ports import Blobs, Handed, Job, Made, Performance, Watch
+from agenttalk.rules.notes import Note, note_of
 from agenttalk.rules.results import unfitness
 
 SMALL: Final = 64 * 1024
@@ -49,6 +50,21 @@ class Turn:
     """Output name → content, or path → content. Filled by the agent."""
     judges: str | None = None
     """The input that is to be judged before it is used; else the task is to be done."""
+    tell: Callable[[Note], None] = lambda _: None
+    """Where `report` goes to."""
+
+    def report(
+        self,
+        progress: str = "",
+        *,
+        tokens: int | None = None,
+        cost_usd: float | None = None,
+        tool_calls: int | None = None,
+    ) -> None:
+        """Say what this turn does and has used so far, since it began. A turn that uses too much is cancelled."""
+        said = {"tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}
+        usage = {name: value for name, value in said.items() if value is not None}
+        self.tell(note_of({"usage": usage, "progress": progress}))
 
     def read(self, name: str) -> bytes:
         """The content of an input that is one file."""
@@ -80,7 +96,8 @@ class Calls:
         if function is None:
             return Performance("not_started", error=f"no function is registered for the agent {job.agent_id!r}")
         began = time.monotonic()
-        turn = Turn(job.plan_id, job.task_id, job.attempt, job.prompt, job.command, await self._inputs(job))
+        inputs = await self._inputs(job)
+        turn = Turn(job.plan_id, job.task_id, job.attempt, job.prompt, job.command, inputs, tell=_told_to(job.watch))
         limit = asyncio.timeout(job.timeout)
         try:
             async with limit:
@@ -104,6 +121,7 @@ class Calls:
         turn = Turn(
             job.plan_id, job.task_id, job.attempt, f"{prompt}\n{job.prompt}", job.command, inputs, judges=input_name
         )
+        turn.tell = _told_to(job.watch)
         try:
             async with asyncio.timeout(job.timeout):
                 is_async = inspect.iscoroutinefunction(function)
@@ -158,6 +176,25 @@ class Calls:
             return Made(name, path, f"sha256:{sha256(data).hexdigest()}", len(data), data)
         digest = await (await self._blobs(job.board)).put(data)
         return Made(name, path, digest, len(data), None)
+
+
+def _told_to(watch: Watch | None) -> Callable[[Note], None]:
+    """What brings notes to whoever looks on, also from the thread of a plain function."""
+    if watch is None:
+        return lambda _: None
+    loop = asyncio.get_running_loop()
+
+    def tell(note: Note) -> None:
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is loop:
+            watch.note(note)
+        elif not loop.is_closed():  # a function that was left behind may still speak
+            loop.call_soon_threadsafe(watch.note, note)
+
+    return tell
 
 
 def _bad_score(command: Command, score: float | None) -> tuple[str, str] | None:

@@ -69,7 +69,7 @@ class ScriptDriver:
         began = time.monotonic()
         try:
             prompt = turn.prompt.encode("utf-8", "replace")
-            tree = Tree.start(request, prompt, lease=turn.lease, keep=turn.keep)
+            tree = Tree.start(request, prompt, lease=turn.lease, keep=turn.keep, hear=turn.hear)
         except OSError as error:
             return _not_started(f"the machine cannot start another process: {error.strerror}; try again later")
         try:

@@ -17,6 +17,8 @@ from agenttalk.drivers import keeper
 from agenttalk.drivers.processes import LEASE
 
 STDERR_KEPT: Final = 16 * 1024
+LONGEST_LINE: Final = 64 * 1024
+"""Bytes of a line that somebody hears."""
 _CHUNK: Final = 1 << 16
 _REST: Final = 1 << 20
 """A pipe holds no more than this: what comes after the tree's death is not the tree's."""
@@ -35,7 +37,14 @@ class Refusal(NamedTuple):
 class Tree:
     """A program that was asked for, and what is known of it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, *, keep: int) -> None:
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        control: socket.socket,
+        *,
+        keep: int,
+        hear: Callable[[bytes], None] | None = None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = loop.create_future()
         """Done when the program has ended, or never will have been started."""
@@ -51,6 +60,7 @@ class Tree:
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._keep = keep
+        self._lines = Lines(hear) if hear else None
         self._process = process
         self._control = control
         self._heard = b""
@@ -58,8 +68,13 @@ class Tree:
         self._ends: list[_Reader | _Writer] = []
 
     @classmethod
-    def start(cls, request: bytes, prompt: bytes, *, lease: str, keep: int) -> Self:
-        """Start a keeper and ask it for a program (`keeper.packed`). Raises OSError when the machine cannot."""
+    def start(
+        cls, request: bytes, prompt: bytes, *, lease: str, keep: int, hear: Callable[[bytes], None] | None = None
+    ) -> Self:
+        """Start a keeper and ask it for a program (`keeper.packed`). Raises OSError when the machine cannot.
+
+        `hear` gets each line that the program prints.
+        """
         with ExitStack() as ours, ExitStack() as theirs:
             control, far = socket.socketpair()
             ours.callback(control.close)
@@ -77,7 +92,7 @@ class Tree:
                 pass_fds=[far.fileno()],
                 start_new_session=True,
             )
-            tree = cls(process, control, keep=keep)
+            tree = cls(process, control, keep=keep, hear=hear)
             tree._listen(out, err)
             ours.pop_all()
         tree._speak(request, feed, prompt)
@@ -122,6 +137,8 @@ class Tree:
 
     def _keep_first(self, data: bytes) -> None:
         self.stdout += data[: max(0, self._keep - len(self.stdout))]
+        if self._lines is not None:
+            self._lines.take(data)
 
     def _keep_last(self, data: bytes) -> None:
         self.stderr += data
@@ -145,6 +162,26 @@ class Tree:
     def _hung_up(self) -> None:
         _settle(self.ended)
         _settle(self.over)
+
+
+class Lines:
+    """Makes lines of pieces. One that is too long to be a note is left out; the last one needs its end."""
+
+    def __init__(self, hear: Callable[[bytes], None]) -> None:
+        self._hear = hear
+        self._rest = b""
+        self._skips = False
+
+    def take(self, data: bytes) -> None:
+        """The next piece."""
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            whole, skipped = self._rest + line, self._skips
+            self._rest, self._skips = b"", False
+            if not skipped and len(whole) <= LONGEST_LINE:
+                self._hear(whole)
+        self._skips = self._skips or len(self._rest) + len(rest) > LONGEST_LINE
+        self._rest = b"" if self._skips else self._rest + rest
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -10,11 +10,11 @@ from typing import Any, Final
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import ending
+from agenttalk.engine import ending, gating
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Made, Performance, Row
-from agenttalk.rules import done, failure, gates, lifecycle
+from agenttalk.rules import checkpoints, done, failure, gates, lifecycle
 from agenttalk.rules.lifecycle import Cause
 
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
@@ -69,8 +69,12 @@ def _end(
 ) -> None:
     performance = Performance("finished", result=details, outputs=made)
     gate = gates.judge(node, scores={}, evidence=())
-    verdict = done.decide(sheet.promise(node), ending.evidence(node, performance, gate, moves.at), ())
+    promise = sheet.promise(node)
+    decisions = gating.by_hand(sheet, node, delivery, performance) if node.promise is not None else ()
+    found = ending.evidence(node, performance, gate, moves.at)
+    verdict = done.decide(promise, found, checkpoints.latest(decisions))
     cause, reason = _worth(moves, sheet, node, verdict, ack=ack, details=details)
+    body: dict[str, Any]
     told: dict[str, Any] = {"fulfilled": verdict.fulfilled, "blockers": list(verdict.blockers)}
     if not moves.tx.run(
         "end_by_hand",
@@ -88,7 +92,10 @@ def _end(
         "acknowledge_by_hand", id=delivery, ack="SUCCEEDED" if fine else "FAILED", details=details, at=moves.at
     )
     subject = f"{sheet.plan_id}/{node.task_id}"
-    moves.tx.record("task.by_hand", subject, {"ack": ack, "cause": cause, "reason": reason, "verdict": told})
+    body = {"ack": ack, "cause": cause, "reason": reason, "verdict": {"promise_id": promise.id, **told}}
+    if decisions:
+        body["gates"] = gating.told(decisions)
+    moves.tx.record("task.by_hand", subject, body)
     if fine:
         moves.ended(sheet, node.task_id, cause, activated=gate.activate)
     elif cause == "RETRY":

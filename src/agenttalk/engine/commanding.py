@@ -181,6 +181,10 @@ def _parts(
     if node.promise is not None:
         parts["promise"] = sheet.promise(node)
         told["promise"] = parts["promise"].as_json()
+    for name, notice in (("on_complete", node.on_complete), ("on_failure", node.on_failure)):
+        if notice is not None:
+            parts[name] = notice
+            told[name] = notice.as_json()
     if rework is not None:
         told["reexecute"] = rework
         parts["reexecute"] = Reexecution.model_validate(rework)

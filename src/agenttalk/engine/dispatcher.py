@@ -22,19 +22,23 @@ from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import HumanCheck
-from agenttalk.engine import by_hand, ending, granting, people, revising, steering
+from agenttalk.engine import by_hand, ending, granting, human, people, revising, spending, steering
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.plans import board_of, boards
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.slots import Slots
+from agenttalk.engine.spending import Allowance, Purse
+from agenttalk.engine.watching import Watches, counted, listening
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.ports import Job, Judge, Owner, Performance, Performer, Processes, Proof, Prover, Store, Tx
 from agenttalk.prompts.judge import judging
 from agenttalk.rules import checks, media, rework
+from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.rework import Judgement
+from agenttalk.rules.usage import NOTHING, Used
 
 LOG = logging.getLogger(__name__)
 POLL: Final = 10.0
@@ -69,6 +73,7 @@ class Dispatcher:
         nudge_router: Callable[[], None] = lambda: None,
         prover: Prover | None = None,
         slots: Slots | None = None,
+        day_cost_usd: float | None = None,
     ) -> None:
         self._deps = deps
         self._performers = performers
@@ -77,12 +82,16 @@ class Dispatcher:
         self._prover = prover
         self._slots = slots or Slots(max_running)
         owner = wire.write(processes.me()._asdict()).decode()
-        self._desk = Desk(owner, str(deps.root.path.absolute()), self._slots)
+        self._desk = Desk(owner, str(deps.root.path.absolute()), self._slots, Purse(day_cost_usd))
         self._boards: dict[str, _Board] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
+        self.watches = Watches()
+        """Who looks on at turns under way."""
         self._ours: set[str] = set()
         self._lost: set[str] = set()
         """Leases of turns that our own code failed on: they count as deaths of the engine, so that it ends somewhen."""
+        self._unpaid: dict[str, tuple[Allowance | None, Used]] = {}
+        """Leases of turns that we ended ourselves, and what they had used of what they may."""
         self._wake = asyncio.Event()
         self._working: set[str] = set()
         """Leases of turns under way, apart from questions to people."""
@@ -123,6 +132,8 @@ class Dispatcher:
         more = False
         if self._lost:
             await self.recover()
+        if self._desk.purse.day_cost_usd is not None:
+            await spending.see_the_day(self._deps, self._desk.purse)
         for store in await boards(self._deps):
             board = self._boards.setdefault(store.name, _Board(store))
             plans = deque(plan_id for plan_id, state in await store.read("open_runs") if state == "RUNNING")
@@ -204,7 +215,9 @@ class Dispatcher:
 
     def _begin(self, board: _Board, granted: Granted) -> None:
         task = asyncio.create_task(self._turn(board, granted))
-        self._turns[granted.job.lease] = task
+        job = granted.job
+        self._turns[job.lease] = task
+        self.watches.begin(job, granted.watch, task.cancel)
         if granted.job.profile.driver != "human":
             self._working.add(granted.job.lease)
         task.add_done_callback(lambda _: self._forget(granted))  # one that is cancelled before it begins ends, too
@@ -212,6 +225,7 @@ class Dispatcher:
     def _forget(self, granted: Granted) -> None:
         self._free(granted)
         self._turns.pop(granted.job.lease, None)
+        self.watches.end(granted.job, granted.watch)
         self._working.discard(granted.job.lease)
         self._ours.discard(granted.job.lease)
 
@@ -219,7 +233,7 @@ class Dispatcher:
         """Carry out a job and write down its end. An end that the store refuses is told again until it takes it."""
         job = granted.job
         try:
-            performance, proof = await self._worked(board, granted)
+            performance, proof = await self._watched(board, granted)
             while True:
                 try:
                     await self._step(
@@ -237,6 +251,7 @@ class Dispatcher:
             self._free(granted)
             self._wake.set()
         except asyncio.CancelledError:
+            self._unpaid[job.lease] = (granted.allowance, granted.watch.used)
             self._free(granted)
             raise
         except Exception:
@@ -244,6 +259,25 @@ class Dispatcher:
             self._lost.add(job.lease)
             self._free(granted)
             self._wake.set()
+
+    async def _watched(self, board: _Board, granted: Granted) -> tuple[Performance, Proof]:
+        """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
+        watch = granted.watch
+        try:
+            performance, proof = await self._worked(board, granted)
+        except asyncio.CancelledError:
+            if watch.abort is None:
+                raise
+            performance, proof = Performance("aborted"), ending.NO_PROOF
+        if watch.abort is None:
+            return performance, proof
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)  # the cancellation may still be on its way
+        task = asyncio.current_task()
+        if task is not None and task.uncancel() > 0:
+            raise asyncio.CancelledError  # somebody else wants us to end, too
+        self._working.add(granted.job.lease)
+        return Performance("aborted", abort=watch.abort, **counted(watch.used, {})), ending.NO_PROOF
 
     async def _worked(self, board: _Board, granted: Granted) -> tuple[Performance, Proof]:
         """Have a job done, and proven if somebody else has to look at it."""
@@ -317,7 +351,12 @@ class Dispatcher:
     async def _judgement(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement:
         judge = cast("Judge", self._performers[job.profile.driver])
         for _ in range(JUDGED):
-            said = await judge.judge(job, name, judging(name, criteria, locale=job.profile.locale))
+            watch = listening(job)
+            try:
+                said = await judge.judge(job, name, judging(name, criteria, locale=job.profile.locale))
+            finally:
+                if watch is not None:
+                    watch.rest()
             judgement = rework.judged(criteria, said)
             if judgement is not None:
                 return judgement
@@ -346,7 +385,15 @@ class Dispatcher:
         if performer is None:
             return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
         try:
-            return await performer.perform(job)
+            watch = listening(job)
+            try:
+                performance = await performer.perform(job)
+            finally:
+                if watch is not None:
+                    watch.rest()
+            if watch is None or not watch.heard:
+                return performance
+            return replace(performance, **counted(watch.used._replace(seconds=performance.seconds), performance.usage))
         except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent
             LOG.exception("%s: its driver failed", job.task_id, extra={"action": "dispatcher.perform"})
             return Performance("crashed", error=f"{type(error).__name__}: {error}")
@@ -411,6 +458,35 @@ class Dispatcher:
                 await self.resume(plan_id, by=by)
             raise
 
+    async def abort(self, plan_id: str, task_id: str, *, by: str, why: str = "") -> dict[str, Any]:
+        """Stop a task, whatever it is doing: its processes are dead when this returns, and it has failed."""
+        board = await self._board_of(plan_id)
+        detail = f"stopped by {by}" + (f": {why}" if why else "")
+        watch = self.watches.of(board.store.name, plan_id, task_id)
+        turns = [self._turns[lease] for lease, each in await self._under_way(board, plan_id) if each == task_id]
+        if watch is not None and turns:
+            watch.stop(Abort("user-aborted", detail))
+            await asyncio.wait(turns)
+        await self.recover()
+        return await self._step(board, lambda moves: steering.abort(moves, plan_id, task_id, detail=detail))
+
+    async def _under_way(self, board: _Board, plan_id: str) -> list[tuple[str, str]]:
+        rows = await board.store.read("working_in_plan", plan_id=plan_id)
+        return [(lease, task_id) for lease, task_id in rows if lease in self._turns]
+
+    async def override(self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str) -> dict[str, Any]:
+        """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
+        board = await self._board_of(plan_id)
+        rows = await board.store.read("engine_task", plan_id=plan_id, task_id=task_id)
+        found = await board.store.read("objections_to", plan_id=plan_id, task_id=task_id)
+        request_id, denial = steering.held_up(plan_id, task_id, rows, found, checkpoint)
+        _, asked = await human.request(self._deps, request_id)
+        if asked.state == "open":  # else whoever answered it died before that was carried out
+            await human.answer(self._deps, request_id, by=by, decision="APPROVE", answers=["override"], notes=why)
+        await self._step(board, partial(_look, plans=(plan_id,)))
+        self.nudge()
+        return {"checkpoint": denial["checkpoint"], "reasons": denial["reasons"], "trace_id": denial["trace_id"]}
+
     async def apply(
         self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str
     ) -> revising.Difference:
@@ -461,7 +537,8 @@ class Dispatcher:
 
     def _release(self, tx: Tx, board: _Board, about: tuple[str, str, str, int, str, int, bool]) -> None:
         moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
-        ending.give_up(moves, *about[:6], died=about[6])
+        allowance, used = self._unpaid.pop(about[4], (None, NOTHING))
+        ending.give_up(moves, *about[:6], died=about[6], used=used, allowance=allowance)
         moves.finish()
 
     async def close(self) -> None:

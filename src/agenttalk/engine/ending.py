@@ -6,30 +6,38 @@ them (`rules.done.decide`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import parcels, records, reworking
+from agenttalk.engine import gating, parcels, records, reworking
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.parcels import Parcel
 from agenttalk.engine.sheets import Sheet
+from agenttalk.engine.spending import Allowance
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance, Proof
-from agenttalk.rules import done, failure, gates, lifecycle, results, usage
+from agenttalk.rules import aborts, checkpoints, done, failure, gates, lifecycle, results, usage
+from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.gates import Gate
 from agenttalk.rules.leases import SCORE_CODES, SCORE_TRIES
 from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.readiness import Picked
+from agenttalk.rules.results import Fault, Result
+from agenttalk.rules.usage import Used
 
+LOG = logging.getLogger(__name__)
 _ENDINGS: Final[dict[str, failure.Ending]] = {
     "crashed": "crash",
     "timeout": "timeout",
     "not_started": "driver_error",
     "stopped": "engine_stopped",
+    "aborted": "crash",
 }
 NO_PROOF: Final = Proof()
 _PRINTED: Final = 2_000
@@ -47,6 +55,8 @@ class Outcome:
     verdict: Verdict | None = None
     gate: Gate | None = None
     promise_id: str | None = None
+    gates: tuple[Decision, ...] = ()
+    """What checkpoints decided of it."""
     again: bool = False
     """Whether the same command is run once more."""
     hand_to: str | None = None
@@ -58,7 +68,7 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     job = granted.job
     sheet = moves.sheets.of(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
-    outcome = judge(moves, sheet, node, granted, performance, proof)
+    outcome = _gated(moves, sheet, node, granted, performance, proof)
     state = lifecycle.move("RUNNING", outcome.cause)
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
@@ -96,10 +106,38 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     return outcome
 
 
+def _gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> Outcome:
+    """What a turn is worth, with what the checkpoints after it decided."""
+    job = granted.job
+    promise = job.command.promise
+    abort = gating.stopped_by(promise, granted.allowance, job.lease, performance)
+    if promise is None and abort is None and not proof.breach:
+        return judge(moves, sheet, node, granted, performance, proof)
+    later = gating.after_turn(node, promise, job.lease, performance, proof, abort, proven=job.proven)
+    if abort is not None:
+        outcome = Outcome("ABORTED", str(abort))
+    else:
+        outcome = judge(moves, sheet, node, granted, performance, proof, later)
+    return replace(outcome, gates=(*granted.gates, *later))
+
+
 def give_up(
-    moves: Moves, plan_id: str, task_id: str, agent_id: str, epoch: int, lease: str, delivery: int, *, died: bool
+    moves: Moves,
+    plan_id: str,
+    task_id: str,
+    agent_id: str,
+    epoch: int,
+    lease: str,
+    delivery: int,
+    *,
+    died: bool,
+    used: Used = usage.NOTHING,
+    allowance: Allowance | None = None,
 ) -> None:
-    """End the lease of a process that died, or of ours that is to stop. Its task is given out again."""
+    """End the lease of a process that died, or of ours that is to stop. Its task is given out again.
+
+    What it `used` until then counts, as far as somebody still knows it.
+    """
     tx = moves.tx
     sheet = moves.sheets.of(tx, plan_id)
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
@@ -123,11 +161,11 @@ def give_up(
         retries=0,
         sent_back=row[12],
         deaths=int(died),
-        seconds=0.0,
-        tokens=0,
-        cost_usd=0.0,
+        **used._asdict(),
     ):
         return
+    if allowance is not None:
+        allowance.write(tx, lease, used)
     [(message_id, _)] = tx.run("command_of_delivery", id=delivery)
     tx.record("lease.ended", f"turns/{plan_id}/{message_id}", {"lease": lease, "epoch": epoch, "cause": cause})
     if state == "READY":
@@ -138,15 +176,23 @@ def give_up(
 
 def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -> bool:
     """Whether what was found would fulfil the task's promise, if its gates are met."""
-    node = granted.node
-    promise = granted.job.command.promise or done.derive(node, promise_id="", score=performance.score)
-    return done.decide(promise, [*evidence(node, performance, Gate(met=True), at), *proof.evidence], ()).fulfilled
+    node, job = granted.node, granted.job
+    promise = job.command.promise or done.derive(node, promise_id="", score=performance.score)
+    later = gating.after_turn(node, job.command.promise, job.lease, performance, proof, None, proven=job.proven)
+    found = [*evidence(node, performance, Gate(met=True), at), *proof.evidence]
+    return done.decide(promise, found, checkpoints.latest([*granted.gates, *later])).fulfilled
 
 
 def judge(
-    moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof = NO_PROOF
+    moves: Moves,
+    sheet: Sheet,
+    node: Node,
+    granted: Granted,
+    performance: Performance,
+    proof: Proof = NO_PROOF,
+    later: tuple[Decision, ...] = (),
 ) -> Outcome:
-    """What follows from what an agent did."""
+    """What follows from what an agent did. `later` is what checkpoints after the turn decided."""
     if performance.code in SCORE_CODES:
         if granted.sent_back < SCORE_TRIES:
             return Outcome("RETRY", performance.error, again=True)
@@ -165,23 +211,33 @@ def judge(
             engine_deaths=row[13],
         )
         return Outcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
-    if proof.breach:
-        return Outcome("ABORTED", f"scope-drift: it changed {', '.join(proof.breach)}, which it may not")
+    if proof.breach and aborts.acts(granted.job.command.promise, "scope-drift"):
+        return Outcome("ABORTED", str(checkpoints.drift(proof.breach)))
     if proof.conflict:
         return Outcome("CONFLICT", f"it does not merge with what others did meanwhile: {proof.conflict}")
-    return _worth(moves, sheet, node, granted, performance, proof)
+    return _worth(moves, sheet, node, granted, performance, proof, later)
 
 
-def _worth(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> Outcome:
+def _worth(
+    moves: Moves,
+    sheet: Sheet,
+    node: Node,
+    granted: Granted,
+    performance: Performance,
+    proof: Proof,
+    later: tuple[Decision, ...],
+) -> Outcome:
     """Hold what was found against the promise."""
     promise = sheet.promise(node, performance.score)
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
-    aborted = f"what it left cannot be taken: {proof.refused}" if proof.refused else None
+    refused = proof.refused or (str(checkpoints.drift(proof.breach)) if proof.breach else "")
+    aborted = f"what it left cannot be taken: {refused}" if refused else None
     found = [*evidence(node, performance, gate, moves.at), *proof.evidence]
-    verdict = done.decide(promise, found, (), aborted=aborted)
+    results_of_gates = checkpoints.latest([*granted.gates, *later]) if later else ()
+    verdict = done.decide(promise, found, results_of_gates, aborted=aborted)
     if verdict.fulfilled:
         return Outcome("FULFILLED", None, verdict, gate, promise.id)
-    if not gate.met and not proof.refused and is_done(granted, performance, proof, moves.at):
+    if not gate.met and not refused and is_done(granted, performance, proof, moves.at):
         return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id)
     rounds = _rounds(sheet, node)
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
@@ -259,7 +315,9 @@ def _rounds(sheet: Sheet, node: Node) -> int:
 def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, fact: int) -> None:
     job = granted.job
     bad_score = performance.code in SCORE_CODES
-    tokens, cost_usd = usage.spent(performance.usage)
+    used = usage.spent(performance.usage, seconds=performance.seconds)
+    if granted.allowance is not None:
+        granted.allowance.write(moves.tx, job.lease, used)
     if not moves.tx.run(
         "end_turn",
         plan_id=job.plan_id,
@@ -276,9 +334,7 @@ def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome:
         retries=int(outcome.cause == "RETRY" and not bad_score),
         sent_back=granted.sent_back + int(bad_score),
         deaths=int(outcome.cause == "ENGINE_ENDED"),
-        seconds=performance.seconds,
-        tokens=tokens,
-        cost_usd=cost_usd,
+        **used._asdict(),
     ):
         raise ConflictError(
             Code.LEASE_LOST,
@@ -302,6 +358,10 @@ def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: P
     }
     if performance.sandbox:
         body["sandbox"] = performance.sandbox
+    if outcome.gates:
+        body["gates"] = gating.told(outcome.gates)
+        if job.command.promise is not None:
+            body["promise_id"] = job.command.promise.id
     if outcome.reason:
         body["reason"] = outcome.reason
     if performance.how == "finished":
@@ -312,9 +372,23 @@ def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: P
         body["checks"] = list(proof.told)
     if proof.commit:
         body["commit"] = proof.commit
+    notice = _notice(job.command, performance, outcome)
+    if notice is not None:
+        LOG.info("%s: %s", job.task_id, notice, extra={"action": "task.notice"})
+        body["notice"] = notice
     if outcome.verdict is not None:
         body["verdict"] = {"promise_id": outcome.promise_id, **_verdict(outcome.verdict)}
     return body
+
+
+def _notice(command: Command, performance: Performance, outcome: Outcome) -> str | None:
+    """The text that a command wants to be told when its task has ended, well or not."""
+    if command.on_complete is None and command.on_failure is None:
+        return None
+    state = lifecycle.move("RUNNING", outcome.cause)
+    if state == "COMPLETED":
+        return results.notice(command, Result(performance.result, performance.score))
+    return results.notice(command, Fault(Code.COMMAND_FAILED, outcome.reason or "")) if state == "FAILED" else None
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:

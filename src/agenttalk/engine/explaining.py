@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
+from agenttalk.engine import objections
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
 from agenttalk.engine.sheets import sheet_of
@@ -25,6 +26,8 @@ _NEXT: Final = {
 }
 _BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
 
+_HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
+
 
 async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     """Everything that is to be said of a task. Raises UsageError when there is none."""
@@ -41,6 +44,8 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     turns = await _turns(store, fact)
     verdict = next((turn["verdict"] for turn in reversed(turns) if "verdict" in turn), None)
     moves_on = _NEXT[state].format(plan=plan_id, task=task_id)
+    if cause == "SOFT_DENIED":
+        moves_on = _HELD.format(plan=plan_id, task=task_id)
     if lease is None and attempt == 0 and state == "RUNNING":
         moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
     return {
@@ -54,6 +59,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "score": score,
         "asked": node.prompt,
         "promised": {
+            "id": promise.id,
             "objective": promise.objective,
             "derived": node.promise is None,
             "criteria": [{"id": each.id, "description": each.description} for each in promise.acceptance],
@@ -65,6 +71,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "retries": retries,
         "rounds": rounds,
         "verdict": verdict,
+        "gates": [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
         "moves_on": moves_on,
     }
 
@@ -90,6 +97,8 @@ async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
             "result",
             "score",
             "usage",
+            "notice",
+            "gates",
             "checks",
             "commit",
             "verdict",

@@ -14,14 +14,19 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.plan import Workspace
-from agenttalk.engine import commanding
+from agenttalk.engine import commanding, gating
 from agenttalk.engine.commanding import Order
+from agenttalk.engine.gating import PLAIN, Passage
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.slots import Slots
+from agenttalk.engine.spending import Allowance, Purse
+from agenttalk.engine.watching import Watching
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Handed, Job, Row, Tx
 from agenttalk.prompts.execute import Handover, InputText, execute
+from agenttalk.rules import stuck
+from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.leases import History, time_limit
 from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.readiness import Candidate, Picked
@@ -52,6 +57,12 @@ class Granted:
     """The fact of the task's turn before this one."""
     node: Node
     """What is asked for in the task."""
+    watch: Watching
+    """Who looks on."""
+    gates: tuple[Decision, ...] = ()
+    """What checkpoints before the turn decided; none of a task that has nothing to be decided."""
+    allowance: Allowance | None = None
+    """What limits it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,8 @@ class Desk:
     root: str
     """Where the root lies, for paths in prompts."""
     slots: Slots
+    purse: Purse = field(default_factory=Purse)
+    """Budgets that tasks share."""
     queued: dict[tuple[str, int], Order] = field(default_factory=dict)
     """Commands in queues by board and delivery, as far as they are remembered: then they need not be read again."""
 
@@ -93,12 +106,18 @@ def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
 
 def _next(moves: Moves, desk: Desk, agent_id: str, ticket: int) -> Granted | None:
     """The first in an agent's queue, or what this transaction made for it if that goes before it."""
-    rows = moves.tx.run("next_task", agent_id=agent_id)
-    made = _first_made(moves, agent_id)
-    if made is not None and (not rows or made[0].priority < rows[0][-1]):
-        moves.orders[agent_id].remove(made)
-        return _start(moves, desk, made[0], made[1], ticket)
-    return _resume(moves, desk, agent_id, rows[0], ticket) if rows else None
+    while True:
+        rows = moves.tx.run("next_task", agent_id=agent_id)
+        made = _first_made(moves, agent_id)
+        if made is not None and (not rows or made[0].priority < rows[0][-1]):
+            moves.orders[agent_id].remove(made)
+            given = _start(moves, desk, made, ticket)
+        elif rows:
+            given = _resume(moves, desk, agent_id, rows[0], ticket)
+        else:
+            return None
+        if given is not None:  # else a checkpoint has denied it, and the next one is looked at
+            return given
 
 
 def _first_made(moves: Moves, agent_id: str) -> tuple[Order, Picked, Cause] | None:
@@ -107,8 +126,9 @@ def _first_made(moves: Moves, agent_id: str) -> tuple[Order, Picked, Cause] | No
     return min(made, key=lambda each: each[0].priority, default=None)
 
 
-def _start(moves: Moves, desk: Desk, order: Order, picked: Picked, ticket: int) -> Granted:
-    """Give a command that was just made to its agent."""
+def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: int) -> Granted | None:
+    """Give a command that was just made to its agent; None when a checkpoint denies it."""
+    order, picked, cause = made
     tx, command = moves.tx, order.command
     epoch = retries = sent_back = 0
     fact = None
@@ -119,6 +139,12 @@ def _start(moves: Moves, desk: Desk, order: Order, picked: Picked, ticket: int) 
     sources = picked.sources if picked.sources or not picked.inputs else None
     inputs, used = _picked(tx, command, sources) if sources is not None else _inputs(tx, sheet, command)
     attempt = _attempt(moves, desk, sheet, order.agent_id, command, epoch + 1, inputs)
+    passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
+    if passage is not PLAIN:
+        if passage.denied is not None:
+            gating.hold_back(moves, sheet, attempt.node, moves.set_aside(order, cause), passage.denied)
+            return None
+        attempt.passage = passage.under(attempt.lease)
     prompt = attempt.prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commanding.hand_over(tx, order, at=moves.at, prompt_sha256=sha256)
@@ -128,17 +154,26 @@ def _start(moves: Moves, desk: Desk, order: Order, picked: Picked, ticket: int) 
     moves.count(order.plan_id, "delivered")
     _note(moves, attempt, order.message_id, sha256, used, lines=[order.line])
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
-    return Granted(job, delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
+    known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance)
 
 
-def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> Granted:
-    """Give the command in an agent's queue to it; it may have had it before."""
+def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> Granted | None:
+    """Give the command in an agent's queue to it, unless a checkpoint denies that; it may have had it before."""
     tx = moves.tx
     plan_id, _, delivery, epoch, retries, sent_back, reason, fact, _ = row
     sheet = moves.sheets.of(tx, plan_id)
     message_id, command = _ordered(tx, desk, delivery)
     inputs, used = _inputs(tx, sheet, command)
     attempt = _attempt(moves, desk, sheet, agent_id, command, epoch + 1, inputs)
+    there = {each.input_name for each in inputs}
+    lost = [each.input_name for each in command.resolved_inputs or () if each.paths and each.input_name not in there]
+    passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, lost)
+    if passage is not PLAIN:
+        if passage.denied is not None:
+            gating.hold_back(moves, sheet, attempt.node, delivery, passage.denied)
+            return None
+        attempt.passage = passage.under(attempt.lease)
     [(attempt.epoch, attempt.number)] = tx.run("lease_task", **attempt.lease_row(moves.at))
     prompt = attempt.prompt()
     if sent_back and reason:
@@ -147,7 +182,8 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     [(consumed_at,)] = tx.run("take_delivery", id=delivery, at=moves.at, prompt_sha256=sha256)
     _note(moves, attempt, message_id, sha256, used)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
-    return Granted(job, delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
+    known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance)
 
 
 @dataclass(slots=True)
@@ -166,10 +202,18 @@ class _Attempt:
     number: int = 1
     lease: str = field(default_factory=lambda: f"lease_{secrets.token_hex(12)}")
     token: str = ""
+    passage: Passage = PLAIN
+    watching: Watching | None = None
 
     def __post_init__(self) -> None:
         secret = secrets.token_urlsafe(24)
         self.token = attempt_token(self.board, self.command.plan_id, self.command.task_id, self.epoch, secret)
+
+    def watch(self) -> Watching:
+        """Who looks on."""
+        if self.watching is None:
+            self.watching = Watching(self.lease, stuck.rule_of(self.command.promise), self.passage.allowance)
+        return self.watching
 
     def lease_row(self, at: str) -> dict[str, Any]:
         """What the task's row says while it runs."""
@@ -225,6 +269,7 @@ class _Attempt:
             {each.name: each.validation_criteria for each in self.node.needs if each.validation_criteria is not None},
             self.own_inputs,
             self.repo,
+            watch=self.watch(),
         )
 
 
@@ -264,7 +309,7 @@ def _note(
     plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
     for each in used:
         moves.tx.run("mark_artifact_injected", plan_id=plan_id, message_id=each, receiver=agent_id, at=moves.at)
-    body = {
+    body: dict[str, Any] = {
         "message_id": message_id,
         "lease": attempt.lease,
         "epoch": attempt.epoch,
@@ -274,6 +319,10 @@ def _note(
         "lines": [],
         **more,
     }
+    if attempt.passage.decisions:
+        body["gates"] = gating.told(attempt.passage.decisions)
+        if attempt.command.promise is not None:
+            body["promise_id"] = attempt.command.promise.id
     moves.note("turn.started", plan_id, body)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.record import StatusHeartbeat
-from agenttalk.engine import publish, records
+from agenttalk.engine import objections, publish, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import Plans, boards
 from agenttalk.engine.router import conserve
@@ -111,6 +111,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     runs = await board.read("run", plan_id=plan_id)
     reasons: dict[str, str] = dict(await board.read("failures_of", plan_id=plan_id))
     taken = {each[0]: usage_of(each) for each in await board.read("standings", plan_id=plan_id)} if runs else {}
+    held = [objections.shown(each) for each in await board.read("objections_in", plan_id=plan_id)] if runs else []
     return {
         "plan_id": plan_id,
         "board": board.name,
@@ -126,6 +127,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
             "in_flight": in_flight,
         },
         "usage": together(taken.values()),
+        "gates": held,
         "tasks": [
             {**_task(row, engine=bool(runs)), "reason": reasons.get(row[0]), "usage": taken.get(row[0])}
             for row in tasks

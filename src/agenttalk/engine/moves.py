@@ -21,12 +21,13 @@ from agenttalk.contracts.human import (
     HumanInterventionResponse,
     ReplanRequest,
 )
-from agenttalk.engine import commanding, human, records
+from agenttalk.engine import commanding, human, objections, records
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
 from agenttalk.ports import Row, Tx
 from agenttalk.rules import failure, lifecycle, readiness
+from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.failure import Standing
 from agenttalk.rules.lifecycle import Cause, State
 from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked
@@ -243,20 +244,68 @@ class Moves:
 
     def _answered(self, sheet: Sheet, row: Row) -> None:
         """A person answered: the task goes on, or is given up."""
-        task_id, state, cause, _, data, by = row
+        task_id, state, cause, delivery, data, by = row
         node = sheet.node(self.tx, task_id)
         response = HumanInterventionResponse.from_bytes(bytes(data))
         chosen = [str(each) for each in response.decision_answers]
-        if response.decision in {"REJECT", "ABORT"} or "give up" in chosen:
-            self.put(sheet, task_id, state, "GIVEN_UP", reason=f"{response.decision} by {by}")
-            self.count(sheet.plan_id, "failed")
-            self._settle(sheet, task_id, "FAILED", "GIVEN_UP")
+        gives_up = response.decision in {"REJECT", "ABORT"} or "give up" in chosen
+        if cause == "SOFT_DENIED":
+            if not gives_up:
+                self._override(sheet, node, delivery, response, by)
+                return
+            self.tx.run("withdraw_direct", id=delivery, at=self.at, details=f"{response.decision} by {by}")
+        if gives_up:
+            self.call_off(sheet, task_id, state, "GIVEN_UP", reason=f"{response.decision} by {by}")
         elif "skip" in chosen:
             ends: Ends = deque()
             self._skip(sheet, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=state)
             self._settle_all(sheet, ends)
         else:
             self._go_on(sheet, node, state, cause, chosen)
+
+    def call_off(
+        self,
+        sheet: Sheet,
+        task_id: str,
+        state: State,
+        cause: Cause,
+        *,
+        reason: str,
+        gates: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        """A task that nobody runs has failed; whoever waited for it follows its own policy."""
+        self.put(sheet, task_id, state, cause, reason=reason, gates=gates)
+        self.count(sheet.plan_id, "failed")
+        self._settle(sheet, task_id, "FAILED", cause)
+
+    def hold(self, sheet: Sheet, node: Node, denied: Decision) -> None:
+        """A checkpoint wants the override of an operator before a task begins."""
+        why = "; ".join(denied.reasons)
+        request_id = self._ask_to_override(sheet, node, f"{denied.checkpoint} holds {node.task_id} up: {why}")
+        gates = [denied.as_json()]
+        self.put(sheet, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
+
+    def _ask_to_override(self, sheet: Sheet, node: Node, title: str) -> str:
+        return self._request(sheet, node, "APPROVAL", title, "", ("override", "give up"))
+
+    def _override(self, sheet: Sheet, node: Node, delivery: int, response: HumanInterventionResponse, by: str) -> None:
+        """An operator lets a task begin that a checkpoint held up, for exactly the reasons that were shown."""
+        about = {"plan_id": sheet.plan_id, "task_id": node.task_id}
+        chosen = [str(each) for each in response.decision_answers]
+        if response.decision != "APPROVE" and "override" not in chosen:
+            reason = self.tx.run("engine_task", **about)[0][9]
+            request_id = self._ask_to_override(sheet, node, f"{node.task_id} is still held up: {reason}")
+            self.tx.run("note_request", **about, request_id=request_id, reason=reason)
+            return
+        objections.override(self.tx, sheet.plan_id, node.task_id, by=by, why=response.notes or "")
+        self.let_go(sheet.plan_id, node.task_id, delivery)
+
+    def let_go(self, plan_id: str, task_id: str, delivery: int) -> None:
+        """Put a task that a checkpoint holds up back into its agent's queue; the checkpoint looks at it again."""
+        queued = delivery if self.goes_on(plan_id) else None
+        about = {"plan_id": plan_id, "task_id": task_id, "queued": queued}
+        for (agent_id,) in self.tx.run("requeue_task", **about, at=self.at):
+            self.agents[agent_id] = None
 
     def _go_on(self, sheet: Sheet, node: Node, state: State, cause: str, chosen: Sequence[str]) -> None:
         """Make the next command of a task that a person let go on; what is still missing is named in it."""
@@ -322,6 +371,15 @@ class Moves:
             at=self.at,
         )
 
+    def set_aside(self, order: Order, cause: Cause) -> int:
+        """Put a command that this transaction made into its agent's queue at once; its delivery."""
+        delivery = commanding.enqueue(self.tx, order, at=self.at)
+        self._put_into_queue(order, cause, delivery)
+        self.count(order.plan_id, "sent")
+        self.count(order.plan_id, "delivered")
+        self.note("commands.queued", order.plan_id, {"lines": [order.line]})
+        return delivery
+
     def goes_on(self, plan_id: str) -> bool:
         """Whether tasks of a plan may begin."""
         return self.tx.run("run_state", plan_id=plan_id) == [("RUNNING",)]
@@ -346,8 +404,9 @@ class Moves:
         reason: str | None = None,
         missing: Sequence[str] = (),
         request_id: str | None = None,
+        gates: Sequence[dict[str, Any]] = (),
     ) -> State:
-        """Move a task that nobody runs."""
+        """Move a task that nobody runs; `gates` are decisions that led to it."""
         new = lifecycle.move(state, cause)
         self.tx.run(
             "set_engine_task",
@@ -360,7 +419,9 @@ class Moves:
             request_id=request_id,
             at=self.at,
         )
-        body = {"state": new, "cause": cause, "reason": reason}
+        body: dict[str, Any] = {"state": new, "cause": cause, "reason": reason}
+        if gates:
+            body["gates"] = list(gates)
         self.tx.record("task.moved", f"{sheet.plan_id}/{task_id}", body)
         return new
 

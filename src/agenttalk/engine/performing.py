@@ -107,6 +107,7 @@ class Programs:
             env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),
             confinement=await Confining(seat, job.profile, layout, job.command, argv, self.api(), job.readonly).found(),
+            hear=job.watch.hear if job.watch is not None else None,
         )
 
     async def _taken_in(self, seat: Seat, job: Job, layout: Layout, ended: Ended) -> Performance:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.dag import FailurePolicy
-from agenttalk.engine import records
+from agenttalk.engine import records, spending
 from agenttalk.engine.commanding import FOLDER
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
@@ -111,6 +111,7 @@ def reset(moves: Moves, sheet: Sheet, tasks: Iterable[str], *, why: str) -> None
             withdraw(moves, sheet.plan_id, agent_id, delivery, why)
         moves.put(sheet, task_id, state, "RUN_AGAIN", reason=why)
         moves.tx.run("fresh_start", plan_id=sheet.plan_id, task_id=task_id)
+        spending.begin_anew(moves.tx, sheet.plan_id, task_id)
         _outdate(moves, sheet, task_id, why)
 
 

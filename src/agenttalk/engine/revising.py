@@ -14,7 +14,7 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import PRIORITIES, ResolvedInput
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine import commanding, records, steering, submission
+from agenttalk.engine import commanding, planning, records, spending, steering, submission
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import settings_of
 from agenttalk.errors import Code, UsageError
@@ -69,8 +69,12 @@ def apply(
     tx, plan_id = moves.tx, dag.plan_id
     found = difference(tx, dag)
     revision = _put_documents(moves, dag, manifest, profiles)
+    gate = planning.pre_plan(dag, manifest, revision=revision)
+    gate.note(tx, moves.at)
     moves.sheets.forget(plan_id)
     sheet = moves.sheets.of(tx, plan_id)
+    if sheet.limits is not None:
+        spending.limit_plan(tx, plan_id)
     links = submission.Links.of(dag)
     tx.run("drop_edges", plan_id=plan_id)
     submission.put_nodes(tx, plan_id, dag.nodes, links)
@@ -80,6 +84,7 @@ def apply(
     for task_id in found.changed:
         _move(moves, plan_id, task_id, "CHANGED", None)
         tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
+        spending.begin_anew(tx, plan_id, task_id)
         steering.wake_stopped(moves, sheet, task_id)
     for task_id in found.added:
         tx.run("drop_task", plan_id=plan_id, task_id=task_id)
@@ -92,7 +97,9 @@ def apply(
     for task_id, (state, cause) in states.items():
         if state in lifecycle.FINAL and failure.standing(state, cause) == "failed" and task_id in nodes:
             moves.fail_dependants_of(sheet, task_id)
-    tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json()})
+        elif cause == "SOFT_DENIED" and task_id in nodes:  # the new plan may allow more
+            moves.let_go(plan_id, task_id, tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][4])
+    tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json(), **gate.told()})
     moves.left = True
     return found
 

@@ -48,6 +48,7 @@ class Running:
         processes: Processes,
         *,
         max_running: int = 8,
+        day_cost_usd: float | None = None,
         profile: Configured = lambda _, said: dict(said),
         environ: Mapping[str, str] | None = None,
         performers: Mapping[str, Performer] | None = None,
@@ -78,6 +79,7 @@ class Running:
             slots=self._slots,
             nudge_router=self._look_soon,
             prover=prover,
+            day_cost_usd=day_cost_usd,
         )
         self.service = Service(
             deps,

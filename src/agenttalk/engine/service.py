@@ -35,6 +35,7 @@ from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.rules.notes import Note
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
 """A part's pass: gets the agent, if one is named, and returns what it did."""
@@ -102,9 +103,20 @@ class Service:
         return await repository.of(self.deps, plan_id)
 
     async def steer(
-        self, plan_id: str, action: str, *, by: str, task_id: str | None = None, onwards: bool = False, why: str = ""
+        self,
+        plan_id: str,
+        action: str,
+        *,
+        by: str,
+        task_id: str | None = None,
+        onwards: bool = False,
+        why: str = "",
+        checkpoint: str | None = None,
     ) -> Any:
-        """Pause, resume or cancel a plan, or try a task of it again, with everything that hangs on it (`onwards`)."""
+        """Pause, resume or cancel a plan; try a task of it again, with everything that hangs on it (`onwards`).
+
+        Or stop a task, or override the `checkpoint` that holds it up, for which a reason must be given.
+        """
         dispatcher = self._dispatching()
         match action:
             case "pause":
@@ -115,8 +127,12 @@ class Service:
                 return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
             case "retry" if task_id:
                 return {"tasks": await dispatcher.retry(plan_id, task_id, by=by, onwards=onwards)}
+            case "abort" if task_id:
+                return await dispatcher.abort(plan_id, task_id, by=by, why=why)
+            case "override" if task_id and checkpoint and why.strip():
+                return await dispatcher.override(plan_id, task_id, checkpoint=checkpoint, by=by, why=why)
             case _:
-                hint = "there are: pause, resume, cancel, and retry with a task"
+                hint = "there are: pause, resume, cancel; with a task retry and abort; override with a reason, too"
                 raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan", hint=hint)
 
     def _dispatching(self) -> Dispatcher:
@@ -211,6 +227,13 @@ class Service:
     async def task(self, task: TaskName, *, after: int = 0) -> dict[str, Any]:
         """A task and what was said about it."""
         return await tasks.show(self.deps, task, after=after)
+
+    async def report(self, task: TaskName, note: Note, caller: Caller) -> dict[str, Any]:
+        """What an attempt tells of itself while it runs; whether somebody counts it, and why it is stopped if it is."""
+        if caller.attempt is None or self._dispatcher is None:
+            return {"counted": False, "stopped": None}
+        stopped = self._dispatcher.watches.told(task.board, task.plan_id, task.task_id, caller.attempt.epoch, note)
+        return {"counted": True, "stopped": stopped}
 
     async def say(self, task: TaskName, remark: Remark, caller: Caller, key: str | None) -> dict[str, Any]:
         """Keep a comment or an output."""

@@ -15,7 +15,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.base import AgentId, moment
 from agenttalk.contracts.dag import EVERYONE, Node, Output
-from agenttalk.contracts.plan import PlanManifest, Policies, Workspace
+from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.errors import Code, MissingError
 from agenttalk.ports import Row, Tx
@@ -63,6 +63,8 @@ class Sheet:
     """When it was submitted, in milliseconds since 1970."""
     workspace: Workspace | None = None
     """The repository that its tasks work on."""
+    limits: PlanLimits | None = None
+    """What its tasks may use altogether."""
     specs: dict[str, Spec] = field(default_factory=dict)
 
     def spec(self, tx: Tx, task_id: str) -> Spec:
@@ -127,7 +129,9 @@ class Sheets:
         if known is None:
             known = sheet_of(plan_id, tx.run("run", plan_id=plan_id)[0])
             [(manifest,)] = tx.run("plan_manifest", plan_id=plan_id)
-            known.workspace = PlanManifest.model_validate_json(bytes(manifest)).workspace if manifest else None
+            if manifest:
+                document = PlanManifest.model_validate_json(bytes(manifest))
+                known.workspace, known.limits = document.workspace, document.limits
             self._known[plan_id] = known
         return known
 

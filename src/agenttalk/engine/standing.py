@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenttalk.contracts import wire
+from agenttalk.engine import objections
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
 from agenttalk.errors import Code, UsageError
@@ -27,6 +28,8 @@ class Standing:
     began_at: str
     ended_at: str | None
     tasks: tuple[dict[str, Any], ...]
+    gates: tuple[dict[str, Any], ...] = ()
+    """What checkpoints held against its tasks."""
 
     @property
     def usage(self) -> dict[str, float] | None:
@@ -44,6 +47,7 @@ class Standing:
             "ended_at": self.ended_at,
             "usage": self.usage,
             "tasks": list(self.tasks),
+            "gates": list(self.gates),
         }
 
 
@@ -61,7 +65,8 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due))
     counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
-    return Standing(plan_id, state, result, counts, began_at, ended_at, tasks)
+    held = tuple(objections.shown(row) for row in await store.read("objections_in", plan_id=plan_id))
+    return Standing(plan_id, state, result, counts, began_at, ended_at, tasks, held)
 
 
 def _result(state: str, *, goes_on: bool, failed: bool) -> Result:
@@ -106,7 +111,7 @@ def together(usages: Iterable[dict[str, float] | None]) -> dict[str, float] | No
 
 def usage_of(row: tuple[Any, ...]) -> dict[str, float] | None:
     """What all attempts at a task took together, from its row (the query `standings`); None when nobody counted."""
-    if len(row) < 19 or not any(row[16:19]):
+    if len(row) < 20 or not any(row[16:20]):
         return None
-    seconds, tokens, cost_usd = row[16:19]
-    return {"duration_s": round(seconds, 3), "tokens": tokens, "cost_usd": cost_usd}
+    seconds, tokens, cost_usd, tool_calls = row[16:20]
+    return {"duration_s": round(seconds, 3), "tokens": tokens, "cost_usd": cost_usd, "tool_calls": tool_calls}

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import commanding, resetting
+from agenttalk.engine import commanding, objections, resetting, spending
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.resetting import Stand
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Tx
-from agenttalk.rules import lifecycle
+from agenttalk.rules import checkpoints, lifecycle
+from agenttalk.rules.aborts import Abort
 from agenttalk.rules.readiness import Picked
 
 
@@ -55,6 +56,51 @@ def cancel(moves: Moves, plan_id: str, *, by: str, why: str = "") -> int:
     tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=moves.at)
     tx.record("plan.cancelled", plan_id, {"by": by, "reason": reason, "tasks": len(tasks)})
     return len(tasks)
+
+
+def abort(moves: Moves, plan_id: str, task_id: str, *, detail: str) -> dict[str, Any]:
+    """Stop a task that is still open; whatever ran of it must be dead before, and may have been stopped just so."""
+    tx = moves.tx
+    _run(tx, plan_id)
+    rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
+    if not rows:
+        raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}")
+    agent_id, state, _, lease, delivery, *_ = rows[0]
+    reason = str(Abort("user-aborted", detail))
+    if state == "FAILED" and rows[0][9] == reason:
+        return {"task_id": task_id, "state": state, "reason": reason}
+    if state in lifecycle.FINAL:
+        raise UsageError(
+            Code.ILLEGAL_TRANSITION, f"{task_id} has ended: it is {state}", hint="there is nothing to stop"
+        )
+    if lease is not None:
+        raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} is run by another process", hint="ask that one")
+    sheet = moves.sheets.of(tx, plan_id)
+    if delivery is not None:
+        resetting.withdraw(moves, plan_id, agent_id, delivery, reason)
+    decision = checkpoints.decide(
+        "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.at}:post-act"
+    )
+    moves.call_off(sheet, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
+    moves.left = True
+    return {"task_id": task_id, "state": "FAILED", "reason": reason}
+
+
+def held_up(
+    plan_id: str, task_id: str, rows: Sequence[Row], found: Sequence[Row], checkpoint: str
+) -> tuple[str, dict[str, Any]]:
+    """The question about a task that a checkpoint holds up, and its denial. Raises UsageError when none does."""
+    if not rows:
+        raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}")
+    denial = objections.newest(list(found))
+    hint = f"'agenttalk explain {plan_id}/{task_id}' says what moves it on"
+    if rows[0][8] != "SOFT_DENIED" or rows[0][16] is None or denial is None:
+        message = f"no checkpoint holds {task_id} up that could be overridden: it is {rows[0][1]}"
+        raise UsageError(Code.ILLEGAL_TRANSITION, message, hint=hint)
+    if denial["checkpoint"] != checkpoint:
+        message = f"{task_id} is held up at {denial['checkpoint']}, not at {checkpoint[:40]!r}"
+        raise UsageError(Code.ILLEGAL_TRANSITION, message, hint=hint)
+    return str(rows[0][16]), denial
 
 
 def retry(
@@ -123,6 +169,7 @@ def _at_once(moves: Moves, sheet: Sheet, task_id: str, delivery: int) -> list[st
     """Give a failed task out again, with the inputs that it had; whoever waits for it again."""
     tx, plan_id = moves.tx, sheet.plan_id
     tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
+    spending.begin_anew(tx, plan_id, task_id)
     tx.run("count_run", plan_id=plan_id, open=1, completed=0, failed=-1, skipped=0)
     inputs = commanding.inputs_of(tx, delivery)
     picked = Picked(inputs=inputs, sources={}, absent=())

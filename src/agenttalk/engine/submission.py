@@ -21,7 +21,9 @@ from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.plan import PlanManifest, Policies
+from agenttalk.engine import planning
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.planning import PrePlan
 from agenttalk.engine.plans import DEFAULT, place
 from agenttalk.engine.sheets import remember, settings_of
 from agenttalk.errors import Code, UsageError
@@ -38,10 +40,11 @@ async def submit(
 ) -> bool:
     """Have a plan run. False when this very plan was submitted before: then nothing changes.
 
-    Raises UsageError when there is another plan of that id.
+    Raises UsageError when there is another plan of that id, and ContractError when it must not be run.
     """
+    gate = planning.pre_plan(dag, manifest, revision=1)
     store = await place(deps, dag.plan_id, board)
-    plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), deps.stamp())
+    plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), deps.stamp(), gate)
     if len(dag.nodes) > _AT_ONCE:
         with collector_paused():
             return await _submit_in_parts(deps, store, plan)
@@ -86,6 +89,7 @@ class _Plan:
     manifest: PlanManifest
     team: _Team
     at: str
+    gate: PrePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +198,9 @@ def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
     tx.run("show_views", rows=papers.shown)
     if papers.content is not None:
         tx.run("show_view", path=f"plans/{plan_id}/{places.DAG}", body=None, content=papers.content)
+    plan.gate.note(tx, plan.at)
     body = {"origin": "engine", "dag_sha256": sha256, "revision": 1, "tasks": len(plan.dag.nodes)}
-    tx.record("plan.submitted", plan_id, body)
+    tx.record("plan.submitted", plan_id, body | plan.gate.told())
 
 
 def _put_run(tx: Tx, plan: _Plan, state: str, settings: bytes) -> None:

@@ -34,7 +34,7 @@ Cause = Literal[
     "REWORK_EXHAUSTED",  # not good enough, and no round is left
     "RETRY",  # crash, timeout or driver error with retries left
     "FAILED_FOR_GOOD",  # the same without retries left
-    "ABORTED",  # an abort condition fired, or a checkpoint denied for good
+    "ABORTED",  # an abort condition fired, a checkpoint denied for good, or somebody stopped it
     "ENGINE_ENDED",  # the engine died or was stopped while validating or executing: counts for nothing
     "ENGINE_ENDED_TOO_OFTEN",  # it did so again and again with this task
     "NEEDS_PERSON",  # the verifier needs a person
@@ -63,7 +63,7 @@ BLOCKED: Final[frozenset[State]] = frozenset(
 
 _ANYTIME: Final[dict[Cause, State]] = {"CHANGED": "PENDING", "REMOVED": "SKIPPED", "RUN_AGAIN": "PENDING"}
 """A new DAG moves every task that it touches, and an operator every one that is to begin anew, finished or not."""
-_OPEN: Final[dict[Cause, State]] = {**_ANYTIME, "CANCELLED": "FAILED"}
+_OPEN: Final[dict[Cause, State]] = {**_ANYTIME, "CANCELLED": "FAILED", "ABORTED": "FAILED"}
 _DEPENDENCY_FAILED: Final[dict[Cause, State]] = {
     "DEPENDENCY_SKIP": "SKIPPED",
     "DEPENDENCY_BLOCK": "BLOCKED_WAITING_REVIEW",
@@ -93,7 +93,6 @@ _TABLE: Final[dict[State, dict[Cause, State]]] = {
         "INPUTS_LOST": "PENDING",
         "INPUTS_AMBIGUOUS": "BLOCKED_WAITING_HUMAN",
         "SOFT_DENIED": "BLOCKED_WAITING_REVIEW",
-        "ABORTED": "FAILED",
     },
     "RUNNING": {
         **_OPEN,
@@ -108,7 +107,6 @@ _TABLE: Final[dict[State, dict[Cause, State]]] = {
         "CONFLICT": "READY",
         "RETRY": "READY",
         "FAILED_FOR_GOOD": "FAILED",
-        "ABORTED": "FAILED",
         "ENGINE_ENDED": "READY",
         "ENGINE_ENDED_TOO_OFTEN": "BLOCKED_WAITING_HUMAN",
         "NEEDS_PERSON": "BLOCKED_WAITING_HUMAN",

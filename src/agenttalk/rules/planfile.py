@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.base import AgentId, Part, TaskId, made
-from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.command import Notice, ValidationCriteria
 from agenttalk.contracts.dag import (
     EVERYONE,
     ByMessageType,
@@ -366,6 +366,9 @@ def _rarely_said(task: TaskSpec) -> dict[str, Any]:
         "priority": task.priority,
         "workspace": task.workspace,
     }
+    for name, template in (("on_complete", task.on_complete), ("on_failure", task.on_failure)):
+        if template is not None:
+            values[name] = Notice.model_construct(message_template=template)
     if task.gates:
         values["gates"] = Gates.read(task.gates.as_json())
     if task.on_dependency_failed or task.fallback or task.reexecute_target or task.max_reexecute_times is not None:

@@ -142,6 +142,9 @@ def _conditions(promise: CompletionPromise) -> Iterator[Finding]:
             yield _odd_target(where, "criterion", str(done.target), criteria)
         elif done.type == "gate-passed" and done.target not in places:
             yield _odd_target(where, "checkpoint", str(done.target), places)
+        elif done.type == "gate-passed" and done.target == "pre-ship":
+            message = "no task comes to the checkpoint 'pre-ship': it is that of the whole plan"
+            yield False, Problem(Code.PLAN_DOUBTFUL, where, message, "ask for post-act or pre-verify")
         elif done.type == "evidence-present" and not done.target:
             yield _odd_target(where, "evidence", str(done.target), [each.id for each in promise.checks])
     for at, abort in enumerate(promise.abort_when):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agenttalk.contracts.base import Part
+from agenttalk.contracts.evidence import read_promise
 from agenttalk.contracts.problem import nearest
 from agenttalk.contracts.promise import CHECK_KINDS, Checkpoint, CompletionPromise, OtherCheck, Severity
-from agenttalk.errors import Code, Problem
+from agenttalk.errors import Code, ContractError, Problem
 
 _FIELDS = {"acceptance": "acceptance", "doneWhen": "done_when", "abortWhen": "abort_when", "checks": "checks"}
 _ID = re.compile(r"cp-[0-9]+-[0-9a-f]{4}\Z")
@@ -35,6 +37,32 @@ class PromiseValidity:
     def valid(self) -> bool:
         """False only with a hard-deny."""
         return all(issue.severity != "hard-deny" for issue in self.issues)
+
+
+def promise_id(ms: int, random: int) -> str:
+    """The id of a promise: the time in milliseconds since 1970, and four hex digits of chance."""
+    return f"cp-{ms}-{random & 0xFFFF:04x}"
+
+
+def create(
+    objective: str, acceptance: Sequence[Mapping[str, Any]], *, ms: int, random: int, **more: Any
+) -> CompletionPromise:
+    """A new promise, with `doneWhen` and `abortWhen` by default; `more` are its other fields in either spelling.
+
+    Raises ContractError when the objective or the acceptance is empty, or a field is wrong.
+    """
+    problems = []
+    if not objective.strip():
+        problems.append(
+            Problem(Code.PROMISE_INVALID, "objective", "the objective is empty", "say what is to be achieved")
+        )
+    if not acceptance:
+        message = "there is no acceptance criterion: nothing would ever be shown"
+        problems.append(Problem(Code.PROMISE_INVALID, "acceptance", message, "say what must be shown"))
+    if problems:
+        raise ContractError(problems[0].code, problems[0].message, problems, hint=problems[0].hint)
+    said = {"id": promise_id(ms, random), "objective": objective, "acceptance": list(acceptance), **more}
+    return read_promise(said)
 
 
 def validate(promise: CompletionPromise) -> PromiseValidity:

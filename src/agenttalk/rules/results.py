@@ -10,6 +10,7 @@ from typing import Any, Final
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
 from agenttalk.errors import Code, JsonError
+from agenttalk.rules.notes import without_notes
 
 FIT: Final = 70
 """Points of 100 from which on an agent is fit for a command, by its own judgement."""
@@ -49,7 +50,7 @@ def read_result(file: bytes | None, stdout: bytes, *, score_required: bool, may_
             return Fault(Code.COMMAND_FAILED, "the result file does not hold an object")
     else:
         told = ("result", "self_assessment") if may_refuse else ("result",)
-        said = _last_object(stdout, told) or {"result": text_of(stdout)}
+        said = _last_object(stdout, told) or {"result": text_of(without_notes(stdout))}
     unfit = unfitness(said.get("self_assessment")) if may_refuse else None
     if unfit is not None:
         return Fault(Code.AGENT_UNFIT, unfit)

@@ -4,21 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _TOKENS: Final = ("input_tokens", "output_tokens")
 _MOST: Final = 2**53
 """What is said beyond this is nonsense, and not counted."""
 
 
-def spent(usage: Mapping[str, Any]) -> tuple[int, float]:
-    """Tokens and dollars. What is not a sensible number counts as nothing: it was said by whoever did the turn."""
+class Used(NamedTuple):
+    """What was used."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+    tool_calls: int = 0
+
+    def plus(self, other: Used) -> Used:
+        """Both together."""
+        return Used(
+            self.tokens + other.tokens,
+            self.cost_usd + other.cost_usd,
+            self.seconds + other.seconds,
+            self.tool_calls + other.tool_calls,
+        )
+
+    def most(self, other: Used) -> Used:
+        """Of each the larger: who told more before does not get it back by telling less."""
+        return Used(
+            max(self.tokens, other.tokens),
+            max(self.cost_usd, other.cost_usd),
+            max(self.seconds, other.seconds),
+            max(self.tool_calls, other.tool_calls),
+        )
+
+
+NOTHING: Final = Used()
+
+
+def spent(usage: Mapping[str, Any], *, seconds: float = 0.0) -> Used:
+    """What was used, of which we measured the time ourselves.
+
+    What is not a sensible number counts as nothing: it was said by whoever did the turn.
+    """
     if not usage:
-        return 0, 0.0
+        return Used(seconds=seconds)
     tokens = usage.get("tokens")
     if tokens is None:
-        return sum(int(_number(usage.get(name))) for name in _TOKENS), _number(usage.get("cost_usd"))
-    return int(_number(tokens)), _number(usage.get("cost_usd"))
+        counted = sum(int(_number(usage.get(name))) for name in _TOKENS)
+    else:
+        counted = int(_number(tokens))
+    return Used(counted, _number(usage.get("cost_usd")), seconds, int(_number(usage.get("tool_calls"))))
 
 
 def _number(value: object) -> float:

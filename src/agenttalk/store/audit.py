@@ -59,6 +59,22 @@ def entries(root: Path, *, url: str = "") -> Iterator[tuple[str, Entry]]:
             yield from ((chain, entry) for entry in _unsealed(ask))
 
 
+def named(root: Path, text: str, *, url: str = "") -> Iterator[tuple[str, Entry]]:
+    """Every entry that has an id for its subject or in its body; of `<lease>:<checkpoint>` else those of the lease.
+
+    A decision that let a turn pass without a word has no entry of its own: that of the turn tells it.
+    """
+    lease, _, checkpoint = text.rpartition(":")
+    wanted = [text, lease] if lease.startswith("lease_") and checkpoint else [text]
+    exact = [each for each in entries(root, url=url) if _names(each[1], wanted[0])]
+    yield from exact or (each for each in entries(root, url=url) if _names(each[1], wanted[-1]))
+
+
+def _names(entry: Entry, text: str) -> bool:
+    spelled = wire.write(text)
+    return text in {entry.subject, *entry.subject.split("/")} or spelled in entry.body
+
+
 def write_anchor(reports: list[ChainReport]) -> bytes:
     """The heads of all chains as a document, to be kept where nobody who can write the root can write."""
     heads = {r.chain: {"link": r.verdict.head.link, "hash": _hash(r.verdict.head.hash)} for r in reports}

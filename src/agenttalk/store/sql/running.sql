@@ -212,7 +212,8 @@ UPDATE tasks
 SET lease = NULL, owner = NULL, token = NULL, leased_at = NULL, phase = NULL, state = :state, cause = :cause,
     reason = :reason, queued = :queued, updated_at = :at, score = :score, fact = :fact,
     retries = retries + :retries, sent_back = :sent_back, deaths = deaths + :deaths,
-    seconds = seconds + :seconds, tokens = tokens + :tokens, cost_usd = cost_usd + :cost_usd
+    seconds = seconds + :seconds, tokens = tokens + :tokens, cost_usd = cost_usd + :cost_usd,
+    tool_calls = tool_calls + :tool_calls
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
 RETURNING task_id
 
@@ -311,7 +312,7 @@ SELECT
 -- Every task of a plan, for people.
 -- name: standings
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL ORDER BY task_id
 
 -- name: skipped_by_failure

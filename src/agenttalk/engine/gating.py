@@ -1,0 +1,170 @@
+"""The checkpoints of tasks that the engine runs: facts are gathered, rules decide, and what they decide is carried out.
+
+A task whose promise follows from its node, and that nothing limits, has nothing that could be denied: its turns are
+recorded as they are, without a word about gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.promise import Checkpoint, CompletionPromise
+from agenttalk.engine import objections, records
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import Sheet
+from agenttalk.engine.spending import Allowance, Purse
+from agenttalk.errors import Code
+from agenttalk.ports import Performance, Proof
+from agenttalk.rules import aborts, budgets, checkpoints, gates, usage
+from agenttalk.rules.aborts import Abort
+from agenttalk.rules.checkpoints import Decision, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What the checkpoints before a turn decided, and what limits it."""
+
+    decisions: tuple[Decision, ...] = ()
+    allowance: Allowance | None = None
+
+    @property
+    def denied(self) -> Decision | None:
+        """The decision that does not let it begin."""
+        return next((each for each in self.decisions if not each.allowed), None)
+
+    def under(self, lease: str) -> Passage:
+        """The same as decisions about a lease, by which they are found again."""
+        if not self.decisions:
+            return self
+        named = [
+            Decision(each.checkpoint, each.severity, each.reasons, f"{lease}:{each.checkpoint}")
+            for each in self.decisions
+        ]
+        return Passage(tuple(named), self.allowance)
+
+
+PLAIN: Final = Passage()
+
+
+def is_plain(sheet: Sheet, node: Node, purse: Purse) -> bool:
+    """Whether there is nothing that a checkpoint before a turn could say."""
+    return node.promise is None and sheet.limits is None and purse.day_cost_usd is None
+
+
+def before_turn(
+    moves: Moves, purse: Purse, sheet: Sheet, node: Node, command: Command, message_id: str, lost: Collection[str]
+) -> Passage:
+    """`pre-plan` and `pre-act` of a task whose turn is about to begin. `lost` are inputs that are gone."""
+    if is_plain(sheet, node, purse) and not lost:
+        return PLAIN
+    tx, about = moves.tx, (sheet.plan_id, node.task_id)
+    promise = sheet.promise(node) if node.promise is not None else None
+    limits = budgets.limits(promise, sheet.limits, purse.day_cost_usd)
+    allowance = purse.allowance(tx, limits, *about, moves.at) if limits else None
+    used_up = budgets.used_up(limits, allowance.used(usage.NOTHING)) if allowance is not None else ()
+    [(last,)] = tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)
+    row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
+    found: dict[Checkpoint, list[Finding]] = {
+        "pre-act": list(
+            checkpoints.ready(
+                current=command.command_seq == last,
+                lost_inputs=lost,
+                used_up=used_up,
+                lease_free=row[3] is None,
+            )
+        )
+    }
+    if promise is not None:
+        found = {"pre-plan": list(checkpoints.promised(promise, sheet.limits)), **found}
+    decisions = []
+    for checkpoint, findings in found.items():
+        decision = checkpoints.decide(checkpoint, findings, trace_id=f"{message_id}:{checkpoint}")
+        if decision.severity == "soft-deny":
+            overridden = objections.overridden(tx, *about, checkpoint)
+            decision = checkpoints.decide(checkpoint, findings, trace_id=decision.trace_id, overridden=overridden)
+            if allowance is not None:
+                allowance = allowance.without(overridden)
+        decisions.append(decision)
+    return Passage(tuple(decisions), allowance)
+
+
+def hold_back(moves: Moves, sheet: Sheet, node: Node, delivery: int, denied: Decision) -> None:
+    """Carry out what a checkpoint before a turn decided: the task is over, or waits for an operator."""
+    objections.note(moves.tx, sheet.plan_id, node.task_id, denied, moves.at)
+    moves.left = True
+    why = "; ".join(denied.reasons)
+    if denied.severity == "soft-deny":
+        moves.hold(sheet, node, denied)
+        return
+    moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+    moves.call_off(sheet, node.task_id, "READY", "ABORTED", reason=why, gates=[denied.as_json()])
+    records.alert(
+        moves.tx,
+        at=moves.at,
+        plan_id=sheet.plan_id,
+        code=Code.COMMAND_FAILED,
+        message=f"task {node.task_id!r} must not begin: {why}",
+        key=denied.trace_id,
+        source=records.Source(node.assigned_agent_id, node.task_id),
+    )
+
+
+def stopped_by(
+    promise: CompletionPromise | None, allowance: Allowance | None, lease: str, performance: Performance
+) -> Abort | None:
+    """Why a turn counts as stopped: it was, or what it told in the end is more than it may use."""
+    abort = performance.abort
+    if abort is not None and (abort.type == "budget-exhausted" or aborts.acts(promise, abort.type)):
+        return abort
+    if allowance is None or performance.how == "stopped":
+        return None
+    now = usage.spent(performance.usage, seconds=performance.seconds)
+    passed = budgets.overrun(allowance.limits, allowance.used_in_the_end(lease, now))
+    return Abort("budget-exhausted", passed) if passed else None
+
+
+def after_turn(
+    node: Node,
+    promise: CompletionPromise | None,
+    lease: str,
+    performance: Performance,
+    proof: Proof,
+    abort: Abort | None,
+    *,
+    proven: bool,
+) -> tuple[Decision, ...]:
+    """`post-act` of a turn that ended and, where there is something to look at, `pre-verify`."""
+    finished = performance.how == "finished" and abort is None
+    names = {each.output_name for each in performance.outputs}
+    missing = [each.name for each in gates.due_outputs(node, performance.score) if each.name not in names]
+    acted = checkpoints.acted(
+        breach=proof.breach,
+        breach_stops=aborts.acts(promise, "scope-drift"),
+        missing=missing if finished else (),
+        abort=abort,
+    )
+    found = [checkpoints.decide("post-act", acted, trace_id=f"{lease}:post-act")]
+    if finished and proven and not proof.breach:
+        verifiable = checkpoints.verifiable(tree_dead=True, refused=proof.refused)
+        found.append(checkpoints.decide("pre-verify", verifiable, trace_id=f"{lease}:pre-verify"))
+    return tuple(found)
+
+
+def by_hand(sheet: Sheet, node: Node, delivery: int, performance: Performance) -> tuple[Decision, ...]:
+    """The checkpoints of a task that was worked by hand: nobody was asked before it began, and only time limited it."""
+    promise = sheet.promise(node)
+    lease = f"{sheet.plan_id}/{node.task_id}#{delivery}"
+    before = [
+        checkpoints.decide("pre-plan", checkpoints.promised(promise, sheet.limits), trace_id=f"{lease}:pre-plan"),
+        checkpoints.decide("pre-act", (), trace_id=f"{lease}:pre-act"),
+    ]
+    return (*before, *after_turn(node, promise, lease, performance, Proof(), None, proven=False))
+
+
+def told(decisions: Sequence[Decision]) -> list[dict[str, object]]:
+    """Decisions for the ledger."""
+    return [each.as_json() for each in decisions]

@@ -1,0 +1,70 @@
+"""What checkpoints held against tasks: warnings, denials, and who has overridden them and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agenttalk.contracts import wire
+from agenttalk.ports import Row, Tx
+from agenttalk.rules.checkpoints import Decision
+
+
+def note(tx: Tx, plan_id: str, task_id: str, decision: Decision, at: str) -> None:
+    """Keep what a checkpoint held against a task; the same again is the same."""
+    reasons = wire.write(list(decision.reasons))
+    tx.run(
+        "put_objection",
+        plan_id=plan_id,
+        task_id=task_id,
+        checkpoint=decision.checkpoint,
+        digest=wire.sha256(reasons),
+        severity=decision.severity,
+        reasons=reasons,
+        trace_id=decision.trace_id,
+        at=at,
+    )
+
+
+def overridden(tx: Tx, plan_id: str, task_id: str, checkpoint: str) -> frozenset[str]:
+    """Reasons of a checkpoint that somebody has overridden for a task, word by word."""
+    found = [shown(row) for row in tx.run("objections_to", plan_id=plan_id, task_id=task_id)]
+    return frozenset(
+        reason
+        for each in found
+        if each["checkpoint"] == checkpoint and "overridden_by" in each
+        for reason in each["reasons"]
+    )
+
+
+def newest(rows: list[Row]) -> dict[str, Any] | None:
+    """The denial that holds a task up: the last that nobody has overridden."""
+    found = [shown(row) for row in rows if row[2] == "soft-deny" and row[6] is None]
+    return found[-1] if found else None
+
+
+def override(tx: Tx, plan_id: str, task_id: str, *, by: str, why: str) -> bool:
+    """Write down that somebody overrides the denial that holds a task up; False when there is none."""
+    denial = newest(tx.run("objections_to", plan_id=plan_id, task_id=task_id))
+    if denial is None:
+        return False
+    digest = wire.sha256(wire.write(denial["reasons"]))
+    about = {"plan_id": plan_id, "task_id": task_id, "checkpoint": denial["checkpoint"], "digest": digest}
+    tx.run("override", **about, by=by, why=why)
+    told = {name: denial[name] for name in ("checkpoint", "severity", "reasons", "trace_id")}
+    tx.record("gate.overridden", f"{plan_id}/{task_id}", {"by": by, "why": why, **told})
+    return True
+
+
+def shown(row: Row) -> dict[str, Any]:
+    """One of them, for people and programs."""
+    task_id, checkpoint, severity, reasons, trace_id, at, by, why = row
+    told = {
+        "task_id": task_id,
+        "checkpoint": checkpoint,
+        "allowed": severity == "warning" or by is not None,
+        "severity": severity,
+        "reasons": wire.read(bytes(reasons)),
+        "trace_id": trace_id,
+        "at": at,
+    }
+    return told if by is None else {**told, "overridden_by": by, "why": why}

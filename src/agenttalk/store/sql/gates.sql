@@ -1,0 +1,49 @@
+-- Budgets.
+-- name: spending
+SELECT tokens, cost_usd, seconds, tool_calls FROM spendings WHERE board = :board AND name = :name
+
+-- name: add_spending
+INSERT INTO spendings (board, name, tokens, cost_usd, seconds, tool_calls)
+VALUES (:board, :name, :tokens, :cost_usd, :seconds, :tool_calls)
+ON CONFLICT (board, name) DO UPDATE
+SET tokens = spendings.tokens + excluded.tokens, cost_usd = spendings.cost_usd + excluded.cost_usd,
+    seconds = spendings.seconds + excluded.seconds, tool_calls = spendings.tool_calls + excluded.tool_calls
+RETURNING tokens, cost_usd, seconds, tool_calls
+
+-- name: clear_spending
+DELETE FROM spendings WHERE board = :board AND name = :name
+
+-- Everything that a plan has used so far, for one that is limited only now.
+-- name: used_by_plan
+SELECT coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0), coalesce(sum(seconds), 0), coalesce(sum(tool_calls), 0)
+FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL
+
+-- What checkpoints held against tasks.
+-- name: put_objection
+INSERT INTO objections (board, plan_id, task_id, checkpoint, digest, severity, reasons, trace_id, at)
+VALUES (:board, :plan_id, :task_id, :checkpoint, :digest, :severity, :reasons, :trace_id, :at)
+ON CONFLICT (board, plan_id, task_id, checkpoint, digest) DO UPDATE
+SET trace_id = excluded.trace_id, at = excluded.at
+
+-- name: objections_to
+SELECT task_id, checkpoint, severity, reasons, trace_id, at, overridden_by, why FROM objections
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+ORDER BY at, checkpoint, digest
+
+-- name: objections_in
+SELECT task_id, checkpoint, severity, reasons, trace_id, at, overridden_by, why FROM objections
+WHERE board = :board AND plan_id = :plan_id
+ORDER BY task_id, at, checkpoint, digest
+
+-- name: override
+UPDATE objections SET overridden_by = :by, why = :why
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND checkpoint = :checkpoint AND digest = :digest
+
+-- A task that was held up goes on with the command that it had.
+-- name: requeue_task
+UPDATE tasks
+SET state = 'READY', cause = 'DECIDED', queued = :queued, updated_at = :at, reason = NULL, request_id = NULL,
+    waiting_since = NULL
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'BLOCKED_WAITING_REVIEW'
+    AND cause = 'SOFT_DENIED'
+RETURNING agent_id
