@@ -273,6 +273,25 @@ def test_who_tells_the_same_again_and_again_is_stuck(tmp_path: Path) -> None:
     assert of(found, "a")["reason"] == "stuck: the same 20 times: 'reads the file', 'writes the file'"
 
 
+def test_why_a_turn_was_stopped_gives_no_secret_away(tmp_path: Path) -> None:
+    secret = "k3y-5f0c9d1e7b2a4468"
+
+    async def work(turn: Turn) -> str:
+        for _ in range(20):
+            turn.report(f"asks with {secret}")
+        await asyncio.Event().wait()
+        return "never"
+
+    async def use(engine: Engine) -> str:
+        engine.deps.discretion.learn({"API_KEY": secret})
+        await engine.submit(plan(task("a")))
+        return str(of(await engine.ended(), "a")["reason"])
+
+    reason = play(tmp_path, use, a=work)
+    assert reason.startswith("stuck: the same 20 times: 'asks with ")
+    assert secret not in reason
+
+
 @pytest.mark.parametrize("text", [HANGS, "tell('begins')\n" + HANGS])
 def test_who_says_nothing_for_long_is_stuck_where_the_promise_asks_for_news(tmp_path: Path, text: str) -> None:
     conditions = [{"type": "stuck", "target": "1s"}]

@@ -277,7 +277,9 @@ class Dispatcher:
         if task is not None and task.uncancel() > 0:
             raise asyncio.CancelledError  # somebody else wants us to end, too
         self._working.add(granted.job.lease)
-        return Performance("aborted", abort=watch.abort, **counted(watch.used, {})), ending.NO_PROOF
+        detail = self._deps.discretion.secrets.redact(watch.abort.detail)  # it may quote what the agent told
+        abort = watch.abort._replace(detail=detail)
+        return Performance("aborted", abort=abort, **counted(watch.used, {})), ending.NO_PROOF
 
     async def _worked(self, board: _Board, granted: Granted) -> tuple[Performance, Proof]:
         """Have a job done, and proven if somebody else has to look at it."""
