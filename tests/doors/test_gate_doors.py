@@ -40,7 +40,8 @@ if name == "posts":
     while True:
         spent += 40
         status, told = post(own, {"usage": {"tokens": spent}, "progress": f"step {spent}"})
-        (here / "told").write_text(json.dumps([status, told]))
+        (here / "telling").write_text(json.dumps([status, told]))
+        os.replace(here / "telling", here / "told")  # it may be killed at any time
         time.sleep(0.01)
 if name == "forges":
     tried = [
