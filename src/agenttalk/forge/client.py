@@ -23,6 +23,8 @@ Sleep = Callable[[float], Awaitable[None]]
 LARGEST_ANSWER: Final = 32 * 1024 * 1024
 _OUT_OF_ORDER: Final = frozenset({500, 502, 503, 504})
 _MOST_PAGES: Final = 400
+_NOTHING_DONE: Final = frozenset({Code.FORGE_LIMITED, Code.FORGE_UNREACHABLE})
+"""After these the same can be asked again: the forge did nothing, or was only to be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class Caller:
                     return answer
                 raise refusal(method, path, answer)
             except ForgeError as error:
-                if last or not _worth_another_try(method, error):
+                if last or error.code not in _NOTHING_DONE:
                     raise
                 pause = error.retry_after or self._patience.pause * 2 ** (attempt - 1)
                 if pause > self._patience.longest_pause:
@@ -190,14 +192,6 @@ def in_path(repository: str) -> str:
     if not slash or not owner or not name or "/" in name or {owner, name} & {".", ".."}:
         raise ForgeError(Code.FORGE_MISSING, f"{repository[:100]!r} is no repository")
     return f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}"
-
-
-def _worth_another_try(method: Method, error: ForgeError) -> bool:
-    if error.code is Code.FORGE_LIMITED:
-        return True  # the forge did nothing
-    if error.code is Code.FORGE_UNREACHABLE:
-        return method == "GET" or error.status == 0  # without a connection it did nothing either
-    return False
 
 
 def _retry_after(answer: Answer) -> float:
