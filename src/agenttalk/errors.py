@@ -8,7 +8,8 @@
     │   └── ConflictError       the store already holds something that excludes it
     └── MachineError            the machine would not do it (disk, permissions); a retry can help
         ├── MissingError        nothing has the name
-        └── TakenError          something has the name already
+        ├── TakenError          something has the name already
+        └── ForgeError          a forge would not do it, or did not say; the code tells whether to try again
 
 Foreign errors (pydantic, json, OSError) are translated where they enter and never leave a door.
 """
@@ -133,6 +134,18 @@ class Code(StrEnum):
     NOT_ALLOWED = "NOT_ALLOWED"
     HOST_REFUSED = "HOST_REFUSED"
     KEY_REUSED = "KEY_REUSED"
+    FORGE_SIGNATURE_REFUSED = "FORGE_SIGNATURE_REFUSED"
+    FORGE_EVENT_UNREADABLE = "FORGE_EVENT_UNREADABLE"
+    FORGE_ASSIGNEE_UNKNOWN = "FORGE_ASSIGNEE_UNKNOWN"
+    FORGE_HOPS_EXCEEDED = "FORGE_HOPS_EXCEEDED"
+    FORGE_UNREACHABLE = "FORGE_UNREACHABLE"
+    FORGE_IN_DOUBT = "FORGE_IN_DOUBT"
+    FORGE_LIMITED = "FORGE_LIMITED"
+    FORGE_NOT_READY = "FORGE_NOT_READY"
+    FORGE_REFUSED = "FORGE_REFUSED"
+    FORGE_MISSING = "FORGE_MISSING"
+    FORGE_CONFLICT = "FORGE_CONFLICT"
+    FORGE_ANSWER_INVALID = "FORGE_ANSWER_INVALID"
     UNHANDLED_EXCEPTION = "UNHANDLED_EXCEPTION"
 
 
@@ -252,6 +265,20 @@ MEANINGS: dict[Code, Meaning] = {
     Code.NOT_ALLOWED: Meaning("The token is good, but not for this."),
     Code.HOST_REFUSED: Meaning("A request came under a name or from a page that is not ours."),
     Code.KEY_REUSED: Meaning("An Idempotency-Key was used before for another request."),
+    Code.FORGE_SIGNATURE_REFUSED: Meaning("A webhook's signature is missing, empty, doubled or wrong."),
+    Code.FORGE_EVENT_UNREADABLE: Meaning("A webhook's body lacks what its event must have."),
+    Code.FORGE_ASSIGNEE_UNKNOWN: Meaning("A forge event is for an account that no agent has; no task was made."),
+    Code.FORGE_HOPS_EXCEEDED: Meaning("Agents answered agents too often at one place; a person decides."),
+    Code.FORGE_UNREACHABLE: Meaning("The forge does not answer or is out of order.", retriable=True),
+    Code.FORGE_IN_DOUBT: Meaning(
+        "The forge was asked to change something and gave no answer: look before asking again.", retriable=True
+    ),
+    Code.FORGE_LIMITED: Meaning("The forge takes no more requests for a while.", retriable=True),
+    Code.FORGE_NOT_READY: Meaning("The forge is still working something out; it may agree later.", retriable=True),
+    Code.FORGE_REFUSED: Meaning("The forge will not do it: not allowed, or not in this state."),
+    Code.FORGE_MISSING: Meaning("The forge has no such thing, or does not show it to this token."),
+    Code.FORGE_CONFLICT: Meaning("Something changed at the forge meanwhile, such as the head or the base."),
+    Code.FORGE_ANSWER_INVALID: Meaning("The forge answered something that cannot be read."),
     Code.UNHANDLED_EXCEPTION: Meaning("A fault of AgentTalk itself; please report it."),
 }
 
@@ -319,3 +346,14 @@ class MissingError(MachineError):
 
 class TakenError(MachineError):
     """Something has the name already."""
+
+
+class ForgeError(MachineError):
+    """A forge would not do it, or did not say whether it did."""
+
+    def __init__(self, code: Code, message: str, *, status: int = 0, retry_after: float = 0.0, hint: str = "") -> None:
+        super().__init__(code, message, hint=hint)
+        self.status = status
+        """The HTTP status; 0 when there was no answer."""
+        self.retry_after = retry_after
+        """Seconds after which the forge wants to be asked again, if it says so."""

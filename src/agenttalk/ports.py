@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile, Tier
 from agenttalk.contracts.command import Command, ValidationCriteria
+from agenttalk.contracts.forge import Comment, Comparison, ForgeUser, Issue, PullRequest, Review, ReviewVerdict, Status
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.contracts.wire import JsonValue
@@ -472,3 +473,72 @@ class Prover(Protocol):
         If `done` says of what was found that the promise is fulfilled, the work is merged before this returns. A person
         is asked (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
         """
+
+
+Merged: TypeAlias = 'Literal["merged", "scheduled"]'
+"""Whether a pull request is merged, or will be when its checks are green."""
+
+
+class Forge(Protocol):
+    """A code forge, seen with one account's token. `repository` is always `owner/name`.
+
+    Everything raises ForgeError, whose code says what to do: FORGE_UNREACHABLE, FORGE_LIMITED and FORGE_NOT_READY
+    can be tried again; after FORGE_IN_DOUBT somebody has to look whether it was done; FORGE_MISSING, FORGE_CONFLICT
+    and FORGE_REFUSED stay until something else changes. Reading is tried again by itself, changing is not when it
+    could be done twice.
+    """
+
+    async def me(self) -> ForgeUser:
+        """Whose token this is."""
+
+    async def pull_request(self, repository: str, number: int) -> PullRequest:
+        """A pull request as it is now."""
+
+    async def changed_files(self, repository: str, number: int) -> tuple[str, ...]:
+        """Paths that a pull request changes."""
+
+    async def reviews(self, repository: str, number: int) -> tuple[Review, ...]:
+        """Reviews that were handed in, the oldest first. Requests and drafts are none."""
+
+    async def review_comments(self, repository: str, number: int, review: int) -> tuple[Comment, ...]:
+        """Comments on lines of one review."""
+
+    async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
+        """Comments on an issue or pull request, the oldest first."""
+
+    async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
+        """The newest status of each context of a commit."""
+
+    async def issue(self, repository: str, number: int) -> Issue:
+        """An issue as it is now."""
+
+    async def compare(self, repository: str, base: str, head: str) -> Comparison:
+        """What lies between two commits."""
+
+    async def open_pull_requests(self, repository: str) -> tuple[PullRequest, ...]:
+        """All pull requests that are open, however many pages they take."""
+
+    async def open_issues(self, repository: str) -> tuple[Issue, ...]:
+        """All issues that are open, without pull requests."""
+
+    async def submit_review(
+        self, repository: str, number: int, verdict: ReviewVerdict, review_body: str, commit: str
+    ) -> Review:
+        """Hand a review of a commit in, so that everybody sees it."""
+
+    async def comment(self, repository: str, number: int, comment_body: str) -> Comment:
+        """Write a comment on an issue or pull request."""
+
+    async def create_issue(self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()) -> Issue:
+        """Open an issue. `assignees` of the answer are those who really have it; a forge may drop them silently."""
+
+    async def assign(self, repository: str, number: int, assignees: Sequence[str]) -> Issue:
+        """Give an issue to these people."""
+
+    async def create_pull_request(
+        self, repository: str, title: str, pull_body: str, *, head: str, base: str
+    ) -> PullRequest:
+        """Open a pull request from a branch."""
+
+    async def merge(self, repository: str, number: int, head: str) -> Merged:
+        """Merge exactly this head; also "merged" when it was before. FORGE_CONFLICT when the head is another one."""

@@ -1,0 +1,295 @@
+"""What a code forge tells us, in one form for all forges.
+
+A webhook is only a hint: every object in it is what the forge saw at one moment. `Sighting` keeps the newest of them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agenttalk.contracts.base import MAX_INTEGER, Count, Many, Part, Positive
+
+ForgeKind = Literal["gitea", "forgejo", "github"]
+EventName = Literal[
+    "pull_request_opened",
+    "pull_request_ready",
+    "pull_request_drafted",
+    "pull_request_edited",
+    "pull_request_synced",
+    "pull_request_reopened",
+    "pull_request_closed",
+    "pull_request_merged",
+    "review_requested",
+    "review_request_removed",
+    "review_submitted",
+    "comment_created",
+    "comment_edited",
+    "issue_opened",
+    "issue_edited",
+    "issue_assigned",
+    "issue_unassigned",
+    "issue_reopened",
+    "issue_closed",
+    "status_changed",
+    "run_finished",
+    "deployment_changed",
+]
+ReviewVerdict = Literal["APPROVED", "REQUEST_CHANGES", "COMMENT"]
+Outcome = Literal["success", "failure", "other"]
+UserId = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
+
+
+class ForgeUser(Part):
+    """An account of a forge."""
+
+    source: str
+    """The configured source that knows it."""
+    login: str
+    """Its name; the forge compares names without regard to case, and people may change them."""
+    id: UserId | None = None
+    """Its number, which stays. The forge's own accounts have negative ones."""
+
+
+class Repository(Part):
+    """A repository."""
+
+    full_name: str
+    """`owner/name`."""
+    url: str = ""
+    """Its page."""
+    default_branch: str = ""
+    """The branch that pull requests usually go to."""
+
+
+class PullRequest(Part):
+    """A pull request, as it was seen at one moment."""
+
+    number: Positive
+    """Its number in the repository."""
+    title: str = ""
+    """In a line."""
+    body: str = ""
+    """What its author wrote."""
+    author: ForgeUser
+    """Who opened it."""
+    is_open: bool = True
+    """Whether it is neither closed nor merged."""
+    draft: bool = False
+    """Whether its author is not ready yet."""
+    merged: bool = False
+    """Whether it was merged."""
+    merged_by: ForgeUser | None = None
+    """Who merged it."""
+    head_sha: str = ""
+    """The newest commit."""
+    head_ref: str = ""
+    """The branch it comes from."""
+    base_ref: str = ""
+    """The branch it goes to."""
+    base_sha: str = ""
+    """The commit it is compared with."""
+    fork: bool = False
+    """Whether it comes from another repository, or from one that is gone: what it says is untrusted."""
+    requested_reviewers: Many[ForgeUser] | None = None
+    """Who was asked for a review; None when the forge does not say."""
+    labels: Many[str] = ()
+    """Names of its labels."""
+    url: str = ""
+    """Its page."""
+    lines: Count | None = None
+    """How many lines it adds and removes, where the forge says it."""
+    files: Count | None = None
+    """How many files it changes, where the forge says it."""
+    mergeable: bool | None = None
+    """Whether the forge could merge it now."""
+    updated_at: str = ""
+    """When it changed last, as the forge writes it."""
+
+
+class Issue(Part):
+    """An issue, or the part of a pull request that the forge treats as one."""
+
+    number: Positive
+    """Its number in the repository."""
+    title: str = ""
+    """In a line."""
+    body: str = ""
+    """What its author wrote."""
+    author: ForgeUser
+    """Who opened it."""
+    assignees: Many[ForgeUser] = ()
+    """Who is to do it."""
+    labels: Many[str] = ()
+    """Names of its labels."""
+    is_open: bool = True
+    """Whether there is something to do."""
+    is_pull: bool = False
+    """Whether it is a pull request."""
+    url: str = ""
+    """Its page."""
+    updated_at: str = ""
+    """When it changed last."""
+
+
+class Comment(Part):
+    """A comment on an issue or a pull request."""
+
+    id: Count
+    """Its number."""
+    body: str = ""
+    """What it says."""
+    author: ForgeUser
+    """Who wrote it."""
+    url: str = ""
+    """Its page."""
+    path: str = ""
+    """The file it is about, if it is about one."""
+    created_at: str = ""
+    """When it was written."""
+
+
+class Review(Part):
+    """A review of a pull request."""
+
+    verdict: ReviewVerdict
+    """What it comes to."""
+    author: ForgeUser
+    """Who reviewed."""
+    body: str = ""
+    """What it says; empty when there are only comments on lines."""
+    id: Count | None = None
+    """Its number, where the forge says it."""
+    commit: str = ""
+    """The commit that was reviewed, where the forge says it."""
+    submitted_at: str = ""
+    """When it was handed in."""
+
+
+class Status(Part):
+    """A commit's status, set by some service."""
+
+    sha: str
+    """The commit."""
+    outcome: Outcome
+    """Whether it is good."""
+    context: str = ""
+    """What was tried."""
+    description: str = ""
+    """What came of it, in words."""
+    url: str = ""
+    """Where to read more."""
+
+
+class Run(Part):
+    """A workflow, job or check that has ended."""
+
+    sha: str
+    """The commit it ran for."""
+    outcome: Outcome
+    """Whether it is good."""
+    name: str = ""
+    """The workflow's name."""
+    file: str = ""
+    """The workflow's file."""
+    job: str = ""
+    """The job, if it is about one."""
+    trigger: str = ""
+    """The event that started it, such as push or pull_request."""
+    branch: str = ""
+    """The branch it ran for."""
+    pulls: Many[Positive] = ()
+    """Numbers of the pull requests it ran for, where the forge says them."""
+    url: str = ""
+    """Its page."""
+    id: Count | None = None
+    """Its number."""
+
+
+class Deployment(Part):
+    """Something was brought to where it runs, or should have been."""
+
+    sha: str
+    """The commit."""
+    outcome: Outcome
+    """Whether it is good."""
+    environment: str = ""
+    """Where to."""
+    description: str = ""
+    """What came of it, in words."""
+    url: str = ""
+    """Where to read more."""
+
+
+class Comparison(Part):
+    """What lies between two commits."""
+
+    commits: Many[str] = ()
+    """Commits that the head has and the base has not."""
+    files: Many[str] = ()
+    """Paths that differ, where the forge says them."""
+
+
+class ForgeEvent(Part):
+    """One thing that happened at a forge."""
+
+    source: str
+    """The configured source it came from."""
+    kind: ForgeKind
+    """What the source is."""
+    name: EventName
+    """What happened."""
+    repository: Repository
+    """Where."""
+    sender: ForgeUser | None = None
+    """Who did it, where the forge says it."""
+    pull_request: PullRequest | None = None
+    """The pull request it is about."""
+    issue: Issue | None = None
+    """The issue it is about; for comments also the pull request, seen as an issue."""
+    comment: Comment | None = None
+    """The comment that was written or edited."""
+    review: Review | None = None
+    """The review that was handed in."""
+    status: Status | None = None
+    """The status that changed."""
+    run: Run | None = None
+    """The run that has ended."""
+    deployment: Deployment | None = None
+    """The deployment that has ended."""
+    requested_reviewer: ForgeUser | None = None
+    """Who was asked, or is no longer asked, for a review."""
+    assignee: ForgeUser | None = None
+    """Who was assigned, where the forge says it."""
+    body_before: str | None = None
+    """The text before it was edited."""
+    delivery: str = ""
+    """The forge's number of this delivery. A replay has another one."""
+    at: str = ""
+    """When it happened, as the forge writes it."""
+
+
+class Sighting(Part):
+    """The newest that is known of a pull request or an issue."""
+
+    source: str
+    """The configured source."""
+    repository: str
+    """`owner/name`."""
+    pull_request: PullRequest | None = None
+    """The pull request."""
+    issue: Issue | None = None
+    """The issue."""
+    at: str = ""
+    """As of when."""
+    rank: Count = 0
+    """What came later among things of the same moment."""
+    narrowed: bool = False
+    """Whether somebody was taken from its list of reviewers or assignees at that moment."""
+    owed: bool = False
+    """Whether somebody was called for it while it was closed or a draft: to be done when it is open."""
+    verdicts: dict[str, str] = Field(default_factory=dict)
+    """Reviewer → moment and kind of the newest verdict, as texts that compare as they come after each other."""
+    self_assigned: Many[str] = ()
+    """Names of those who took the issue by themselves: nobody has to tell them."""

@@ -1,0 +1,1 @@
+"""Code forges: their webhooks in, their API out."""

@@ -1,0 +1,210 @@
+"""Asking a forge: one request with limits, and what its answers mean.
+
+Reading is tried again when the forge is out of order. Changing something is tried again only when it is certain that
+the forge did nothing; otherwise the caller is told that nobody knows (`FORGE_IN_DOUBT`) and looks first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self
+from urllib.parse import quote
+
+import httpx2
+
+from agenttalk.errors import Code, ForgeError
+
+Method = Literal["GET", "POST", "PUT", "PATCH"]
+Sleep = Callable[[float], Awaitable[None]]
+LARGEST_ANSWER: Final = 32 * 1024 * 1024
+_OUT_OF_ORDER: Final = frozenset({500, 502, 503, 504})
+_MOST_PAGES: Final = 400
+_NOTHING_DONE: Final = frozenset({Code.FORGE_LIMITED, Code.FORGE_UNREACHABLE})
+"""After these the same can be asked again: the forge did nothing, or was only to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait, and how often to try."""
+
+    connect: float = 5.0
+    """Seconds for a connection."""
+    answer: float = 20.0
+    """Seconds for an answer."""
+    tries: int = 3
+    """How often a request is made."""
+    pause: float = 0.5
+    """Seconds before the second try; twice as many before each further one."""
+    longest_pause: float = 30.0
+    """If the forge wants a longer pause, the caller is told instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a forge answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: Any
+
+    @property
+    def part(self) -> Mapping[str, Any]:
+        """The object that it is; raises ForgeError when it is none."""
+        if not isinstance(self.data, dict):
+            raise ForgeError(Code.FORGE_ANSWER_INVALID, "the forge answered no JSON object", status=self.status)
+        return self.data
+
+    @property
+    def parts(self) -> list[Mapping[str, Any]]:
+        """The objects of the list that it is; raises ForgeError when it is none."""
+        if not isinstance(self.data, list):
+            raise ForgeError(Code.FORGE_ANSWER_INVALID, "the forge answered no JSON list", status=self.status)
+        return [each for each in self.data if isinstance(each, dict)]
+
+    @property
+    def message(self) -> str:
+        """What the forge says about it, on one bounded line."""
+        text = self.data.get("message") if isinstance(self.data, dict) else ""
+        return " ".join(text.split())[:300] if isinstance(text, str) else ""
+
+
+class Caller:
+    """Makes requests to one forge with one token."""
+
+    def __init__(
+        self, client: httpx2.AsyncClient, *, patience: Patience | None = None, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        self._client = client
+        self._patience = patience or Patience()
+        self._sleep = sleep
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls,
+        base_url: str,
+        headers: Mapping[str, str],
+        *,
+        patience: Patience | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> AsyncIterator[Self]:
+        """A caller whose connections are closed when the block ends. Redirects are not followed: tokens stay here."""
+        limits = patience or Patience()
+        timeout = httpx2.Timeout(limits.answer, connect=limits.connect)
+        # Reading the certificates of the system takes a while, and nobody needs them without TLS.
+        secure = await asyncio.to_thread(httpx2.create_ssl_context) if base_url.startswith("https:") else False
+        async with httpx2.AsyncClient(
+            base_url=base_url,
+            headers=dict(headers),
+            timeout=timeout,
+            follow_redirects=False,
+            trust_env=False,
+            verify=secure,
+        ) as client:
+            yield cls(client, patience=limits, sleep=sleep)
+
+    async def ask(
+        self,
+        method: Method,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, str | int] | None = None,
+        bearing: frozenset[int] = frozenset(),
+    ) -> Answer:
+        """Make a request. Statuses in `bearing` are for the caller to understand; other refusals raise ForgeError."""
+        for attempt in range(1, self._patience.tries + 1):
+            last = attempt == self._patience.tries
+            try:
+                answer = await self._once(method, path, body, query)
+                if answer.status < 300 or answer.status in bearing:
+                    return answer
+                raise refusal(method, path, answer)
+            except ForgeError as error:
+                if last or error.code not in _NOTHING_DONE:
+                    raise
+                pause = error.retry_after or self._patience.pause * 2 ** (attempt - 1)
+                if pause > self._patience.longest_pause:
+                    raise
+            await self._sleep(pause)
+        raise AssertionError("unreachable")  # pragma: no cover
+
+    async def pages(
+        self, path: str, *, size: tuple[str, int], query: Mapping[str, str | int] | None = None
+    ) -> list[Any]:
+        """All items of a list, page by page. A forge may give fewer per page than it is asked for."""
+        name, count = size
+        found: list[Any] = []
+        for page in range(1, _MOST_PAGES + 1):
+            answer = await self.ask("GET", path, query={**(query or {}), "page": page, name: count})
+            items = answer.parts
+            found += items
+            total = answer.headers.get("x-total-count", "")
+            more = 'rel="next"' in answer.headers.get("link", "") or answer.headers.get("x-hasmore") == "true"
+            if not items or not (more or (total.isdecimal() and len(found) < int(total))):
+                return found
+        raise ForgeError(Code.FORGE_ANSWER_INVALID, f"{path} has more than {_MOST_PAGES} pages")
+
+    async def _once(
+        self, method: Method, path: str, body: Mapping[str, Any] | None, query: Mapping[str, str | int] | None
+    ) -> Answer:
+        try:
+            async with self._client.stream(method, path, json=body, params=dict(query or {})) as response:
+                content = bytearray()
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if len(content) > LARGEST_ANSWER:
+                        raise ForgeError(Code.FORGE_ANSWER_INVALID, f"the answer to {method} {path} is too large")
+                return Answer(response.status_code, response.headers, _json(bytes(content)))
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            raise ForgeError(Code.FORGE_UNREACHABLE, f"the forge cannot be reached: {_said(error)}") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            code = Code.FORGE_UNREACHABLE if method == "GET" else Code.FORGE_IN_DOUBT
+            raise ForgeError(code, f"{method} {path} got no answer: {_said(error)}") from error
+
+
+def refusal(method: Method, path: str, answer: Answer) -> ForgeError:
+    """What an answer that is no success means. A token is never part of it."""
+    status, said = answer.status, answer.message
+    text = f"{method} {path} was answered with {status}" + (f": {said}" if said else "")
+    after = _retry_after(answer)
+    if status == 429 or (status == 403 and (after or answer.headers.get("x-ratelimit-remaining") == "0")):
+        return ForgeError(Code.FORGE_LIMITED, text, status=status, retry_after=after)
+    if status in _OUT_OF_ORDER:
+        # Whether a change was made before the forge broke down, it does not say.
+        code = Code.FORGE_UNREACHABLE if method == "GET" else Code.FORGE_IN_DOUBT
+        return ForgeError(code, text, status=status, retry_after=after)
+    if status in {404, 410}:
+        return ForgeError(Code.FORGE_MISSING, text, status=status)
+    if status in {409, 412}:
+        return ForgeError(Code.FORGE_CONFLICT, text, status=status)
+    hint = "check the token and its scopes" if status in {401, 403} else ""
+    return ForgeError(Code.FORGE_REFUSED, text, status=status, hint=hint)
+
+
+def in_path(repository: str) -> str:
+    """`owner/name` as a part of a path; raises ForgeError when it is none."""
+    owner, slash, name = repository.partition("/")
+    if not slash or not owner or not name or "/" in name or {owner, name} & {".", ".."}:
+        raise ForgeError(Code.FORGE_MISSING, f"{repository[:100]!r} is no repository")
+    return f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}"
+
+
+def _retry_after(answer: Answer) -> float:
+    text = answer.headers.get("retry-after", "")
+    return float(text) if text.isdecimal() and len(text) < 10 else 0.0
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content) if content.strip() else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__} {str(error)[:200]}".strip()

@@ -1,0 +1,101 @@
+"""Gitea and Forgejo through their API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import ClassVar, Final
+from urllib.parse import quote
+
+from agenttalk.contracts.forge import Comment, Issue, Outcome, ReviewVerdict, Status
+from agenttalk.errors import Code, ForgeError
+from agenttalk.forge import reading
+from agenttalk.forge.client import Caller, Patience, Sleep, in_path, refusal
+from agenttalk.forge.reading import text
+from agenttalk.forge.rest import Rest
+from agenttalk.ports import Merged
+
+_OUTCOMES: Final[dict[str, Outcome]] = {"success": "success", "failure": "failure", "error": "failure"}
+_LATER: Final = "try again later"
+"""What the forge says while it still works out whether there are conflicts."""
+
+
+class Gitea(Rest):
+    """One source of the kind gitea or forgejo. Fulfils `ports.Forge`."""
+
+    page = ("limit", 50)
+    wip_titles = True
+    events: ClassVar[Mapping[ReviewVerdict, str]] = {
+        "APPROVED": "APPROVED",
+        "REQUEST_CHANGES": "REQUEST_CHANGES",
+        "COMMENT": "COMMENT",
+    }
+    states: ClassVar[Mapping[str, ReviewVerdict]] = {
+        "APPROVED": "APPROVED",
+        "REQUEST_CHANGES": "REQUEST_CHANGES",
+        "COMMENT": "COMMENT",
+    }
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, source: str, base_url: str, token: str, *, patience: Patience | None = None, sleep: Sleep = asyncio.sleep
+    ) -> AsyncIterator[Gitea]:
+        """The forge at `https://git.example.test`, as the one whose token it is."""
+        headers = {"Authorization": f"token {token}", "Accept": "application/json", "User-Agent": "agenttalk"}
+        async with Caller.opened(f"{base_url.rstrip('/')}/api/v1", headers, patience=patience, sleep=sleep) as caller:
+            yield cls(source, caller)
+
+    async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
+        """Comments on an issue or pull request, the oldest first. This list has no pages."""
+        answer = await self.caller.ask("GET", f"{in_path(repository)}/issues/{number}/comments")
+        return tuple(map(self.read_comment, answer.parts))
+
+    async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
+        """The newest status of each context of a commit. Lists call the state `status`, webhooks `state`."""
+        path = f"{in_path(repository)}/commits/{quote(sha, safe='')}/statuses"
+        found = await self.caller.pages(path, size=self.page)
+        newest: dict[str, Status] = {}
+        for each in sorted(found, key=lambda data: reading.number(data, "id") or 0):
+            newest[text(each, "context")] = Status(
+                sha=sha,
+                outcome=_OUTCOMES.get(text(each, "status", "state"), "other"),
+                context=text(each, "context"),
+                description=text(each, "description"),
+                url=text(each, "target_url"),
+            )
+        return tuple(newest[name] for name in sorted(newest))
+
+    async def comment(self, repository: str, number: int, comment_body: str) -> Comment:
+        """Write a comment. For a number that does not exist some versions answer as if they were out of order."""
+        try:
+            return await super().comment(repository, number, comment_body)
+        except ForgeError as error:
+            if error.status == 500:
+                await self.issue(repository, number)  # raises FORGE_MISSING when that is the reason
+            raise
+
+    async def create_issue(self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()) -> Issue:
+        """Open an issue. Assignees whom the forge dropped without a word are asked for once more."""
+        issue = await super().create_issue(repository, title, issue_body, assignees)
+        if {each.lower() for each in assignees} <= {each.login.lower() for each in issue.assignees}:
+            return issue
+        with suppress(ForgeError):
+            return await self.assign(repository, issue.number, assignees)
+        return issue
+
+    async def merge(self, repository: str, number: int, head: str) -> Merged:
+        """Merge exactly this head. One answer of the forge means five things: which one, the pull request tells."""
+        path = f"{in_path(repository)}/pulls/{number}/merge"
+        # Capitalised names are read by all versions; the others only by new ones.
+        sent = {"Do": "merge", "head_commit_id": head}
+        answer = await self.caller.ask("POST", path, body=sent, bearing=frozenset({405, 409}))
+        if answer.status < 300:
+            return "scheduled" if answer.status == 201 else "merged"
+        if _LATER in answer.message.lower():
+            raise ForgeError(Code.FORGE_NOT_READY, f"{repository}#{number}: {answer.message}", status=answer.status)
+        now = await self.pull_request(repository, number)
+        if now.merged and now.head_sha == head:
+            return "merged"
+        raise refusal("POST", path, answer)

@@ -1,0 +1,98 @@
+"""GitHub through its API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import ClassVar, Final
+from urllib.parse import quote
+
+from agenttalk.contracts.forge import Comment, Outcome, ReviewVerdict, Status
+from agenttalk.forge import reading
+from agenttalk.forge.client import Caller, Patience, Sleep, in_path, refusal
+from agenttalk.forge.reading import text
+from agenttalk.forge.rest import Rest
+from agenttalk.ports import Merged
+
+_OUTCOMES: Final[dict[str, Outcome]] = {
+    "success": "success",
+    "failure": "failure",
+    "error": "failure",
+    "timed_out": "failure",
+    "startup_failure": "failure",
+}
+
+
+class GitHub(Rest):
+    """One source of the kind github. Fulfils `ports.Forge`."""
+
+    page = ("per_page", 100)
+    wip_titles = False
+    events: ClassVar[Mapping[ReviewVerdict, str]] = {
+        "APPROVED": "APPROVE",
+        "REQUEST_CHANGES": "REQUEST_CHANGES",
+        "COMMENT": "COMMENT",
+    }
+    states: ClassVar[Mapping[str, ReviewVerdict]] = {
+        "APPROVED": "APPROVED",
+        "CHANGES_REQUESTED": "REQUEST_CHANGES",
+        "COMMENTED": "COMMENT",
+    }
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, source: str, api_url: str, token: str, *, patience: Patience | None = None, sleep: Sleep = asyncio.sleep
+    ) -> AsyncIterator[GitHub]:
+        """The forge whose API is at `https://api.github.com`, as the one whose token it is."""
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+            "User-Agent": "agenttalk",
+        }
+        async with Caller.opened(api_url.rstrip("/"), headers, patience=patience, sleep=sleep) as caller:
+            yield cls(source, caller)
+
+    async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
+        """Comments on an issue or pull request, the oldest first."""
+        path = f"{in_path(repository)}/issues/{number}/comments"
+        return tuple(map(self.read_comment, await self.caller.pages(path, size=self.page)))
+
+    async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
+        """The newest status of each context, and the newest run of each check."""
+        here = f"{in_path(repository)}/commits/{quote(sha, safe='')}"
+        combined = (await self.caller.ask("GET", f"{here}/status", query={"per_page": 100})).part
+        checks = (await self.caller.ask("GET", f"{here}/check-runs", query={"per_page": 100})).part
+        found = [
+            Status(
+                sha=sha,
+                outcome=_OUTCOMES.get(text(each, "state"), "other"),
+                context=text(each, "context"),
+                description=text(each, "description"),
+                url=text(each, "target_url"),
+            )
+            for each in reading.parts(combined, "statuses") or ()
+        ]
+        found += [
+            Status(
+                sha=sha,
+                outcome=_OUTCOMES.get(text(each, "conclusion"), "other"),
+                context=text(each, "name"),
+                url=text(each, "html_url"),
+            )
+            for each in reading.parts(checks, "check_runs") or ()
+        ]
+        return tuple(sorted(found, key=lambda each: each.context))
+
+    async def merge(self, repository: str, number: int, head: str) -> Merged:
+        """Merge exactly this head; also "merged" when it was before."""
+        path = f"{in_path(repository)}/pulls/{number}/merge"
+        answer = await self.caller.ask("PUT", path, body={"sha": head}, bearing=frozenset({405, 409}))
+        if answer.status < 300:
+            return "merged"
+        now = await self.pull_request(repository, number)
+        if now.merged and now.head_sha == head:
+            return "merged"
+        raise refusal("PUT", path, answer)

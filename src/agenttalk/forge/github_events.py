@@ -1,0 +1,233 @@
+"""Events of GitHub → the event, or why nothing follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from agenttalk.contracts.forge import (
+    Deployment,
+    EventName,
+    ForgeEvent,
+    ForgeKind,
+    Outcome,
+    Review,
+    ReviewVerdict,
+    Run,
+    Status,
+)
+from agenttalk.forge import reading
+from agenttalk.forge.reading import UnreadableError, body, moment, number, part, text
+
+_FAILED: Final = frozenset({"failure", "timed_out", "startup_failure", "error"})
+_STATES: Final[dict[str, ReviewVerdict]] = {
+    "approved": "APPROVED",
+    "changes_requested": "REQUEST_CHANGES",
+    "commented": "COMMENT",
+}
+Reader = Callable[..., ForgeEvent | str]
+
+
+def _event(
+    data: Mapping[str, Any], source: str, kind: ForgeKind, name: EventName, at: str = "", **parts: Any
+) -> ForgeEvent:
+    return ForgeEvent(
+        source=source,
+        kind=kind,
+        name=name,
+        repository=reading.repository(part(data, "repository")),
+        sender=reading.user(part(data, "sender"), source),
+        at=at,
+        **parts,
+    )
+
+
+def _before(data: Mapping[str, Any]) -> str | None:
+    change = part(part(data, "changes"), "body")
+    return body(change, "from") if isinstance(change.get("from"), str) else None
+
+
+def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+    action = text(data, "action")
+    pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
+    names: dict[str, EventName] = {
+        "opened": "pull_request_opened",
+        "edited": "pull_request_edited",
+        "reopened": "pull_request_reopened",
+        "closed": "pull_request_merged" if pull.merged else "pull_request_closed",
+        "synchronize": "pull_request_synced",
+        "ready_for_review": "pull_request_ready",
+        "converted_to_draft": "pull_request_drafted",
+        "review_requested": "review_requested",
+        "review_request_removed": "review_request_removed",
+    }
+    if action not in names:
+        return f"a pull request was {action[:40] or 'touched'}"
+    return _event(
+        data,
+        source,
+        kind,
+        names[action],
+        pull.updated_at,
+        pull_request=pull,
+        requested_reviewer=reading.user(part(data, "requested_reviewer"), source),
+        body_before=_before(data),
+    )
+
+
+def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+    action, said = text(data, "action"), part(data, "review")
+    state = text(said, "state").lower()
+    if action != "submitted" or state not in _STATES:
+        return f"a review was {action[:40] or 'touched'} ({state[:40]})"
+    pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
+    review = Review(
+        verdict=_STATES[state],
+        author=reading.needed_user(said, "user", source),
+        body=body(said, "body"),
+        id=number(said, "id"),
+        commit=text(said, "commit_id"),
+        submitted_at=moment(said, "submitted_at"),
+    )
+    at = review.submitted_at or pull.updated_at
+    return _event(data, source, kind, "review_submitted", at, pull_request=pull, review=review)
+
+
+def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+    action = text(data, "action")
+    if action not in {"created", "edited"}:
+        return f"a comment was {action[:40] or 'touched'}"
+    comment = reading.comment(part(data, "comment"), source)
+    return _event(
+        data,
+        source,
+        kind,
+        "comment_created" if action == "created" else "comment_edited",
+        comment.created_at,
+        issue=reading.issue(part(data, "issue"), source),
+        comment=comment,
+        body_before=_before(data),
+    )
+
+
+def _line_comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+    """A comment on a line. Its review comes as an event of its own; only the names in it are news."""
+    action = text(data, "action")
+    if action not in {"created", "edited"}:
+        return f"a comment was {action[:40] or 'touched'}"
+    comment = reading.comment(part(data, "comment"), source)
+    return _event(
+        data,
+        source,
+        kind,
+        "comment_created" if action == "created" else "comment_edited",
+        comment.created_at,
+        pull_request=reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data),
+        comment=comment,
+        body_before=_before(data),
+    )
+
+
+def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+    action = text(data, "action")
+    names: dict[str, EventName] = {
+        "opened": "issue_opened",
+        "edited": "issue_edited",
+        "closed": "issue_closed",
+        "reopened": "issue_reopened",
+        "assigned": "issue_assigned",
+        "unassigned": "issue_unassigned",
+    }
+    if action not in names:
+        return f"an issue was {action[:40] or 'touched'}"
+    issue = reading.issue(part(data, "issue"), source)
+    return _event(
+        data,
+        source,
+        kind,
+        names[action],
+        issue.updated_at,
+        issue=issue,
+        assignee=reading.user(part(data, "assignee"), source),
+        body_before=_before(data),
+    )
+
+
+def _status(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+    outcomes: dict[str, Outcome] = {"success": "success", "failure": "failure", "error": "failure"}
+    state = text(data, "state")
+    if state not in outcomes:
+        return f"the status is {state[:40] or 'unknown'}"
+    status = Status(
+        sha=_needed(data, "sha"),
+        outcome=outcomes[state],
+        context=text(data, "context"),
+        description=text(data, "description"),
+        url=text(data, "target_url"),
+    )
+    return _event(data, source, kind, "status_changed", moment(data, "updated_at"), status=status)
+
+
+def _ran(field: str) -> Reader:
+    """A workflow, job, check or suite: they differ in names alone."""
+
+    def read(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+        action, run = text(data, "action"), part(data, field)
+        if action != "completed":
+            return f"a {field} is {action[:40] or 'unknown'}"
+        conclusion = text(run, "conclusion")
+        pulls = [number(each, "number", least=1) for each in reading.parts(run, "pull_requests") or ()]
+        is_part = field in {"workflow_job", "check_run"}
+        seen = Run(
+            sha=_needed(run, "head_sha"),
+            outcome="success" if conclusion == "success" else "failure" if conclusion in _FAILED else "other",
+            name=text(run, "workflow_name") if is_part else text(run, "name") or text(part(run, "app"), "name"),
+            file=text(run, "path"),
+            job=text(run, "name") if is_part else "",
+            trigger=text(run, "event"),
+            branch=text(run, "head_branch") or text(part(run, "check_suite"), "head_branch"),
+            pulls=tuple(each for each in pulls if each),
+            url=text(run, "html_url"),
+            id=number(run, "run_id") or number(run, "id"),
+        )
+        return _event(data, source, kind, "run_finished", moment(run, "completed_at", "updated_at"), run=seen)
+
+    return read
+
+
+def _deployment_status(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+    status, deployment = part(data, "deployment_status"), part(data, "deployment")
+    state = text(status, "state")
+    if state not in {"success", "failure", "error"}:
+        return f"the deployment is {state[:40] or 'unknown'}"
+    seen = Deployment(
+        sha=_needed(deployment, "sha"),
+        outcome="success" if state == "success" else "failure",
+        environment=text(status, "environment") or text(deployment, "environment"),
+        description=text(status, "description"),
+        url=text(status, "log_url", "target_url"),
+    )
+    return _event(data, source, kind, "deployment_changed", moment(status, "updated_at"), deployment=seen)
+
+
+def _needed(data: Mapping[str, Any], name: str) -> str:
+    value = text(data, name)
+    if not value:
+        raise UnreadableError(f"{name!r} is missing")
+    return value
+
+
+READERS: Final[Mapping[str, Reader]] = {
+    "pull_request": _pull_request,
+    "pull_request_review": _review,
+    "pull_request_review_comment": _line_comment,
+    "issue_comment": _comment,
+    "issues": _issue,
+    "status": _status,
+    "workflow_run": _ran("workflow_run"),
+    "workflow_job": _ran("workflow_job"),
+    "check_run": _ran("check_run"),
+    "check_suite": _ran("check_suite"),
+    "deployment_status": _deployment_status,
+}
+"""Event → how to read it."""

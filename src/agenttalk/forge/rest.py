@@ -1,0 +1,149 @@
+"""What the APIs of all forges have in common; each forge says where it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import quote
+
+from agenttalk.contracts.forge import Comment, Comparison, ForgeUser, Issue, PullRequest, Review, ReviewVerdict
+from agenttalk.errors import Code, ForgeError
+from agenttalk.forge import reading
+from agenttalk.forge.client import Caller, in_path
+from agenttalk.forge.reading import UnreadableError, moment, part, text
+
+T = TypeVar("T")
+
+
+class Rest:
+    """The requests that all forges answer in the same way."""
+
+    page: ClassVar[tuple[str, int]]
+    """Name and value of the parameter for the size of a page."""
+    wip_titles: ClassVar[bool]
+    """Whether a title tells that a pull request is a draft."""
+    events: ClassVar[Mapping[ReviewVerdict, str]]
+    """Verdict → the word with which a review is handed in."""
+    states: ClassVar[Mapping[str, ReviewVerdict]]
+    """The word that a review then has → verdict. Others are requests and drafts."""
+
+    def __init__(self, source: str, caller: Caller) -> None:
+        self.source = source
+        self.caller = caller
+
+    async def me(self) -> ForgeUser:
+        """Whose token this is."""
+        found = reading.user((await self.caller.ask("GET", "/user")).part, self.source)
+        if found is None:
+            raise ForgeError(Code.FORGE_ANSWER_INVALID, "the account has no name")
+        return found
+
+    async def pull_request(self, repository: str, number: int) -> PullRequest:
+        """A pull request as it is now."""
+        return self.read_pull((await self.caller.ask("GET", f"{in_path(repository)}/pulls/{number}")).part)
+
+    async def changed_files(self, repository: str, number: int) -> tuple[str, ...]:
+        """Paths that a pull request changes."""
+        found = await self.caller.pages(f"{in_path(repository)}/pulls/{number}/files", size=self.page)
+        return tuple(text(each, "filename") for each in found)
+
+    async def reviews(self, repository: str, number: int) -> tuple[Review, ...]:
+        """Reviews that were handed in, the oldest first."""
+        found = await self.caller.pages(f"{in_path(repository)}/pulls/{number}/reviews", size=self.page)
+        return tuple(review for review in map(self.read_review, found) if review is not None)
+
+    async def review_comments(self, repository: str, number: int, review: int) -> tuple[Comment, ...]:
+        """Comments on lines of one review."""
+        path = f"{in_path(repository)}/pulls/{number}/reviews/{review}/comments"
+        return tuple(map(self.read_comment, await self.caller.pages(path, size=self.page)))
+
+    async def issue(self, repository: str, number: int) -> Issue:
+        """An issue as it is now."""
+        return self.read_issue((await self.caller.ask("GET", f"{in_path(repository)}/issues/{number}")).part)
+
+    async def compare(self, repository: str, base: str, head: str) -> Comparison:
+        """What lies between two commits."""
+        path = f"{in_path(repository)}/compare/{quote(base, safe='')}...{quote(head, safe='')}"
+        data = (await self.caller.ask("GET", path)).part
+        commits, files = reading.parts(data, "commits") or (), reading.parts(data, "files") or ()
+        return Comparison(
+            commits=tuple(text(each, "sha") for each in commits), files=tuple(text(each, "filename") for each in files)
+        )
+
+    async def open_pull_requests(self, repository: str) -> tuple[PullRequest, ...]:
+        """All pull requests that are open."""
+        found = await self.caller.pages(f"{in_path(repository)}/pulls", size=self.page, query={"state": "open"})
+        return tuple(map(self.read_pull, found))
+
+    async def open_issues(self, repository: str) -> tuple[Issue, ...]:
+        """All issues that are open. Some forges list pull requests among them."""
+        query: dict[str, str | int] = {"state": "open", "type": "issues"}
+        found = await self.caller.pages(f"{in_path(repository)}/issues", size=self.page, query=query)
+        return tuple(issue for issue in map(self.read_issue, found) if not issue.is_pull)
+
+    async def submit_review(
+        self, repository: str, number: int, verdict: ReviewVerdict, review_body: str, commit: str
+    ) -> Review:
+        """Hand a review in. A word that the forge does not know would only make a draft that nobody sees."""
+        path = f"{in_path(repository)}/pulls/{number}/reviews"
+        sent = {"event": self.events[verdict], "body": review_body, "commit_id": commit}
+        review = self.read_review((await self.caller.ask("POST", path, body=sent)).part)
+        if review is None or review.verdict != verdict:
+            raise ForgeError(Code.FORGE_ANSWER_INVALID, f"the review of {repository}#{number} was kept as a draft")
+        return review
+
+    async def comment(self, repository: str, number: int, comment_body: str) -> Comment:
+        """Write a comment on an issue or pull request."""
+        path = f"{in_path(repository)}/issues/{number}/comments"
+        return self.read_comment((await self.caller.ask("POST", path, body={"body": comment_body})).part)
+
+    async def create_issue(self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()) -> Issue:
+        """Open an issue. Whom the forge drops without a word is missing in the answer."""
+        sent = {"title": title, "body": issue_body, "assignees": list(assignees)}
+        return self.read_issue((await self.caller.ask("POST", f"{in_path(repository)}/issues", body=sent)).part)
+
+    async def assign(self, repository: str, number: int, assignees: Sequence[str]) -> Issue:
+        """Give an issue to people, who replace those who had it."""
+        path = f"{in_path(repository)}/issues/{number}"
+        return self.read_issue((await self.caller.ask("PATCH", path, body={"assignees": list(assignees)})).part)
+
+    async def create_pull_request(
+        self, repository: str, title: str, pull_body: str, *, head: str, base: str
+    ) -> PullRequest:
+        """Open a pull request from a branch."""
+        sent = {"title": title, "body": pull_body, "head": head, "base": base}
+        return self.read_pull((await self.caller.ask("POST", f"{in_path(repository)}/pulls", body=sent)).part)
+
+    def read_pull(self, data: Mapping[str, Any]) -> PullRequest:
+        """A pull request in an answer."""
+        return _understood(lambda: reading.pull_request(data, self.source, wip_titles=self.wip_titles))
+
+    def read_issue(self, data: Mapping[str, Any]) -> Issue:
+        """An issue in an answer."""
+        return _understood(lambda: reading.issue(data, self.source))
+
+    def read_comment(self, data: Mapping[str, Any]) -> Comment:
+        """A comment in an answer."""
+        return _understood(lambda: reading.comment(data, self.source))
+
+    def read_review(self, data: Mapping[str, Any]) -> Review | None:
+        """A review in an answer; None when it is only a request or a draft."""
+        author = reading.user(part(data, "user"), self.source)
+        verdict = self.states.get(text(data, "state"))
+        if author is None or verdict is None:
+            return None
+        return Review(
+            verdict=verdict,
+            author=author,
+            body=reading.body(data, "body"),
+            id=reading.number(data, "id"),
+            commit=text(data, "commit_id"),
+            submitted_at=moment(data, "submitted_at"),
+        )
+
+
+def _understood(read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except UnreadableError as error:
+        raise ForgeError(Code.FORGE_ANSWER_INVALID, error.message) from error

@@ -1,0 +1,94 @@
+"""Names in texts → tasks for those who are called; and the end of it when agents only answer each other."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agenttalk.contracts.forge import ForgeEvent, ForgeUser
+from agenttalk.errors import Code, Problem
+from agenttalk.rules import mentions as texts
+from agenttalk.rules import semantic_keys
+from agenttalk.rules.forge_registry import Registry, same_user
+from agenttalk.rules.proposing import Draft, cut
+
+_SNIPPET: Final = 2_000
+MOST_NAMES: Final = 20
+"""Names of one text that are looked at; nobody really calls more."""
+
+
+def is_our_own(event: ForgeEvent, registry: Registry) -> bool:
+    """Whether the engine wrote the comment or review. An issue that it opened is somebody's work all the same."""
+    text = event.comment.body if event.comment else event.review.body if event.review else ""
+    return _by_engine(event, registry, text)
+
+
+def _by_engine(event: ForgeEvent, registry: Registry, text: str) -> bool:
+    """Whether the engine wrote a text. Its marker alone is not enough where its account is known."""
+    marker = texts.read_marker(text)
+    if marker is None or not marker.by_engine:
+        return False
+    account = registry.engines.get(event.source)
+    return account is None or (event.sender is not None and event.sender.login.lower() == account.lower())
+
+
+def hop(draft: Draft, object_key: str, text: str) -> int:
+    """How many answers of agents to agents lie before a text. A person's word begins anew, whatever it carries.
+
+    An agent's own marker cannot lower it: what it was asked for at this place counts, too.
+    """
+    sender = draft.event.sender
+    agent = draft.registry.agent(sender) if sender else None
+    if agent is None:
+        return 0
+    marker = texts.read_marker(text)
+    begun = [each.hop for each in draft.known.tasks if each.object == object_key and each.assignee == agent]
+    return max([marker.hop if marker else 0, *begun]) + 1
+
+
+def may_go_on(draft: Draft, hop: int, login: str) -> bool:
+    """Whether an agent may still be called; else a person is told."""
+    if hop <= draft.registry.hops:
+        return True
+    text = f"agents have answered each other {hop} times in {draft.repository}; {login} is not called again"
+    hint = "read the discussion and decide; a person's comment begins anew"
+    draft.warnings.append(Problem(Code.FORGE_HOPS_EXCEEDED, "hop", text, hint))
+    return False
+
+
+def mentions(
+    draft: Draft, object_key: str, place: str, text: str, *, source_type: str, skip: tuple[ForgeUser, ...] = ()
+) -> None:
+    """A task for every agent that a text calls by name, except its writer and those who have one from it anyway."""
+    event = draft.event
+    if _by_engine(event, draft.registry, text):
+        return
+    edited = event.name in {"comment_edited", "pull_request_edited", "issue_edited"}
+    called = texts.added(event.body_before, text) if edited else texts.names(text)
+    intent = texts.intent(text)
+    depth = hop(draft, object_key, text)
+    for name in called[:MOST_NAMES]:
+        identity = draft.registry.named(event.source, name)
+        if identity is None:
+            continue
+        account = ForgeUser(source=event.source, login=identity.login, id=identity.id)
+        if same_user(account, event.sender) or any(same_user(account, each) for each in skip):
+            draft.notes.append(f"{name} has to do with it anyway")
+        elif may_go_on(draft, depth, name):
+            key = semantic_keys.mention(event, place, name)
+            context = _context(event, text, source_type, intent)
+            draft.propose("mention", identity.agent, key, object_key, context, hop=depth)
+
+
+def _context(event: ForgeEvent, text: str, source_type: str, intent: str) -> dict[str, object]:
+    thing = event.pull_request or event.issue
+    urls = [each.url for each in (event.comment, event.pull_request, event.issue) if each is not None and each.url]
+    return {
+        "source_type": source_type,
+        "source_url": urls[0] if urls else "",
+        "commenter": event.sender.login if event.sender else "",
+        "content_snippet": cut(text, _SNIPPET),
+        "intent_hint": intent,
+        "number": thing.number if thing else 0,
+        "title": cut(thing.title, 300) if thing else "",
+        "untrusted": event.pull_request.fork if event.pull_request else False,
+    }

@@ -1,0 +1,122 @@
+"""Who is who at the forges, and what operators configured for their events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import translate
+from typing import Final
+
+from agenttalk.contracts.forge import ForgeUser
+
+DEFAULT_HOPS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """An agent's account at a source."""
+
+    agent: str
+    """The agent."""
+    source: str
+    """The configured source."""
+    login: str
+    """The account's name."""
+    id: int | None = None
+    """The account's number, if it is configured. Then the name alone is not enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class CiComment:
+    """How a CI service says by a comment that something failed."""
+
+    source: str
+    """The configured source."""
+    pattern: str
+    """A glob for one line of the comment, without regard to case."""
+    login: str
+    """The service's account. Nobody else's comments count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """What is configured."""
+
+    identities: tuple[Identity, ...] = ()
+    """Accounts of agents."""
+    default_reviewer: str | None = None
+    """The agent that reviews where nobody was asked."""
+    ops: str | None = None
+    """The agent that runs things."""
+    lead: str | None = None
+    """The agent that decides."""
+    repositories: tuple[str, ...] = ()
+    """Globs for `owner/name`. Events of others are ignored; without any, all are."""
+    deploy_patterns: tuple[str, ...] = ()
+    """Globs for contexts, names and files of workflows that deploy."""
+    ci_comments: tuple[CiComment, ...] = ()
+    """Comments that say that something failed."""
+    high_risk: tuple[str, ...] = ()
+    """Globs for paths whose changes need most care."""
+    engines: Mapping[str, str] = field(default_factory=dict)
+    """Source → the name of the engine's own account there."""
+    hops: int = DEFAULT_HOPS
+    """How often agents may answer agents before a person decides."""
+
+    def agent(self, user: ForgeUser) -> str | None:
+        """The agent behind an account. The forge's own accounts have negative numbers and are nobody's."""
+        if user.id is not None and user.id < 0:
+            return None
+        for each in self.identities:
+            if each.source == user.source and _same(each, user):
+                return each.agent
+        return None
+
+    def named(self, source: str, login: str) -> Identity | None:
+        """The account of an agent that a text calls."""
+        found = (each for each in self.identities if each.source == source and each.login.lower() == login.lower())
+        return next(found, None)
+
+    def account(self, source: str, agent: str | None) -> ForgeUser | None:
+        """An agent's account at a source."""
+        for each in self.identities:
+            if each.source == source and each.agent == agent:
+                return ForgeUser(source=source, login=each.login, id=each.id)
+        return None
+
+    def covers(self, repository: str) -> bool:
+        """Whether events of a repository count."""
+        return matches(self.repositories, [repository])
+
+    def deploys(self, *names: str) -> bool:
+        """Whether one of these names is that of something that deploys."""
+        return matches(self.deploy_patterns, names)
+
+    def says_failure(self, source: str, login: str, body: str) -> str | None:
+        """The line of a CI service's comment that says that something failed."""
+        patterns = [
+            each.pattern for each in self.ci_comments if each.source == source and each.login.lower() == login.lower()
+        ]
+        return next((line.strip() for line in body.splitlines() if matches(patterns, [line.strip()])), None)
+
+
+def matches(globs: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether one of the names matches one of the globs, without regard to case."""
+    patterns = [re.compile(translate(glob), re.IGNORECASE) for glob in globs]
+    return any(pattern.match(name) for pattern in patterns for name in names if name)
+
+
+def same_user(left: ForgeUser | None, right: ForgeUser | None) -> bool:
+    """Whether two are the same account: by number where both have one, else by name."""
+    if left is None or right is None or left.source != right.source:
+        return False
+    if left.id is not None and right.id is not None:
+        return left.id == right.id
+    return left.login.lower() == right.login.lower()
+
+
+def _same(identity: Identity, user: ForgeUser) -> bool:
+    if identity.id is not None and user.id is not None:
+        return identity.id == user.id
+    return identity.id is None and identity.login.lower() == user.login.lower()

@@ -1,0 +1,433 @@
+"""Forge events → tasks: one for each thing that is to be done, however often and in whatever order they come."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.forge import (
+    Deployment,
+    EventName,
+    ForgeEvent,
+    ForgeUser,
+    Issue,
+    PullRequest,
+    Repository,
+    Run,
+    Sighting,
+)
+from agenttalk.contracts.toolchain import ActionType, PipelineResult, ProposedTask
+from agenttalk.rules import calling, reviewing, semantic_keys, sightings
+from agenttalk.rules.forge_registry import Registry, same_user
+from agenttalk.rules.proposing import LONGEST_TITLE, Decision, Draft, Known, KnownTask, Lookup, cut
+
+_OVER: Final[tuple[ActionType, ...]] = ("review_result", "review_comment", "ci_failure")
+_LONGEST_BRIEF: Final = 40
+_GIVEN: Final = frozenset({"issue_assigned", "issue_opened"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to look up before an event is decided."""
+
+    objects: frozenset[str]
+    """Pull requests and issues: all of their tasks, and the newest sighting."""
+    commits: frozenset[str]
+    """Commits: tasks that belong to them, open pull requests whose newest head they are, and failures that wait."""
+
+
+def wanted(event: ForgeEvent, known: Known = Known()) -> Wanted:  # noqa: B008 - frozen
+    """What an event is about. Asked again with the sightings found so far, it names what they lead to."""
+    numbers = [event.pull_request.number] if event.pull_request else []
+    numbers += [event.issue.number] if event.issue else []
+    numbers += event.run.pulls if event.run else ()
+    numbers += [each.pull_request.number for each in known.sightings if each.pull_request]
+    heads = [each.pull_request.head_sha for each in known.sightings if each.pull_request]
+    heads += [event.pull_request.head_sha] if event.pull_request else []
+    heads += [_sha(event)]
+    source, repository = event.source, event.repository.full_name
+    return Wanted(
+        frozenset(semantic_keys.object_of(source, repository, number) for number in numbers),
+        frozenset(semantic_keys.commit_of(source, repository, head) for head in heads if head),
+    )
+
+
+def decide(event: ForgeEvent, registry: Registry, known: Known) -> Decision:
+    """What follows from an event. The same events in any order, each any number of times, come to the same tasks."""
+    draft = Draft(event, registry, known)
+    if not registry.covers(event.repository.full_name):
+        draft.notes.append(f"{event.repository.full_name} is none of our repositories")
+    elif calling.is_our_own(event, registry):
+        draft.notes.append("the engine wrote it itself")
+    else:
+        _HANDLERS[event.name](draft)
+    return draft.decision()
+
+
+def infrastructure_failure(
+    registry: Registry, source: str, *, outage: str, what: str, detail: str = "", at: str = ""
+) -> ProposedTask | None:
+    """The task for whoever runs things, once per outage; None when nobody does."""
+    if registry.ops is None:
+        return None
+    key = semantic_keys.infrastructure_failure(source, outage)
+    context = {"what": cut(what, LONGEST_TITLE), "detail": cut(detail), "outage": outage}
+    return ProposedTask.model_validate(
+        {
+            "key": key,
+            "action_type": "infrastructure_failure",
+            "assignee": registry.ops,
+            "source": source,
+            "object": key,
+            "context": context,
+            "at": at,
+        }
+    )
+
+
+def reported(source: str, result: PipelineResult, *, at: str = "") -> ForgeEvent:
+    """What a pipeline without a webhook says, as an event."""
+    repository = Repository(full_name=result.repository)
+    common = {"sha": result.sha, "outcome": result.outcome, "url": result.url}
+    if result.kind == "deploy":
+        deployment = Deployment.model_validate(common | {"environment": result.name, "description": result.description})
+        return ForgeEvent(
+            source=source, kind="gitea", name="deployment_changed", repository=repository, deployment=deployment, at=at
+        )
+    run = Run.model_validate(common | {"name": result.name})
+    return ForgeEvent(source=source, kind="gitea", name="run_finished", repository=repository, run=run, at=at)
+
+
+# Pull requests
+
+
+def _pull_request(draft: Draft) -> None:
+    """Any event that shows a pull request: reviews, red heads and closed ones are brought up to date."""
+    shown = sightings.of(draft.event)
+    own = draft.event.pull_request
+    if shown is None or own is None:
+        draft.notes.append("it shows no pull request")
+        return
+    now = draft.remember(shown)
+    _settle(draft, now)
+    _mentions_in_body(draft, own.body, own.number, tuple(own.requested_reviewers or ()))
+
+
+def _settle(draft: Draft, sighting: Sighting) -> PullRequest | None:
+    pull = sighting.pull_request
+    if pull is None:
+        return None
+    key = sightings.object_of(sighting)
+    reviewing.settle(draft, sighting, pull)
+    for task in draft.of(key, *_OVER):
+        if (why := _is_over(task, sighting, pull)) is None:
+            draft.restore(task)
+        else:
+            draft.withdraw(task, why)
+    if pull.merged:
+        _merged(draft, key, pull)
+    for failure in draft.known.held:
+        if pull.is_open and pull.head_sha == _sha(failure):
+            _red(draft, key, pull, _failure(failure))
+    return pull
+
+
+def _is_over(task: KnownTask, sighting: Sighting, pull: PullRequest) -> str | None:
+    """Why there is nothing to do any more."""
+    if not pull.is_open:
+        return "the pull request is closed"
+    if task.head_sha != pull.head_sha and (task.action_type == "ci_failure" or task.verdict == "APPROVED"):
+        return "there is a newer head"
+    newest = sighting.verdicts.get(task.reviewer)
+    if newest and task.action_type == "review_result" and newest.split()[-1] != task.verdict:
+        return "the reviewer has given another verdict since"
+    return None
+
+
+def _merged(draft: Draft, object_key: str, pull: PullRequest) -> None:
+    by = pull.merged_by or draft.event.sender
+    agent = draft.registry.agent(pull.author)
+    if draft.event.name != "pull_request_merged":
+        return
+    if agent is None:
+        draft.warn(pull.author.login, "review_merged")
+    elif same_user(by, pull.author):
+        draft.notes.append("the author merged it")
+    else:
+        context = {"pr_author": pull.author.login, "merged_by": by.login if by else ""}
+        key = semantic_keys.review_merged(draft.event.source, draft.repository, pull.number)
+        draft.propose("review_merged", agent, key, object_key, context, pull=pull)
+
+
+def _review(draft: Draft) -> None:
+    """A review was handed in: its pull request's author has something to do."""
+    shown, review, own = sightings.of(draft.event), draft.event.review, draft.event.pull_request
+    now = draft.remember(shown) if shown else None
+    pull = _settle(draft, now) if now else None
+    if pull is None or review is None or own is None or now is None:
+        draft.notes.append("it shows no review of a pull request")
+        return
+    if pull.merged:
+        draft.notes.append("the pull request is merged")
+        return
+    if review.verdict == "APPROVED" and own.head_sha != pull.head_sha:
+        draft.notes.append("the approval is for an older head")
+        return
+    newest = now.verdicts.get(semantic_keys.user(review.author), "")
+    if review.verdict != "COMMENT" and newest > sightings.verdict_of(draft.event, review):
+        draft.notes.append("the reviewer has given another verdict since")
+        return
+    action: ActionType = "review_comment" if review.verdict == "COMMENT" else "review_result"
+    agent = draft.agent(pull.author, action)
+    key = semantic_keys.review_given(draft.event, own, review)
+    object_key = sightings.object_of(now)
+    skip: tuple[ForgeUser, ...] = ()
+    if agent is not None:
+        skip = (pull.author,)
+        context: dict[str, Any] = {"reviewer": review.author.login, "review_body": cut(review.body)}
+        context |= {"branch": pull.head_ref, "base": pull.base_ref, "review_id": review.id}
+        context |= {"result": review.verdict, "author": pull.author.login}
+        hop = calling.hop(draft, object_key, review.body)
+        if review.verdict == "COMMENT":
+            if calling.may_go_on(draft, hop, pull.author.login):
+                draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
+        else:
+            draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
+    if not pull.is_open:
+        draft.not_now(key, "the pull request is closed")
+    calling.mentions(draft, object_key, f"review-{key}", review.body, source_type="review", skip=skip)
+
+
+# Comments and issues
+
+
+def _comment(draft: Draft) -> None:
+    """A comment calls people, or says in a CI service's name that something failed."""
+    event, comment, issue = draft.event, draft.event.comment, draft.event.issue
+    pull = event.pull_request
+    if comment is None or (issue is None and pull is None):
+        draft.notes.append("it shows no comment")
+        return
+    number = pull.number if pull else issue.number if issue else 0
+    if (shown := sightings.of(event)) is not None:
+        now = draft.remember(shown)
+        pull = _settle(draft, now) or pull
+    object_key = semantic_keys.object_of(event.source, draft.repository, number)
+    line = draft.registry.says_failure(event.source, comment.author.login, comment.body)
+    if line is not None and event.name == "comment_created":
+        _failed_by_comment(draft, object_key, number, line)
+        return
+    on_pull = pull is not None or (issue is not None and issue.is_pull)
+    kind = "pull_request_comment" if on_pull else "issue_comment"
+    calling.mentions(draft, object_key, f"comment-{comment.id}", comment.body, source_type=kind)
+
+
+def _failed_by_comment(draft: Draft, object_key: str, number: int, line: str) -> None:
+    sighting = draft.sighting(object_key) or sightings.of(draft.event)
+    pull = sighting.pull_request if sighting else None
+    if pull is None:
+        draft.held = True
+        draft.lookups.append(Lookup(draft.repository, "", number))
+    elif pull.is_open:
+        url = draft.event.comment.url if draft.event.comment else ""
+        _red(draft, object_key, pull, {"error_summary": cut(line, LONGEST_TITLE), "log_url": url})
+
+
+def _issue(draft: Draft) -> None:
+    """An issue is somebody's work while it is open and assigned to them."""
+    shown = sightings.of(draft.event)
+    own = draft.event.issue
+    if shown is None or own is None:
+        draft.notes.append("it shows no issue")
+        return
+    now = draft.remember(shown)
+    issue, key = now.issue or own, sightings.object_of(now)
+    before = draft.of(key, "issue_assigned")
+    if not issue.is_open and draft.event.name in _GIVEN:
+        draft.owe(now)
+    for assignee in _to_tell(draft, issue, before, owed=now.owed):
+        if semantic_keys.user(assignee) in now.self_assigned and not any(
+            _is_for(draft, task, assignee) for task in before
+        ):
+            draft.notes.append(f"{assignee.login} took it")
+        elif (agent := draft.agent(assignee, "issue_assigned", from_sender=True)) is not None:
+            name = semantic_keys.issue_assigned(draft.event.source, draft.repository, issue.number, assignee)
+            draft.propose("issue_assigned", agent, name, key, _issue_context(issue))
+    for task in before:
+        if not issue.is_open:
+            draft.withdraw(task, "the issue is closed")
+        elif not any(_is_for(draft, task, each) for each in issue.assignees):
+            draft.withdraw(task, "the issue is not assigned to the agent any more")
+    _mentions_in_body(draft, own.body, own.number, tuple(own.assignees))
+
+
+def _to_tell(draft: Draft, issue: Issue, before: list[KnownTask], *, owed: bool) -> list[ForgeUser]:
+    """Who may not know yet that the issue is theirs."""
+    if not issue.is_open:
+        return []
+    if draft.event.name == "issue_assigned" and draft.event.assignee is not None:
+        return [each for each in issue.assignees if same_user(each, draft.event.assignee)]
+    if draft.event.name in _GIVEN or (owed and not before):
+        return list(issue.assignees)
+    back = [task for task in before if task.state == "withdrawn"]
+    return [each for each in issue.assignees if any(_is_for(draft, task, each) for task in back)]
+
+
+def _is_for(draft: Draft, task: KnownTask, user: ForgeUser) -> bool:
+    return draft.registry.agent(user) == task.assignee
+
+
+def _issue_context(issue: Issue) -> dict[str, Any]:
+    return {
+        "issue_number": issue.number,
+        "issue_title": cut(issue.title, LONGEST_TITLE),
+        "issue_body": cut(issue.body),
+        "labels": list(issue.labels),
+        "brief": brief(issue.title),
+        "url": issue.url,
+        "author": issue.author.login,
+    }
+
+
+def brief(title: str) -> str:
+    """A title as the end of a branch's name."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+", plain)
+    return "-".join(words)[:_LONGEST_BRIEF].strip("-") or "issue"
+
+
+def _mentions_in_body(draft: Draft, body: str, number: int, skip: tuple[ForgeUser, ...]) -> None:
+    if draft.event.name not in {"pull_request_opened", "issue_opened", "pull_request_edited", "issue_edited"}:
+        return
+    key = semantic_keys.object_of(draft.event.source, draft.repository, number)
+    kind = "pull_request" if draft.event.pull_request else "issue"
+    calling.mentions(draft, key, f"{number}-body", body, source_type=kind, skip=skip)
+
+
+# What ran
+
+
+def _ran(draft: Draft) -> None:
+    """A status, run or deployment: red ones are somebody's work."""
+    event = draft.event
+    outcome = event.status or event.run or event.deployment
+    if outcome is None or outcome.outcome != "failure":
+        draft.notes.append("nothing failed")
+    elif _is_deployment(draft):
+        _not_deployed(draft)
+    else:
+        _red_head(draft)
+
+
+def _is_deployment(draft: Draft) -> bool:
+    event = draft.event
+    if event.deployment:
+        return True
+    if event.run:
+        on_pull = event.run.trigger.startswith("pull_request") or bool(event.run.pulls)
+        return not on_pull and draft.registry.deploys(event.run.name, event.run.file, event.run.job)
+    context = event.status.context if event.status else ""
+    return not context.endswith("(pull_request)") and draft.registry.deploys(context)
+
+
+def _not_deployed(draft: Draft) -> None:
+    sha = _sha(draft.event)
+    if draft.registry.ops is None:
+        draft.warn("ops", "deploy_failure")
+        return
+    failure = _failure(draft.event)
+    context = {"commit_sha": sha, "reason": failure["error_summary"], "log_url": failure["log_url"]}
+    context |= {"environment": failure["environment"]}
+    source, repository = draft.event.source, draft.repository
+    key = semantic_keys.deploy_failure(source, repository, sha)
+    commit = semantic_keys.commit_of(source, repository, sha)
+    draft.propose("deploy_failure", draft.registry.ops, key, commit, context, head=sha)
+
+
+def _red_head(draft: Draft) -> None:
+    """The author of the open pull request with this head gets it. Only the newest head counts."""
+    shown = sightings.of(draft.event)
+    if shown is not None:
+        draft.remember(shown)
+    sha = _sha(draft.event)
+    every = {sightings.object_of(each): each for each in (*draft.known.sightings, *draft.seen)}
+    pulls = {key: each.pull_request for key, each in every.items() if each.pull_request}
+    with_head = sorted(
+        ((key, pull) for key, pull in pulls.items() if pull.head_sha == sha), key=lambda each: each[1].number
+    )
+    if opened := [(key, pull) for key, pull in with_head if pull.is_open]:
+        _red(draft, *opened[0], _failure(draft.event))
+    elif with_head:
+        draft.notes.append("the pull request is closed")
+        draft.held = not all(pull.merged for _, pull in with_head)
+    elif _numbers(draft.event) & {pull.number for pull in pulls.values()}:
+        draft.notes.append("the commit is not the head any more")
+    else:
+        draft.held = True
+        number = min(_numbers(draft.event), default=None)
+        draft.lookups.append(Lookup(draft.repository, sha, number))
+
+
+def _numbers(event: ForgeEvent) -> set[int]:
+    named = set(event.run.pulls) if event.run else set()
+    return named | ({event.pull_request.number} if event.pull_request else set())
+
+
+def _red(draft: Draft, object_key: str, pull: PullRequest, failure: Mapping[str, Any]) -> None:
+    """A red head is its author's, whoever pushed or ran it."""
+    agent = draft.agent(pull.author, "ci_failure", from_sender=True)
+    if agent is not None:
+        key = semantic_keys.ci_failure(draft.event.source, draft.repository, pull.head_sha)
+        context = {"branch": pull.head_ref, "author": pull.author.login, **failure}
+        draft.propose("ci_failure", agent, key, object_key, context, pull=pull)
+
+
+def _sha(event: ForgeEvent) -> str:
+    ran = event.status or event.run or event.deployment
+    return ran.sha if ran else ""
+
+
+def _failure(event: ForgeEvent) -> dict[str, Any]:
+    """What failed, in a line, and where to read more."""
+    if event.deployment:
+        what, why = event.deployment.environment, event.deployment.description
+    elif event.run:
+        what, why = event.run.name or event.run.file, event.run.job
+    else:
+        what, why = (event.status.context, event.status.description) if event.status else ("", "")
+    ran = event.deployment or event.run or event.status
+    summary = ": ".join(part for part in (what, why) if part)
+    return {
+        "error_summary": cut(summary, LONGEST_TITLE),
+        "log_url": ran.url if ran else "",
+        "environment": event.deployment.environment if event.deployment else "",
+    }
+
+
+_HANDLERS: Final[Mapping[EventName, Callable[[Draft], None]]] = {
+    "pull_request_opened": _pull_request,
+    "pull_request_ready": _pull_request,
+    "pull_request_drafted": _pull_request,
+    "pull_request_edited": _pull_request,
+    "pull_request_synced": _pull_request,
+    "pull_request_reopened": _pull_request,
+    "pull_request_closed": _pull_request,
+    "pull_request_merged": _pull_request,
+    "review_requested": _pull_request,
+    "review_request_removed": _pull_request,
+    "review_submitted": _review,
+    "comment_created": _comment,
+    "comment_edited": _comment,
+    "issue_opened": _issue,
+    "issue_edited": _issue,
+    "issue_assigned": _issue,
+    "issue_unassigned": _issue,
+    "issue_reopened": _issue,
+    "issue_closed": _issue,
+    "status_changed": _ran,
+    "run_finished": _ran,
+    "deployment_changed": _ran,
+}

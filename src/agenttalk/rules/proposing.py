@@ -1,0 +1,224 @@
+"""What an event comes to, while it is being worked out: tasks, withdrawals, warnings, and what to remember."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, ReviewVerdict, Sighting
+from agenttalk.contracts.toolchain import ActionType, Basis, ProposedTask
+from agenttalk.errors import Code, Problem
+from agenttalk.rules import sightings
+from agenttalk.rules.forge_registry import Registry, same_user
+
+LONGEST_TEXT: Final = 20_000
+"""Characters of a text from the forge that a task carries."""
+LONGEST_TITLE: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTask:
+    """A task that was made before."""
+
+    key: str
+    action_type: ActionType
+    assignee: str
+    object: str
+    state: Literal["waiting", "begun", "ended", "withdrawn"] = "waiting"
+    """A task that was withdrawn before it began keeps its key, and is restored when it is called for again."""
+    head_sha: str = ""
+    basis: Basis = "requested"
+    hop: int = 0
+    at: str = ""
+    reviewer: str = ""
+    """Whose review it answers."""
+    verdict: ReviewVerdict | None = None
+    """What that review came to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the things that an event is about. `wanted` says what to look up."""
+
+    tasks: tuple[KnownTask, ...] = ()
+    """Tasks of the event's objects, in any state, and those that hold a key it could ask for."""
+    sightings: tuple[Sighting, ...] = ()
+    """The newest sightings of its objects, and of open pull requests whose head it names."""
+    held: tuple[ForgeEvent, ...] = ()
+    """Failures that wait for a pull request with their commit as its head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A task that has not begun and is not to begin."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Something to ask the forge for, and then to decide again."""
+
+    repository: str
+    sha: str
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What follows from an event."""
+
+    tasks: tuple[ProposedTask, ...] = ()
+    withdrawn: tuple[Withdrawal, ...] = ()
+    restored: tuple[str, ...] = ()
+    """Keys of tasks that were withdrawn and are to be done after all."""
+    warnings: tuple[Problem, ...] = ()
+    ignored: str = ""
+    """Why there is nothing to do, when there is not."""
+    sightings: tuple[Sighting, ...] = ()
+    """What to remember."""
+    held: bool = False
+    """Whether to keep the event until a pull request with its commit is seen."""
+    lookups: tuple[Lookup, ...] = ()
+    """What the forge could tell."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A decision in the making."""
+
+    event: ForgeEvent
+    registry: Registry
+    known: Known
+    tasks: list[ProposedTask] = field(default_factory=list)
+    withdrawn: list[Withdrawal] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    seen: list[Sighting] = field(default_factory=list)
+    lookups: list[Lookup] = field(default_factory=list)
+    held: bool = False
+
+    @property
+    def repository(self) -> str:
+        """`owner/name`."""
+        return self.event.repository.full_name
+
+    def remember(self, sighting: Sighting) -> Sighting:
+        """The newest sighting of a thing, which is remembered when it is news."""
+        before = self.sighting(sightings.object_of(sighting))
+        now = sightings.newest(before, sighting)
+        if now != before:
+            self.seen.append(now)
+        return now
+
+    def owe(self, sighting: Sighting) -> None:
+        """Remember that somebody was called who cannot begin yet."""
+        if not sighting.owed:
+            self.seen = [each for each in self.seen if sightings.object_of(each) != sightings.object_of(sighting)]
+            self.seen.append(sighting.model_copy(update={"owed": True}))
+
+    def sighting(self, object_key: str) -> Sighting | None:
+        """What was seen of a thing before."""
+        found = (each for each in self.known.sightings if sightings.object_of(each) == object_key)
+        return next(found, None)
+
+    def of(self, object_key: str, *actions: ActionType) -> list[KnownTask]:
+        """The tasks of a thing that were made before."""
+        return [each for each in self.known.tasks if each.object == object_key and each.action_type in actions]
+
+    def withdraw(self, task: KnownTask, reason: str) -> None:
+        """A task that has not begun is not to begin."""
+        if task.state == "waiting" and task.key not in {each.key for each in self.withdrawn}:
+            self.withdrawn.append(Withdrawal(task.key, reason))
+
+    def not_now(self, key: str, reason: str) -> None:
+        """A task of this decision that waits until its thing is open again: it is made, and withdrawn at once."""
+        self.restored = [each for each in self.restored if each != key]
+        if any(each.key == key for each in self.tasks):
+            self.withdrawn.append(Withdrawal(key, reason))
+
+    def restore(self, task: KnownTask) -> None:
+        """A task that was withdrawn is to be done after all."""
+        if task.state == "withdrawn" and task.key not in self.restored:
+            self.restored.append(task.key)
+
+    def agent(self, user: ForgeUser, action: ActionType, *, from_sender: bool = False) -> str | None:
+        """The agent behind an account, or a note why it gets no task."""
+        agent = self.registry.agent(user)
+        if agent is None:
+            self.warn(user.login, action)
+        elif not from_sender and same_user(self.event.sender, user):
+            self.notes.append(f"{user.login} did this")
+            return None
+        return agent
+
+    def warn(self, login: str, action: ActionType) -> None:
+        """Somebody who is no agent should get a task."""
+        text = f"{action} in {self.repository} is for {login!r}, which is no agent's account at {self.event.source}"
+        hint = f"add the account to an agent (agents.NAME.forge.{self.event.source})"
+        self.warnings.append(Problem(Code.FORGE_ASSIGNEE_UNKNOWN, "assignee", text, hint))
+
+    def propose(
+        self,
+        action: ActionType,
+        agent: str,
+        key: str,
+        object_key: str,
+        context: Mapping[str, Any],
+        *,
+        pull: PullRequest | None = None,
+        basis: Basis = "requested",
+        hop: int = 0,
+        replaces: tuple[str, ...] = (),
+        head: str = "",
+    ) -> None:
+        """A task for an agent, unless it is there already."""
+        before = next((each for each in self.known.tasks if each.key == key), None)
+        if before is not None:
+            self.restore(before)
+            self.notes.append("the task is there already")
+        if before is not None or any(each.key == key for each in self.tasks):
+            return
+        facts = {"repo": self.repository, **context}
+        if pull is not None:
+            facts |= {"pr_number": pull.number, "pr_title": cut(pull.title, LONGEST_TITLE), "url": pull.url}
+            facts |= {"head_sha": pull.head_sha, "untrusted": pull.fork}
+        self.tasks.append(
+            ProposedTask(
+                key=key,
+                action_type=action,
+                assignee=agent,  # type: ignore[arg-type]  # checked by the model
+                source=self.event.source,
+                object=object_key,
+                context=facts,
+                head_sha=head or (pull.head_sha if pull else ""),
+                basis=basis,
+                hop=hop,
+                at=self.event.at,
+                replaces=replaces,
+            )
+        )
+
+    def decision(self) -> Decision:
+        """What it came to."""
+        replaced = {key for task in self.tasks for key in task.replaces}
+        withdrawn = tuple(each for each in self.withdrawn if each.key not in replaced)
+        nothing = not (self.tasks or withdrawn or self.restored or self.held)
+        return Decision(
+            tasks=tuple(self.tasks),
+            withdrawn=withdrawn,
+            restored=tuple(self.restored),
+            warnings=tuple(self.warnings),
+            ignored=(self.notes[-1] if self.notes else "nothing follows from it") if nothing else "",
+            sightings=tuple(self.seen),
+            held=self.held,
+            lookups=tuple(self.lookups),
+        )
+
+
+def cut(text: str, longest: int = LONGEST_TEXT) -> str:
+    """A text of bounded length."""
+    return text if len(text) <= longest else f"{text[:longest]}…"

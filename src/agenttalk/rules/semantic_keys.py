@@ -1,0 +1,72 @@
+"""What makes two events the same: keys that do not depend on deliveries, of which there may be many.
+
+Every key begins with the source's name, so that two forges never meet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, Review
+
+
+def _joined(*parts: str | int) -> str:
+    return ":".join(str(part).replace("%", "%25").replace(":", "%3A") for part in parts)
+
+
+def user(account: ForgeUser) -> str:
+    """An account in a key: its name without regard to case."""
+    return account.login.lower()
+
+
+def object_of(source: str, repository: str, number: int) -> str:
+    """A pull request or issue; both count with the same numbers."""
+    return _joined(source, f"{repository.lower()}#{number}")
+
+
+def commit_of(source: str, repository: str, sha: str) -> str:
+    """A commit."""
+    return _joined(source, f"{repository.lower()}@{sha}")
+
+
+def review_wanted(source: str, repository: str, pull: PullRequest, reviewer: ForgeUser) -> str:
+    """One review of one head by one reviewer, whether it is the first or not."""
+    return _joined(source, "review", repository.lower(), pull.number, user(reviewer), pull.head_sha)
+
+
+def review_given(event: ForgeEvent, pull: PullRequest, review: Review) -> str:
+    """A review that was handed in. Gitea gives it no number: content and minute stand for it."""
+    content = hashlib.sha256(review.body.encode()).hexdigest()[:16]
+    minute = (review.submitted_at or event.at)[:16]
+    parts = (pull.number, user(review.author), review.verdict, review.commit or pull.head_sha, content, minute)
+    return _joined(event.source, "review_result", event.repository.full_name.lower(), *parts)
+
+
+def mention(event: ForgeEvent, place: str, name: str) -> str:
+    """A name in one text. An edit of the text is the same place."""
+    return _joined(event.source, "mention", event.repository.full_name.lower(), place, name.lower())
+
+
+def issue_assigned(source: str, repository: str, number: int, assignee: ForgeUser) -> str:
+    """An issue in somebody's hands."""
+    return _joined(source, "issue_assigned", repository.lower(), number, user(assignee))
+
+
+def ci_failure(source: str, repository: str, sha: str) -> str:
+    """A red head: one, however many jobs are red."""
+    return _joined(source, "ci_failure", repository.lower(), sha)
+
+
+def deploy_failure(source: str, repository: str, sha: str) -> str:
+    """A commit that could not be deployed."""
+    return _joined(source, "deploy_failure", repository.lower(), sha)
+
+
+def review_merged(source: str, repository: str, number: int) -> str:
+    """A pull request that was merged."""
+    return _joined(source, "review_merged", repository.lower(), number)
+
+
+def infrastructure_failure(source: str, outage: str) -> str:
+    """One outage."""
+    return _joined(source, "infrastructure_failure", outage)

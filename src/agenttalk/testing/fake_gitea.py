@@ -1,0 +1,211 @@
+"""A fake Gitea or Forgejo: real HTTP, real git, real signatures, and faults on demand.
+
+It does what the real one does as far as clients and webhooks can see it, with the traps: one status for many refusals,
+reviews that stay drafts, assignees that are dropped, deliveries without retry. It keeps everything but git in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import uvicorn
+
+from agenttalk.testing.faults import Fault, FaultyApp
+from agenttalk.testing.gitea_api import Api, application
+from agenttalk.testing.gitea_hooks import Deliveries
+from agenttalk.testing.gitea_shapes import Shapes
+from agenttalk.testing.gitea_state import Hook, Repository, State, User
+
+
+class FakeGitea:
+    """A forge on a loopback port. Use `running`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        kind: Literal["gitea", "forgejo"] = "gitea",
+        version: tuple[int, int] = (1, 25),
+        page: int = 50,
+    ) -> None:
+        self.kind = kind
+        self.version = version
+        self.url = ""
+        """Where it is, such as `http://127.0.0.1:40000`."""
+        self.deliveries = Deliveries(kind)
+        """What was told to hooks: `copies`, `held`, `release`, `replay`, `settled`."""
+        self.state = State(folder, self._emit, reviewers_first=version >= (1, 25))
+        """Everything it knows, and every deed."""
+        self._app = FaultyApp(application(Api(self.state, self.shapes, page)))
+        self._port = 0
+        self._server: _Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self.admin = self.user("root", is_admin=True)
+        """The token of an account that may do everything."""
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, folder: Path, **options: Any) -> AsyncIterator[FakeGitea]:
+        """A forge that answers until the block ends."""
+        forge = cls(folder, **options)
+        await forge.start()
+        try:
+            yield forge
+        finally:
+            await forge.stop()
+            await forge.deliveries.settled()
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What goes wrong with the next requests, in order."""
+        return self._app.faults
+
+    def shapes(self) -> Shapes:
+        """How it writes things."""
+        return Shapes(self.url, self.version)
+
+    async def start(self) -> None:
+        """Listen; on the same port as before, when it was there before."""
+        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(("127.0.0.1", self._port))
+        self._port = bound.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._server = _Server(self._app)
+        self._serving = asyncio.create_task(self._server.serve([bound]))
+        await self._server.opened.wait()
+
+    async def stop(self) -> None:
+        """Be down: nobody listens any more."""
+        if self._server is not None and self._serving is not None:
+            self._server.should_exit = self._server.force_exit = True
+            with suppress(asyncio.CancelledError):
+                await self._serving
+        self._server = self._serving = None
+
+    @asynccontextmanager
+    async def down(self) -> AsyncIterator[None]:
+        """Be down for the time of the block."""
+        await self.stop()
+        try:
+            yield
+        finally:
+            await self.start()
+
+    # Setting it up
+
+    def user(self, login: str, *, is_admin: bool = False) -> str:
+        """An account; returns a new token of it."""
+        user = self.state.user(login, is_admin=is_admin)
+        token = secrets.token_hex(20)
+        user.tokens.add(token)
+        return token
+
+    def repository(self, full_name: str, writers: Sequence[str] = ()) -> Repository:
+        """A new repository with one commit, and those who may write to it."""
+        owner, _, name = full_name.partition("/")
+        made = self.state.make_repository(owner, name)
+        made.writers |= {self.state.user(login).login for login in writers}
+        return made
+
+    def hook(
+        self,
+        full_name: str,
+        url: str,
+        secret: str,
+        events: Sequence[str] = ("pull_request", "issues", "status"),
+        **options: Any,
+    ) -> Hook:
+        """Tell somebody of the events of a repository."""
+        repository = self.state.repository(*full_name.split("/"))
+        repository.hooks.append(Hook(len(repository.hooks) + 1, url, secret, tuple(events), **options))
+        return repository.hooks[-1]
+
+    def push(
+        self, full_name: str, branch: str, files: Mapping[str, str | None], who: str, message: str = "Change"
+    ) -> str:
+        """Commit files to a branch as if somebody had pushed them; returns the commit."""
+        repository = self.state.repository(*full_name.split("/"))
+        before = repository.bare.branches()
+        sha = repository.bare.commit(branch, files, message, who)
+        self.state.pushed(repository, self.state.user(who), before)
+        return sha
+
+    def ran(
+        self, full_name: str, sha: str, *, workflow: str = "ci.yml", good: bool = False, pull: int | None = None
+    ) -> None:
+        """A workflow has ended. Gitea tells it by statuses and a run, Forgejo by a run of another form."""
+        repository = self.state.repository(*full_name.split("/"))
+        actions = User(-2, "gitea-actions")
+        told = repository.pulls[pull] if pull is not None else None
+        if self.kind == "forgejo":
+            self._forgejo_run(
+                repository, sha, workflow, told.issue.author if told else repository.owner, pull, good=good
+            )
+            return
+        event = "pull_request" if told else "push"
+        status = {"state": "success" if good else "failure", "context": f"{workflow} / test ({event})"}
+        self.state.set_status(repository, actions, sha, status)
+        ref = f"refs/pull/{pull}/head" if told else "refs/heads/main"
+        run = {
+            "id": 41, "head_sha": sha, "event": event, "path": f"{workflow}@{ref}", "status": "completed",
+            "conclusion": "success" if good else "failure", "html_url": f"{self.url}/{full_name}/actions/runs/41",
+        }  # fmt: skip
+        flow = {"name": workflow, "path": f".gitea/workflows/{workflow}"}
+        what = {"action": "completed", "workflow": flow, "workflow_run": run}
+        self._emit(repository, "workflow_run", "workflow_run", actions, what)
+
+    def _forgejo_run(
+        self, repository: Repository, sha: str, workflow: str, who: User, pull: int | None, *, good: bool
+    ) -> None:
+        inner = {"pull_request": self.shapes().pull(repository, repository.pulls[pull])} if pull else {}
+        run = {
+            "id": 51, "title": "a run", "repository": self.shapes().repository(repository), "workflow_id": workflow,
+            "trigger_user": self.shapes().user(who), "commit_sha": sha, "event": "pull_request" if pull else "push",
+            "event_payload": json.dumps(inner), "html_url": f"{self.url}/{repository.full_name}/actions/runs/51",
+        }  # fmt: skip
+        name = "action_run_success" if good else "action_run_failure"
+        body = {"action": "success" if good else "failure", "run": run, "prior_status": "running"}
+        self.deliveries.tell(repository.hooks, name, name, body)
+
+    @contextmanager
+    def holding(self, order: Sequence[int] | None = None) -> Iterator[None]:
+        """Keep what happens in the block back, and then tell it in another order."""
+        self.deliveries.held = True
+        try:
+            yield
+        finally:
+            self.deliveries.release(order)
+
+    def _emit(self, repository: Repository, coarse: str, exact: str, who: User, what: dict[str, Any]) -> None:
+        if exact in {"status", "workflow_run"} and self.kind == "forgejo":
+            return  # it has no such event
+        body = self.shapes().event(repository, who, what)
+        self.deliveries.tell(repository.hooks, coarse, exact, body)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn that leaves signals to others and says when it listens."""
+
+    def __init__(self, app: FaultyApp) -> None:
+        super().__init__(
+            uvicorn.Config(app, ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False)
+        )
+        self.opened = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and tell."""
+        await super().startup(sockets)
+        self.opened.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to whoever runs the tests."""
+        yield

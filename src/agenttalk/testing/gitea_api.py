@@ -1,0 +1,396 @@
+"""The HTTP API of a fake forge, and git over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from agenttalk.testing.bare import GitFailedError, backend
+from agenttalk.testing.gitea_shapes import Shapes
+from agenttalk.testing.gitea_state import Hook, RefusedError, Repository, State, User
+
+Handler = Callable[["Api", Request], Awaitable[Response]]
+_HERE = "/api/v1/repos/{owner}/{name}"
+
+
+class Api:
+    """What all handlers need."""
+
+    def __init__(self, state: State, shapes: Callable[[], Shapes], page: int) -> None:
+        self.state = state
+        self._shapes = shapes
+        self.page = page
+        """How many items a page has at most, whatever a client asks for."""
+
+    @property
+    def shapes(self) -> Shapes:
+        """How things are written."""
+        return self._shapes()
+
+    def user(self, request: Request) -> User:
+        """Who asks; raises RefusedError for anybody unknown."""
+        kind, _, value = request.headers.get("authorization", "").partition(" ")
+        found = self.state.holder(value) if kind.lower() in {"token", "bearer"} else self._basic(kind, value)
+        if found is None:
+            raise RefusedError(401, "token is required")
+        return found
+
+    def _basic(self, kind: str, value: str) -> User | None:
+        if kind.lower() != "basic":
+            return None
+        try:
+            login, _, password = base64.b64decode(value).decode().partition(":")
+        except (ValueError, binascii.Error):
+            return None
+        user = self.state.users.get(login.lower())
+        if user is not None and password and password == user.password:
+            return user
+        return self.state.holder(password) or self.state.holder(login)
+
+    def repository(self, request: Request) -> Repository:
+        """The repository that a path names."""
+        return self.state.repository(request.path_params["owner"], request.path_params["name"])
+
+    def listed(self, request: Request, items: list[Any]) -> Response:
+        """One page of a list."""
+        page = max(1, int(request.query_params.get("page", "1")))
+        size = min(self.page, int(request.query_params.get("limit", "30")))
+        shown = items[(page - 1) * size : page * size]
+        headers = {"X-Total-Count": str(len(items))}
+        if page * size < len(items):
+            headers["Link"] = f'<{request.url.include_query_params(page=page + 1)}>; rel="next"'
+        return JSONResponse(shown, headers=headers)
+
+
+def application(api: Api) -> Starlette:
+    """All routes."""
+    return Starlette(
+        routes=[
+            *_routes(api, "/api/v1", _ACCOUNT),
+            *_routes(api, _HERE, _REPOSITORY),
+            Route("/{owner}/{name}.git/{path:path}", _guarded(api, _git), methods=["GET", "POST"]),
+        ]
+    )
+
+
+def _routes(api: Api, prefix: str, table: dict[tuple[str, str], Handler]) -> list[Route]:
+    return [Route(prefix + path, _guarded(api, handler), methods=[method]) for (method, path), handler in table.items()]
+
+
+def _guarded(api: Api, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(api, request)
+        except RefusedError as error:
+            headers = {"WWW-Authenticate": 'Basic realm="Gitea"'} if error.status == 401 else None
+            body = {"message": error.message, "url": f"{api.shapes.base_url}/api/swagger"}
+            return JSONResponse(body, error.status, headers=headers)
+        except GitFailedError as error:
+            return JSONResponse({"message": str(error), "url": ""}, 422)
+
+    return answer
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    data = await request.json() if await request.body() else {}
+    if not isinstance(data, dict):
+        raise RefusedError(422, "not an object")
+    return data
+
+
+def _number(request: Request) -> int:
+    text: str = request.path_params["number"]
+    if not text.isdecimal():
+        raise RefusedError(404, "")
+    return int(text)
+
+
+async def _version(api: Api, _: Request) -> Response:
+    return JSONResponse({"version": ".".join(map(str, api.shapes.version)) + ".0"})
+
+
+async def _me(api: Api, request: Request) -> Response:
+    return JSONResponse(api.shapes.user(api.user(request)))
+
+
+async def _make_user(api: Api, request: Request) -> Response:
+    if not api.user(request).is_admin:
+        raise RefusedError(403, "user should be an admin")
+    data = await _body(request)
+    if data["username"].lower() in api.state.users:
+        raise RefusedError(422, "user already exists")
+    return JSONResponse(api.shapes.user(api.state.user(data["username"], password=data["password"])), 201)
+
+
+async def _make_token(api: Api, request: Request) -> Response:
+    who = api.user(request)
+    token = f"{who.id:040x}"[-40:]
+    who.tokens.add(token)
+    return JSONResponse({"id": who.id, "name": (await _body(request)).get("name"), "sha1": token}, 201)
+
+
+async def _make_repository(api: Api, request: Request) -> Response:
+    who, data = api.user(request), await _body(request)
+    return JSONResponse(api.shapes.repository(api.state.make_repository(who.login, data["name"])), 201)
+
+
+async def _show_repository(api: Api, request: Request) -> Response:
+    api.user(request)
+    return JSONResponse(api.shapes.repository(api.repository(request)))
+
+
+async def _collaborator(api: Api, request: Request) -> Response:
+    api.user(request)
+    api.repository(request).writers.add(api.state.found_user(request.path_params["login"]).login)
+    return Response(status_code=204)
+
+
+async def _hook(api: Api, request: Request) -> Response:
+    api.user(request)
+    repository, data = api.repository(request), await _body(request)
+    config = data.get("config") or {}
+    if data.get("type") not in {"gitea", "forgejo"} or not config.get("url") or not config.get("content_type"):
+        raise RefusedError(422, "Invalid hook type or missing config")
+    hook = Hook(
+        id=len(repository.hooks) + 1,
+        url=config["url"],
+        secret=config.get("secret", ""),
+        events=tuple(data.get("events") or ["push"]),
+        active=data.get("active") is True,  # which is not so unless one asks for it
+        content_type=config["content_type"],
+    )
+    repository.hooks.append(hook)
+    return JSONResponse({"id": hook.id, "active": hook.active, "events": list(hook.events)}, 201)
+
+
+async def _write_file(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    if not repository.may_write(who):
+        raise RefusedError(403, "")
+    branch, before = data.get("new_branch") or data.get("branch") or "main", repository.bare.branches()
+    content = base64.b64decode(data["content"]).decode()
+    files: dict[str, str | None] = {request.path_params["path"]: content}
+    message = data.get("message") or "Change"
+    sha = repository.bare.commit(branch, files, message, who.login, base=data.get("branch", "main"))
+    api.state.pushed(repository, who, before)
+    return JSONResponse({"commit": {"sha": sha}}, 201)
+
+
+async def _issues(api: Api, request: Request) -> Response:
+    api.user(request)
+    repository, state = api.repository(request), request.query_params.get("state", "open")
+    found = list(repository.issues.values())
+    if request.query_params.get("type") != "issues":
+        found += [pull.issue for pull in repository.pulls.values()]
+    shown = [each for each in found if state in {"all", each.state}]
+    return api.listed(request, [api.shapes.issue(repository, each) for each in shown])
+
+
+async def _make_issue(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    assignees = data.get("assignees") or []
+    issue = api.state.create_issue(repository, who, data.get("title") or "", data.get("body") or "", assignees)
+    return JSONResponse(api.shapes.issue(repository, issue), 201)
+
+
+async def _issue(api: Api, request: Request) -> Response:
+    api.user(request)
+    repository = api.repository(request)
+    return JSONResponse(api.shapes.issue(repository, api.state.issue_of(repository, _number(request))))
+
+
+async def _edit_issue(api: Api, request: Request) -> Response:
+    who, repository = api.user(request), api.repository(request)
+    issue = api.state.edit_issue(repository, who, _number(request), await _body(request))
+    return JSONResponse(api.shapes.issue(repository, issue), 201)
+
+
+async def _comments(api: Api, request: Request) -> Response:
+    api.user(request)
+    repository, number = api.repository(request), _number(request)
+    api.state.issue_of(repository, number)
+    return JSONResponse([api.shapes.comment(repository, each) for each in repository.comments if each.number == number])
+
+
+async def _make_comment(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    comment = api.state.create_comment(repository, who, _number(request), data.get("body") or "")
+    return JSONResponse(api.shapes.comment(repository, comment), 201)
+
+
+async def _edit_comment(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    comment = api.state.edit_comment(repository, who, int(request.path_params["id"]), data.get("body") or "")
+    return JSONResponse(api.shapes.comment(repository, comment))
+
+
+async def _pulls(api: Api, request: Request) -> Response:
+    api.user(request)
+    repository, state = api.repository(request), request.query_params.get("state", "open")
+    shown = [each for each in repository.pulls.values() if state in {"all", each.issue.state}]
+    return api.listed(request, [api.shapes.pull(repository, each) for each in shown])
+
+
+async def _make_pull(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    texts = (data.get("title") or "", data.get("body") or "", data.get("head") or "", data.get("base") or "")
+    pull = api.state.create_pull(repository, who, *texts, data.get("reviewers") or ())
+    return JSONResponse(api.shapes.pull(repository, pull), 201)
+
+
+async def _pull(api: Api, request: Request) -> Response:
+    api.user(request)
+    repository, text = api.repository(request), request.path_params["number"]
+    if text.endswith(".diff"):
+        pull = api.state.pull_of(repository, int(text.removesuffix(".diff")))
+        return PlainTextResponse(repository.bare.diff(pull.base_sha, pull.head_sha))
+    return JSONResponse(api.shapes.pull(repository, api.state.pull_of(repository, _number(request))))
+
+
+async def _edit_pull(api: Api, request: Request) -> Response:
+    who, repository, number = api.user(request), api.repository(request), _number(request)
+    api.state.pull_of(repository, number)
+    api.state.edit_issue(repository, who, number, await _body(request))
+    return JSONResponse(api.shapes.pull(repository, api.state.pull_of(repository, number)), 201)
+
+
+async def _files(api: Api, request: Request) -> Response:
+    api.user(request)
+    repository = api.repository(request)
+    pull = api.state.pull_of(repository, _number(request))
+    changed = repository.bare.changed(pull.base_sha, pull.head_sha)
+    return api.listed(request, [{"filename": name, "status": "changed"} for name in changed])
+
+
+async def _merge(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    if data.get("Do") not in {"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}:
+        raise RefusedError(422, "[Do]: Required")
+    api.state.merge(repository, who, _number(request), data.get("head_commit_id") or "")
+    return Response(status_code=200)
+
+
+async def _reviews(api: Api, request: Request) -> Response:
+    who = api.user(request)
+    pull = api.state.pull_of(api.repository(request), _number(request))
+    shown = [each for each in pull.reviews if each.state != "PENDING" or each.author is who]
+    asked = [{"id": 0, "user": api.shapes.user(user), "state": "REQUEST_REVIEW", "body": ""} for user in pull.requested]
+    return api.listed(request, [*(api.shapes.review(each) for each in shown), *asked])
+
+
+async def _make_review(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    texts = (data.get("event") or "", data.get("body") or "", data.get("commit_id") or "")
+    review = api.state.review(repository, who, _number(request), *texts, data.get("comments") or ())
+    return JSONResponse(api.shapes.review(review))
+
+
+async def _review_comments(api: Api, request: Request) -> Response:
+    api.user(request)
+    pull = api.state.pull_of(api.repository(request), _number(request))
+    review = next((each for each in pull.reviews if str(each.id) == request.path_params["id"]), None)
+    if review is None:
+        raise RefusedError(404, "")
+    return JSONResponse([api.shapes.review_comment(review, each) for each in review.comments])
+
+
+async def _reviewers(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    for login in data.get("reviewers") or ():
+        api.state.request_review(repository, who, _number(request), login, remove=request.method == "DELETE")
+    return JSONResponse([], 201) if request.method == "POST" else Response(status_code=204)
+
+
+async def _statuses(api: Api, request: Request) -> Response:
+    api.user(request)
+    found = [each for each in api.repository(request).statuses if each["sha"] == request.path_params["sha"]]
+    shown = [{**each, "status": each["state"]} for each in reversed(found)]
+    for each in shown:
+        each.pop("state")  # lists call it status
+    return api.listed(request, shown)
+
+
+async def _make_status(api: Api, request: Request) -> Response:
+    who, repository = api.user(request), api.repository(request)
+    kept = api.state.set_status(repository, who, request.path_params["sha"], await _body(request))
+    return JSONResponse({**kept, "status": kept["state"]}, 201)
+
+
+async def _compare(api: Api, request: Request) -> Response:
+    api.user(request)
+    bare = api.repository(request).bare
+    base, _, head = request.path_params["range"].partition("...")
+    base, head = bare.head(base) or base, bare.head(head) or head
+    commits = bare.between(base, head)
+    files = [{"filename": name} for name in bare.changed(base, head)]
+    return JSONResponse({"total_commits": len(commits), "commits": [{"sha": each} for each in commits], "files": files})
+
+
+async def _git(api: Api, request: Request) -> Response:
+    """Clone, fetch and push. Pushing needs the right to write, and moves pull requests."""
+    who = api.user(request)
+    repository, path = api.repository(request), request.path_params["path"]
+    writes = "git-receive-pack" in path or request.query_params.get("service") == "git-receive-pack"
+    if writes and not repository.may_write(who):
+        raise RefusedError(403, "")
+    body = await request.body()
+    if request.headers.get("content-encoding") == "gzip":
+        body = gzip.decompress(body)
+    before = repository.bare.branches()
+    where = repository.bare.path.relative_to(api.state.folder)
+    environment = {
+        "PATH_INFO": f"/{where}/{path}",
+        "QUERY_STRING": request.url.query,
+        "REQUEST_METHOD": request.method,
+        "CONTENT_TYPE": request.headers.get("content-type", ""),
+        "CONTENT_LENGTH": str(len(body)),
+        "GIT_PROTOCOL": request.headers.get("git-protocol", ""),
+        "REMOTE_USER": who.login,
+    }
+    status, headers, content = await backend(api.state.folder, environment, body)
+    api.state.pushed(repository, who, before)
+    return Response(content, status, headers=headers)
+
+
+_ACCOUNT: dict[tuple[str, str], Handler] = {
+    ("GET", "/version"): _version,
+    ("GET", "/user"): _me,
+    ("POST", "/admin/users"): _make_user,
+    ("POST", "/users/{login}/tokens"): _make_token,
+    ("POST", "/user/repos"): _make_repository,
+}
+_REPOSITORY: dict[tuple[str, str], Handler] = {
+    ("GET", ""): _show_repository,
+    ("PUT", "/collaborators/{login}"): _collaborator,
+    ("POST", "/hooks"): _hook,
+    ("POST", "/contents/{path:path}"): _write_file,
+    ("GET", "/issues"): _issues,
+    ("POST", "/issues"): _make_issue,
+    ("PATCH", "/issues/comments/{id}"): _edit_comment,
+    ("GET", "/issues/{number}"): _issue,
+    ("PATCH", "/issues/{number}"): _edit_issue,
+    ("GET", "/issues/{number}/comments"): _comments,
+    ("POST", "/issues/{number}/comments"): _make_comment,
+    ("GET", "/pulls"): _pulls,
+    ("POST", "/pulls"): _make_pull,
+    ("GET", "/pulls/{number}"): _pull,
+    ("PATCH", "/pulls/{number}"): _edit_pull,
+    ("GET", "/pulls/{number}/files"): _files,
+    ("POST", "/pulls/{number}/merge"): _merge,
+    ("GET", "/pulls/{number}/reviews"): _reviews,
+    ("POST", "/pulls/{number}/reviews"): _make_review,
+    ("GET", "/pulls/{number}/reviews/{id}/comments"): _review_comments,
+    ("POST", "/pulls/{number}/requested_reviewers"): _reviewers,
+    ("DELETE", "/pulls/{number}/requested_reviewers"): _reviewers,
+    ("GET", "/commits/{sha}/statuses"): _statuses,
+    ("POST", "/statuses/{sha}"): _make_status,
+    ("GET", "/compare/{range:path}"): _compare,
+}
