@@ -16,6 +16,7 @@ from agenttalk.contracts.promise import HumanCheck
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
+from agenttalk.rules.evidence import Result
 from agenttalk.rules.rework import Judgement
 
 T = TypeVar("T")
@@ -424,6 +425,34 @@ class Proof:
     """What somebody else changed at the same place meanwhile."""
     commit: str = ""
     """What the plan's branch was moved to."""
+    results: tuple[Result, ...] = ()
+    """What came of each check, with what that rests on: kept as evidence when the task is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """How the checks of a task stood before its work."""
+
+    onto: str
+    """The tip of the plan's branch where the first attempt began; empty without a repository."""
+    results: Mapping[str, Result] = field(default_factory=dict)
+    """By the ids of the checks that were looked at."""
+
+
+class Findings(Protocol):
+    """What was found out before, kept where the next start finds it. Only the engine writes here."""
+
+    async def baseline(self, job: Job) -> Baseline | None:
+        """How the checks of a job's task stood before its work; None if nobody has looked yet."""
+
+    async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
+        """Keep that. The tip that was kept first stays."""
+
+    async def known(self, job: Job, key: str, check_id: str) -> Result | None:
+        """What came of a check that rests on the same (`evidence.cache_key`); it says when it was seen."""
+
+    async def keep(self, job: Job, key: str, result: Result) -> None:
+        """Keep a result under its key, with whom it was made for. What is there already stays."""
 
 
 Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
+from agenttalk.engine import evidence as kept
 from agenttalk.engine import parcels, records, reworking
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
@@ -68,6 +69,7 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     }
     body |= {} if outcome.again else {"ack": _ack(moves, granted, outcome)}
     _end_turn(moves, granted, performance, outcome, moves.note("turn.ended", job.plan_id, body))
+    _keep(moves, granted, outcome, proof)
     if outcome.again:
         moves.agents[job.agent_id] = None
         return outcome
@@ -285,6 +287,13 @@ def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome:
             f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
             hint="nothing of it is kept; the task was given out again",
         )
+
+
+def _keep(moves: Moves, granted: Granted, outcome: Outcome, proof: Proof) -> None:
+    """Keep what shows that a task is done. Of one that is not done, nothing does."""
+    promise = granted.job.command.promise
+    if promise is not None and promise.checks:
+        kept.put(moves.tx, granted.job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
 
 
 def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: Proof) -> dict[str, Any]:

@@ -86,6 +86,8 @@ class Fingerprint:
     argv: tuple[str, ...] = ()
     isolated: bool | None = None
     network: bool = False
+    base: str = ""
+    """Hash of the tests that were known before the work, where any were: of those none may vanish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,10 @@ class Result:
     isolated: bool | None = None
     """Whether it ran in a sandbox; None where nothing was run."""
     by: str = ENGINE
+    seen_at: str = ""
+    """When it was found, if that was before: nothing was run this time."""
+    seen_for: str = ""
+    """The task for which that was."""
 
     def evidence(self, *, fresh: bool) -> Evidence:
         """The result as evidence."""
@@ -121,6 +127,7 @@ class Result:
         notes += [f"flaky: {', '.join(self.flaky[:3])}" + (" …" if len(self.flaky) > 3 else "")] if self.flaky else []
         notes += ["weak: it was not seen to fail before the work began"] if self.weak else []
         notes += ["not isolated"] if self.isolated is False else []
+        notes += [f"as seen at {self.seen_at}"] if self.seen_at else []
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), "; ".join(notes))
 
 
@@ -160,9 +167,18 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
                 "argv": list(fingerprint.argv),
                 "isolated": fingerprint.isolated,
                 "network": fingerprint.network,
+                "base": fingerprint.base,
             }
         )
     )
+
+
+def known_tests(base: Outcomes | None) -> str:
+    """A hash of the tests before the work, as far as they have a say in a later result; empty if none were seen."""
+    if base is None or base == Outcomes():
+        return ""
+    told = {"known": sorted(base.known), "ran": sorted(base.ran), "failed": sorted(base.failed)}
+    return wire.sha256(wire.write(told))
 
 
 def keepable(result: Result) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -43,6 +43,12 @@ def history(objects: Objects, plan: str, first: str, tip: str) -> Iterator[tuple
         told = {name: value for name, colon, value in (line.partition(": ") for line in rest.split("\n")) if colon}
         if told.get(PLAN) == plan:
             yield commit, told
+
+
+def is_ours(told: Mapping[str, str], refs: Mapping[str, str], own: str) -> bool:
+    """Whether the trailers of a commit name an attempt of the plan, and the very commit that was kept of it."""
+    kept = refs.get(f"{own}/attempts/{told.get(COMMAND, '')}-{told.get(ATTEMPT, '')}")
+    return kept is not None and kept == told.get(COMMIT)
 
 
 def put_back(objects: Objects, commit: str, protected: Globs) -> Merged:

@@ -155,6 +155,24 @@ class Workspace:
         commits = merging.history(self._objects, self.plan, first, tip)
         return next((commit for commit, told in commits if told.get(merging.COMMAND) == command), None)
 
+    @threaded
+    def landed(self, since: str) -> list[str]:
+        """Commits behind `since` by which the plan's own work came into its branch, the newest first.
+
+        They say so by their trailers, and name an attempt whose commit is kept under that name.
+        """
+        own = self._objects.read_refs(self._own)
+        commits = merging.history(self._objects, self.plan, since, self._tip())
+        return [commit for commit, told in commits if merging.is_ours(told, own, self._own)]
+
+    @threaded
+    def commit(self, name: str) -> str:
+        """The commit that a name stands for. Raises UsageError if there is none."""
+        found = self._objects.resolve(name)
+        if found is None:
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no commit {name!r}")
+        return found
+
     # Attempts
 
     @threaded
