@@ -332,6 +332,8 @@ class Job:
     """Where the agent works, from the root; empty means its own folder for the task."""
     readonly: tuple[Path, ...] = ()
     """What that place needs from elsewhere, to be read."""
+    again: bool = False
+    """Whether it was being proven before, by an engine that ended meanwhile: the agent has done its part."""
 
     @property
     def proven(self) -> bool:

@@ -107,7 +107,7 @@ class Prover:
             facts, results = await self._check_outputs(job, performance)
             return _proof([*results, *await self._confirmed(job, facts, facts.tree, results, done, confirm)])
         space = await self._space(job)
-        taken = await space.take(_attempt(job), at=self.clock.now())
+        taken = await self._taken(space, job)
         if isinstance(taken, Refused):
             return Proof(refused="; ".join(f"{reason.path}: {reason.why}" for reason in taken.reasons[:_BREACHES]))
         breach = _breach(job.command.promise, taken)
@@ -133,6 +133,11 @@ class Prover:
             if await space.advance(candidate):
                 return replace(proof, commit=candidate.commit)
         return Proof(conflict="others merged again and again while this was checked")
+
+    async def _taken(self, space: Workspace, job: Job) -> Taken | Refused:
+        """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
+        before = await space.taken(_attempt(job)) if job.again else None
+        return before or await space.take(_attempt(job), at=self.clock.now())
 
     async def _foreign(self, space: Workspace, job: Job, candidate: Candidate, since: str) -> list[str]:
         """Protected paths that are not as at the baseline, and that no merge of ours changed since."""

@@ -16,6 +16,7 @@ from agenttalk.engine import parcels, records, reworking
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.parcels import Parcel
+from agenttalk.engine.resuming import VERIFYING, Left
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance, Proof
@@ -98,14 +99,12 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     return outcome
 
 
-def give_up(
-    moves: Moves, plan_id: str, task_id: str, agent_id: str, epoch: int, lease: str, delivery: int, *, died: bool
-) -> None:
+def give_up(moves: Moves, left: Left) -> None:
     """End the lease of a process that died, or of ours that is to stop. Its task is given out again."""
-    tx = moves.tx
+    tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
     sheet = moves.sheets.of(tx, plan_id)
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
-    died = died and row[7] != "asking"  # a question that waits for its answer ends no engine
+    died = left.died and row[7] != "asking"  # a question that waits for its answer ends no engine
     how: failure.Ending = "engine_died" if died else "engine_stopped"
     cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
     state = lifecycle.move("RUNNING", cause)
@@ -113,12 +112,12 @@ def give_up(
         "end_turn",
         plan_id=plan_id,
         task_id=task_id,
-        epoch=epoch,
-        lease=lease,
+        epoch=left.epoch,
+        lease=left.lease,
         state=state,
         cause=cause,
         reason=None,
-        queued=delivery if state == "READY" else None,
+        queued=left.delivery if state == "READY" else None,
         at=moves.at,
         score=None,
         fact=row[19],
@@ -130,10 +129,13 @@ def give_up(
         cost_usd=0.0,
     ):
         return
-    [(message_id, _)] = tx.run("command_of_delivery", id=delivery)
-    tx.record("lease.ended", f"turns/{plan_id}/{message_id}", {"lease": lease, "epoch": epoch, "cause": cause})
+    if left.phase in VERIFYING:
+        tx.run("drop_performance", plan_id=plan_id, task_id=task_id)
+    [(message_id, _)] = tx.run("command_of_delivery", id=left.delivery)
+    body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
+    tx.record("lease.ended", f"turns/{plan_id}/{message_id}", body)
     if state == "READY":
-        moves.agents[agent_id] = None
+        moves.agents[left.agent_id] = None
     else:
         moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times")
 
@@ -291,9 +293,11 @@ def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome:
 
 def _keep(moves: Moves, granted: Granted, outcome: Outcome, proof: Proof) -> None:
     """Keep what shows that a task is done. Of one that is not done, nothing does."""
-    promise = granted.job.command.promise
-    if promise is not None and promise.checks:
-        kept.put(moves.tx, granted.job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
+    job = granted.job
+    if job.proven:
+        moves.tx.run("drop_performance", plan_id=job.plan_id, task_id=job.task_id)
+    if job.command.promise is not None and job.command.promise.checks:
+        kept.put(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
 
 
 def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: Proof) -> dict[str, Any]:

@@ -127,7 +127,6 @@ class Result:
         notes += [f"flaky: {', '.join(self.flaky[:3])}" + (" …" if len(self.flaky) > 3 else "")] if self.flaky else []
         notes += ["weak: it was not seen to fail before the work began"] if self.weak else []
         notes += ["not isolated"] if self.isolated is False else []
-        notes += [f"as seen at {self.seen_at}"] if self.seen_at else []
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), "; ".join(notes))
 
 

@@ -47,3 +47,17 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- name: drop_performance
 DELETE FROM performances WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
+
+-- What is left to be verified again, and by whom.
+-- name: leave_lease
+UPDATE tasks SET owner = :owner
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :lease
+
+-- name: renew_lease
+UPDATE tasks
+SET epoch = epoch + 1, lease = :lease, owner = :owner, token = :token, leased_at = :at, deaths = deaths + :deaths
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND epoch = :epoch AND lease = :old
+RETURNING epoch
+
+-- name: consumed_at
+SELECT consumed_at FROM deliveries WHERE board = :board AND id = :id
