@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from agenttalk.checking.checker import Checker, Facts
@@ -32,7 +33,7 @@ from agenttalk.rules import checks, evidence, findings, rework, scope
 from agenttalk.rules.checks import GitFacts, Stored, shown_hash
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
-from agenttalk.rules.promise_checks import RUNNER_FILES
+from agenttalk.rules.promise_checks import RUNNER_FILES, own_files
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
 from agenttalk.workspaces.preparing import Prepared
@@ -49,6 +50,7 @@ _BREACHES: Final = 20
 Done = Callable[[Proof], bool]
 Checkout = Callable[[], AbstractAsyncContextManager[Sealed]]
 _UNSEEN: Final = Baseline("")
+_NONE: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -163,6 +165,7 @@ class Prover:
         facts = Facts(
             tree=candidate.tree,
             inputs=_inputs(job, prepared),
+            files=_hashes(promise),
             covered={
                 glob: (await space.covered(candidate.tree, scope.globs([glob]))).digest for glob in _covers(promise)
             },
@@ -178,7 +181,11 @@ class Prover:
         contents = {_place(each): (each.sha256, each.data) for each in performance.outputs}
         tree = wire.sha256(wire.write({path: sha256 for path, (sha256, _) in contents.items()}))
         facts = Facts(
-            tree=tree, inputs=_inputs(job, None), artifacts=_stored(job, performance), report=_report(performance)
+            tree=tree,
+            files=_hashes(job.command.promise),
+            inputs=_inputs(job, None),
+            artifacts=_stored(job, performance),
+            report=_report(performance),
         )
         blobs = await self.blobs(job.board)
         files = {
@@ -220,13 +227,13 @@ class Prover:
         return results
 
     async def _checked(self, job: Job, check: AnyCheck, facts: Facts, checkout: Checkout) -> Result:
-        """What a check finds: what it found before, if nothing that it rests on has changed."""
-        key = None if _rests_on_more(job, facts) else evidence.cache_key(await self.fingerprint(check, facts))
+        """What a check finds: what it found before, if nothing that it may rest on has changed."""
+        key = None if _rests_on_more(job, facts) else evidence.exact_key(await self.fingerprint(check, facts))
         known = await self.findings.known(job, key, check.id) if key is not None else None
         if known is not None:
             return known
-        result = await self._made(check, facts, checkout)
-        if key is not None and key == evidence.cache_key(result.fingerprint) and evidence.keepable(result):
+        result = await self._made(check, facts, checkout, await self._own_files(job, check))
+        if key is not None and key == evidence.exact_key(result.fingerprint) and evidence.keepable(result):
             await self.findings.keep(job, key, result)
         return result
 
@@ -234,14 +241,30 @@ class Prover:
         """What a check's result would rest on."""
         return await self.checker.fingerprint(check, facts, self.context)
 
-    async def _made(self, check: AnyCheck, facts: Facts, checkout: Checkout) -> Result:
-        """Make one check in a checkout of its own, so that no check finds what another left."""
+    async def _own_files(self, job: Job, check: AnyCheck) -> dict[str, bytes]:
+        """A check's own files, as they were when the plan was submitted."""
+        named = check.files_sha256 or {}
+        blobs = await self.blobs(job.board) if named else None
+        return {path: await blobs.get(named[path]) for path in named} if blobs is not None else {}
+
+    async def _made(
+        self, check: AnyCheck, facts: Facts, checkout: Checkout, own: Mapping[str, bytes] = _NONE
+    ) -> Result:
+        """Make one check in a checkout of its own, so that no check finds what another left.
+
+        The check's own files lie there in the place of whatever the tree has of those names.
+        """
         async with AsyncExitStack() as stack:
 
-            async def fresh() -> Folder:
-                return stack.enter_context(Folder.open((await stack.enter_async_context(checkout())).path))
+            async def sealed() -> Sealed:
+                found = await stack.enter_async_context(checkout())
+                await asyncio.to_thread(_lay_over, found.path, own)
+                return found
 
-            first = await stack.enter_async_context(checkout())
+            async def fresh() -> Folder:
+                return stack.enter_context(Folder.open((await sealed()).path))
+
+            first = await sealed()
             folder = stack.enter_context(Folder.open(first.path))
             context = replace(self.context, readable=(*self.context.readable, *first.readonly))
             return await self.checker.check(check, folder, facts, context, again=fresh)
@@ -254,7 +277,7 @@ class Prover:
         missing = [check for check in _checks(job.command.promise) if _looked_at_before(check, known.get(check.id))]
         if missing or (base is None and space is not None and _checks(job.command.promise)):
             prepared = await _prepared(space, job, onto) if missing and space is not None else None
-            facts = Facts(tree=onto or "empty", inputs=_inputs(None, prepared))
+            facts = Facts(tree=onto or "empty", files=_hashes(job.command.promise), inputs=_inputs(None, prepared))
             for check in missing:
                 make = (
                     (lambda: space.sealed(onto, prepared=prepared))
@@ -347,10 +370,31 @@ def _protected(promise: CompletionPromise | None) -> Globs:
     """What must be as it was when checks run."""
     texts: dict[str, None] = {}
     for check in _checks(promise):
-        texts |= dict.fromkeys(check.protected or ())
+        texts |= dict.fromkeys((*(check.protected or ()), *own_files(check)))
         if isinstance(check, TestsCheck) and check.protect_config:
             texts |= dict.fromkeys(RUNNER_FILES)
     return scope.globs(list(texts)) if texts else NOTHING
+
+
+def _hashes(promise: CompletionPromise | None) -> dict[str, str]:
+    """The files that checks bring along."""
+    return {path: sha256 for check in _checks(promise) for path, sha256 in (check.files_sha256 or {}).items()}
+
+
+def _lay_over(top: Path, files: Mapping[str, bytes]) -> None:
+    """Put files into a checkout that nobody else has; what is in their way there goes."""
+    for path in files:
+        here = top
+        *above, name = path.split("/")
+        for step in above:
+            here /= step
+            if here.is_symlink() or here.is_file():
+                here.unlink()
+        if (here / name).is_dir() and not (here / name).is_symlink():
+            shutil.rmtree(here / name)
+    with Folder.open(top) as folder:
+        for path, data in files.items():
+            folder.write(path, data, mode=0o755, parents=True)
 
 
 def _covers(promise: CompletionPromise | None) -> Sequence[str]:

@@ -142,14 +142,14 @@ async def _status(service: Service, _: Request, __: Caller) -> Response:
 async def _submit(service: Service, request: Request, _: Caller) -> Response:
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
-    new = await service.submit(dag, manifest, profiles)
+    new = await service.submit(dag, manifest, profiles, body.contents())
     return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
 
 
 async def _apply(service: Service, request: Request, caller: Caller) -> Response:
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
-    return answered(await service.apply(dag, manifest, profiles, by=caller.name))
+    return answered(await service.apply(dag, manifest, profiles, body.contents(), by=caller.name))
 
 
 async def _standing(service: Service, request: Request, _: Caller) -> Response:

@@ -172,6 +172,13 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
     )
 
 
+def exact_key(fingerprint: Fingerprint) -> str | None:
+    """The name of a result that holds for this very tree. What a check covers is what it is about; that it reads nothing
+    else is only said, and who changes the rest of the tree must not gain by that.
+    """
+    return cache_key(replace(fingerprint, covered={}))
+
+
 def known_tests(base: Outcomes | None) -> str:
     """A hash of the tests before the work, as far as they have a say in a later result; empty if none were seen."""
     if base is None or base == Outcomes():

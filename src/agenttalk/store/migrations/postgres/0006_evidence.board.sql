@@ -1,5 +1,5 @@
 -- What shows that a task is done: what came of each check of its promise, and what that rests on. `result` is told as in
--- the ledger, with its fingerprint; `key` names it among the results that are kept, where it says something of later.
+-- the ledger, with its fingerprint; `key` is a hash of what it is about, where it says something of later.
 CREATE TABLE evidence (
     board text NOT NULL,
     plan_id text NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE evidence (
     PRIMARY KEY (board, plan_id, task_id, check_id)
 );
 
--- Results of checks by what they rest on. `made_by` is the task for which a check was made.
+-- Results of checks by everything that they may rest on, the whole tree included. `made_by` is the task for which a check was made.
 CREATE TABLE check_results (
     board text NOT NULL,
     key text NOT NULL,
