@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile, Tier
 from agenttalk.contracts.command import Command, ValidationCriteria
+from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.contracts.wire import JsonValue
@@ -374,6 +375,8 @@ class Performance:
     """The tier in which it was done, if it was to be confined."""
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
     """What was said of each input that had to be looked at before it was used; `refused` if one is not accepted."""
+    claims: tuple[str | EvidenceEntry, ...] = ()
+    """Evidence that the agent says it has."""
 
 
 class Judge(Protocol):
@@ -427,6 +430,8 @@ class Proof:
     """What somebody else changed at the same place meanwhile."""
     commit: str = ""
     """What the plan's branch was moved to."""
+    foreign: tuple[str, ...] = ()
+    """Commits on the plan's branch, since the task began, that no task of the plan merged; the newest first."""
     results: tuple[Result, ...] = ()
     """What came of each check, with what that rests on: kept as evidence when the task is done."""
 

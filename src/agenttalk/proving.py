@@ -122,14 +122,15 @@ class Prover:
             candidate = await space.candidate(taken, at=self.clock.now(), protected=protected, since=since)
             if isinstance(candidate, Conflict):
                 return Proof(conflict=f"{', '.join(candidate.paths)}\n{candidate.text}")
-            if odd := [
-                *await self._foreign(space, job, candidate, since),
-                *await _twins(space, performance, candidate),
-            ]:
-                return Proof(refused="; ".join(odd[:_BREACHES]))
+            ours, others = await space.landed(since, candidate.onto)
+            foreign = tuple(others[:_BREACHES])
+            odd = await _tampered(space, job, candidate, since, ours)
+            if odd := [*odd, *await _twins(space, performance, candidate)]:
+                return Proof(refused="; ".join(odd[:_BREACHES]), foreign=foreign)
             facts, results = await self._check_candidate(space, job, performance, taken, candidate, base)
             results += await self._confirmed(job, facts, taken.tree, results, done, confirm)
             proof = _proof(results, restored=[change.path for change in candidate.restored])
+            proof = replace(proof, foreign=foreign)
             if not done(proof):
                 return proof
             if await space.advance(candidate):
@@ -140,16 +141,6 @@ class Prover:
         """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
         before = await space.taken(_attempt(job)) if job.again else None
         return before or await space.take(_attempt(job), at=self.clock.now())
-
-    async def _foreign(self, space: Workspace, job: Job, candidate: Candidate, since: str) -> list[str]:
-        """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
-        if not since or candidate.onto == since:
-            return []
-        protected = _protected(job.command.promise)
-        changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
-        for commit in await space.landed(since) if changed else ():
-            changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
-        return [f"{path}: somebody changed it on the plan's branch, and it is protected" for path in sorted(changed)]
 
     async def _check_candidate(
         self,
@@ -243,7 +234,7 @@ class Prover:
 
     async def _own_files(self, job: Job, check: AnyCheck) -> dict[str, bytes]:
         """A check's own files, as they were when the plan was submitted."""
-        named = check.files_sha256 or {}
+        named = _brought(check)
         blobs = await self.blobs(job.board) if named else None
         return {path: await blobs.get(named[path]) for path in named} if blobs is not None else {}
 
@@ -378,7 +369,12 @@ def _protected(promise: CompletionPromise | None) -> Globs:
 
 def _hashes(promise: CompletionPromise | None) -> dict[str, str]:
     """The files that checks bring along."""
-    return {path: sha256 for check in _checks(promise) for path, sha256 in (check.files_sha256 or {}).items()}
+    return {path: sha256 for check in _checks(promise) for path, sha256 in _brought(check).items()}
+
+
+def _brought(check: AnyCheck) -> dict[str, str]:
+    known = check.files_sha256 or {}
+    return {path: known[path] for path in check.files or () if path in known}
 
 
 def _lay_over(top: Path, files: Mapping[str, bytes]) -> None:
@@ -395,6 +391,17 @@ def _lay_over(top: Path, files: Mapping[str, bytes]) -> None:
     with Folder.open(top) as folder:
         for path, data in files.items():
             folder.write(path, data, mode=0o755, parents=True)
+
+
+async def _tampered(space: Workspace, job: Job, candidate: Candidate, since: str, ours: Sequence[str]) -> list[str]:
+    """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
+    if candidate.onto == since:
+        return []
+    protected = _protected(job.command.promise)
+    changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
+    for commit in ours if changed else ():
+        changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
+    return [f"{path}: somebody changed it on the plan's branch, and it is protected" for path in sorted(changed)]
 
 
 def _covers(promise: CompletionPromise | None) -> Sequence[str]:

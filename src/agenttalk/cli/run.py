@@ -321,19 +321,31 @@ def tell(out: Output, told: dict[str, Any]) -> None:
         out.say(
             f"  {plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s{where}; {said}"
         )
-        for check in turn.get("checks", ()):
-            _tell_check(out, check)
-        if "commit" in turn:
-            out.say(f"    merged as {plain(turn['commit'][:12])}")
+        _tell_seen(out, turn)
     verdict = told["verdict"]
     if verdict is not None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
         out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
+        if verdict["unverified"]:
+            out.say(f"  [yellow]unproven[/], only said: {plain(', '.join(verdict['unverified']))}")
     for name in ("waits_for", "missing"):
         if told[name]:
             words = "waits for" if name == "waits_for" else "is missing"
             out.say(f"  {words}: {plain(', '.join(told[name]))}")
     out.say(f"  [cyan]→[/] {plain(told['moves_on'])}")
+
+
+def _tell_seen(out: Output, turn: dict[str, Any]) -> None:
+    """What was seen and said of what an attempt left."""
+    for check in turn.get("checks", ()):
+        _tell_check(out, check)
+    for claim in turn.get("claims", ()):
+        worth = "set aside: what the engine sees decides" if claim["set_aside"] else "a claim, not proven"
+        out.say(f"    [dim]·[/] says that {plain(claim['id'])} is {'so' if claim['passed'] else 'not so'} ({worth})")
+    if "foreign" in turn:
+        out.say(f"    [yellow]![/] somebody else's on the plan's branch: {plain(', '.join(turn['foreign']))}")
+    if "commit" in turn:
+        out.say(f"    merged as {plain(turn['commit'][:12])}")
 
 
 def _tell_check(out: Output, check: dict[str, Any]) -> None:
@@ -345,6 +357,7 @@ def _tell_check(out: Output, check: dict[str, Any]) -> None:
     notes = [check["trust"] if check["passed"] else check.get("reason", "failed")]
     notes += [word for word in ("weak", "flaky") if check.get(word)]
     notes += ["not isolated"] if check.get("isolated") is False else []
+    notes += [f"as seen at {check['seen_at']} for {check['seen_for']}"] if check.get("seen_at") else []
     detail = f": {plain(check['detail'][:160])}" if check.get("detail") else ""
     out.say(f"    {mark} {plain(check['id'])} ({plain(', '.join(notes))}){detail}")
 

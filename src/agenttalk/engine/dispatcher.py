@@ -23,6 +23,7 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import by_hand, ending, granting, people, resuming, revising, steering
+from agenttalk.engine import evidence as kept
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
@@ -267,13 +268,13 @@ class Dispatcher:
         if not all(each.accepted for each in judgements.values()):
             return Performance("refused", judgements=judgements), ending.NO_PROOF
         if prover is None or not job.proven:
-            performance = await self._look_into(job, await self._perform(job))
+            performance = await self._performed(board, job)
             return replace(performance, judgements=judgements) if judgements else performance, ending.NO_PROOF
         try:
             job = await prover.begin(job)
         except AgentTalkError as error:
             return Performance("not_started", error=error.message), ending.NO_PROOF
-        performance = replace(await self._look_into(job, await self._perform(job)), judgements=judgements)
+        performance = replace(await self._performed(board, job), judgements=judgements)
         if performance.how != "finished" or performance.code is not None:
             return performance, ending.NO_PROOF
         await board.store.transact(lambda tx: resuming.keep(tx, job, performance))
@@ -353,6 +354,13 @@ class Dispatcher:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
         await board.store.transact(lambda tx: tx.run("set_phase", **about))
         self._tell(ended=False)
+
+    async def _performed(self, board: _Board, job: Job) -> Performance:
+        """Have a job done, and look at what came: the types of its outputs, and what its agent claims elsewhere."""
+        performance = await self._look_into(job, await self._perform(job))
+        if job.command.promise is None:
+            return performance
+        return replace(performance, claims=(*performance.claims, *await kept.claimed(board.store, job)))
 
     async def _perform(self, job: Job) -> Performance:
         performer = self._performers.get(job.profile.driver)

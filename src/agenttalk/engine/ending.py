@@ -6,11 +6,13 @@ them (`rules.done.decide`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import evidence as kept
 from agenttalk.engine import parcels, records, reworking
 from agenttalk.engine.granting import Granted
@@ -22,6 +24,7 @@ from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance, Proof
 from agenttalk.rules import done, failure, gates, lifecycle, results, usage
 from agenttalk.rules.done import Evidence, Verdict
+from agenttalk.rules.evidence import Claims, claims
 from agenttalk.rules.gates import Gate
 from agenttalk.rules.leases import SCORE_CODES, SCORE_TRIES
 from agenttalk.rules.lifecycle import Cause
@@ -34,6 +37,7 @@ _ENDINGS: Final[dict[str, failure.Ending]] = {
     "stopped": "engine_stopped",
 }
 NO_PROOF: Final = Proof()
+NO_CLAIMS: Final = Claims()
 _PRINTED: Final = 2_000
 """Characters of what a check printed that are sent back."""
 _SHOWN: Final = 16 * 1024
@@ -53,6 +57,8 @@ class Outcome:
     """Whether the same command is run once more."""
     hand_to: str | None = None
     """The agent that does it next, if it is not the same one."""
+    claims: Claims = NO_CLAIMS
+    """What the agent said of its own work."""
 
 
 def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Proof = NO_PROOF) -> Outcome:
@@ -144,7 +150,17 @@ def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -
     """Whether what was found would fulfil the task's promise, if its gates are met."""
     node = granted.node
     promise = granted.job.command.promise or done.derive(node, promise_id="", score=performance.score)
-    return done.decide(promise, [*evidence(node, performance, Gate(met=True), at), *proof.evidence], ()).fulfilled
+    seen = evidence(node, performance, Gate(met=True), at)
+    said = _claims(promise, granted, performance, seen, at)
+    return done.decide(promise, [*seen, *proof.evidence, *said.evidence], ()).fulfilled
+
+
+def _claims(
+    promise: CompletionPromise, granted: Granted, performance: Performance, seen: Sequence[Evidence], at: str
+) -> Claims:
+    """What the agent says of its work. Under names of checks, and of what the engine sees itself, that is set aside."""
+    names = {each.id for each in seen}
+    return claims(promise, performance.claims, by=granted.job.agent_id, at=at, seen=names)
 
 
 def judge(
@@ -181,16 +197,17 @@ def _worth(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance
     promise = sheet.promise(node, performance.score)
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
     aborted = f"what it left cannot be taken: {proof.refused}" if proof.refused else None
-    found = [*evidence(node, performance, gate, moves.at), *proof.evidence]
-    verdict = done.decide(promise, found, (), aborted=aborted)
+    seen = evidence(node, performance, gate, moves.at)
+    said = _claims(promise, granted, performance, seen, moves.at)
+    verdict = done.decide(promise, [*seen, *proof.evidence, *said.evidence], (), aborted=aborted)
     if verdict.fulfilled:
-        return Outcome("FULFILLED", None, verdict, gate, promise.id)
+        return Outcome("FULFILLED", None, verdict, gate, promise.id, claims=said)
     if not gate.met and not proof.refused and is_done(granted, performance, proof, moves.at):
-        return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id)
+        return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
     rounds = _rounds(sheet, node)
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     left: Cause = "NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED"
-    return Outcome(left, "; ".join(_faults(performance, verdict)), verdict, promise_id=promise.id)
+    return Outcome(left, "; ".join(_faults(performance, verdict)), verdict, promise_id=promise.id, claims=said)
 
 
 def _faults(performance: Performance, verdict: Verdict) -> list[str]:
@@ -294,10 +311,27 @@ def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome:
 def _keep(moves: Moves, granted: Granted, outcome: Outcome, proof: Proof) -> None:
     """Keep what shows that a task is done. Of one that is not done, nothing does."""
     job = granted.job
+    if proof.foreign:
+        _warn(moves, granted, proof)
     if job.proven:
         moves.tx.run("drop_performance", plan_id=job.plan_id, task_id=job.task_id)
     if job.command.promise is not None and job.command.promise.checks:
         kept.put(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
+
+
+def _warn(moves: Moves, granted: Granted, proof: Proof) -> None:
+    """Tell people that somebody else put something on the plan's branch; once for each such commit."""
+    job = granted.job
+    records.alert(
+        moves.tx,
+        at=moves.at,
+        plan_id=job.plan_id,
+        code=Code.BRANCH_MOVED,
+        message=f"the branch of the plan holds what no task merged: {', '.join(proof.foreign)}",
+        key=proof.foreign[0],
+        severity="WARNING",
+        source=records.Source(None, job.task_id, job.command.command_id),
+    )
 
 
 def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: Proof) -> dict[str, Any]:
@@ -325,9 +359,23 @@ def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: P
         body["checks"] = list(proof.told)
     if proof.commit:
         body["commit"] = proof.commit
+    if proof.foreign:
+        body["foreign"] = list(proof.foreign)
+    if outcome.claims != NO_CLAIMS:
+        body["claims"] = _claimed(outcome.claims)
     if outcome.verdict is not None:
         body["verdict"] = {"promise_id": outcome.promise_id, **_verdict(outcome.verdict)}
+        body["verdict"] |= {"foreign": list(proof.foreign)} if proof.foreign else {}
     return body
+
+
+def _claimed(said: Claims) -> list[dict[str, Any]]:
+    """Claims for the ledger; those that a check decides about are set aside."""
+    return [
+        {"id": each.id, "passed": each.passed, "detail": each.detail, "set_aside": aside}
+        for aside, group in ((False, said.evidence), (True, said.set_aside))
+        for each in group
+    ]
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:

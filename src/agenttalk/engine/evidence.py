@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.engine.deps import Deps
-from agenttalk.ports import Baseline, Job, Proof, Tx, Value
+from agenttalk.ports import Baseline, Job, Proof, Store, Tx, Value
 from agenttalk.rules import evidence, findings
 from agenttalk.rules.evidence import Result
 
@@ -53,6 +54,12 @@ class KeptFindings:
         }
         board = await self.deps.stores.board(job.board)
         await board.transact(lambda tx: tx.run("keep_check_result", **about))
+
+
+async def claimed(store: Store, job: Job) -> list[str | EvidenceEntry]:
+    """What the agent of a job claimed meanwhile by the API: the claims of its reports."""
+    rows = await store.read("claims_of", plan_id=job.plan_id, task_id=job.task_id, epoch=job.epoch, author=job.agent_id)
+    return [each for (said,) in rows for each in evidence.read_claims(wire.read(bytes(said)))]
 
 
 def put(tx: Tx, job: Job, proof: Proof, *, at: str) -> None:

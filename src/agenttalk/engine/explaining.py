@@ -91,6 +91,8 @@ async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
             "score",
             "usage",
             "checks",
+            "claims",
+            "foreign",
             "commit",
             "verdict",
         )

@@ -16,7 +16,7 @@ from agenttalk.engine import granting
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.ports import Handed, Job, Made, Owner, Performance, Tx
-from agenttalk.rules import failure
+from agenttalk.rules import evidence, failure
 from agenttalk.rules.rework import Judgement
 
 VERIFYING: Final = frozenset({"verifying", "asking"})
@@ -108,6 +108,7 @@ def _told(performance: Performance) -> dict[str, Any]:
         "usage": dict(performance.usage),
         "misfits": dict(performance.misfits),
         "judgements": {name: each.as_json() for name, each in performance.judgements.items()},
+        "claims": [each if isinstance(each, str) else each.as_json() for each in performance.claims],
     }
 
 
@@ -122,6 +123,7 @@ def _read(said: dict[str, Any]) -> Performance:
         usage=said["usage"],
         misfits=said["misfits"],
         judgements={name: _judgement(each) for name, each in said["judgements"].items()},
+        claims=evidence.read_claims(said["claims"]),
     )
 
 

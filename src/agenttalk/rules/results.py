@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.errors import Code, JsonError
+from agenttalk.rules.evidence import read_claims
 
 FIT: Final = 70
 """Points of 100 from which on an agent is fit for a command, by its own judgement."""
@@ -24,6 +26,8 @@ class Result:
     value: Any
     score: float | None = None
     explanation: str | None = None
+    claims: tuple[str | EvidenceEntry, ...] = ()
+    """Evidence that the agent says it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ def _scored(said: dict[str, Any], *, required: bool) -> Result | Fault:
         said.get("result"),
         score if valid else None,
         explanation if isinstance(explanation, str) else None,
+        read_claims(said.get("evidence")),
     )
 
 

@@ -156,14 +156,18 @@ class Workspace:
         return next((commit for commit, told in commits if told.get(merging.COMMAND) == command), None)
 
     @threaded
-    def landed(self, since: str) -> list[str]:
-        """Commits behind `since` by which the plan's own work came into its branch, the newest first.
+    def landed(self, since: str, tip: str) -> tuple[list[str], list[str]]:
+        """Commits of the plan branch behind `since`: those by which its own work came there, and all others.
 
-        They say so by their trailers, and name an attempt whose commit is kept under that name.
+        Its own say so by their trailers, and name an attempt whose commit is kept under that name. The newest first.
         """
         own = self._objects.read_refs(self._own)
-        commits = merging.history(self._objects, self.plan, since, self._tip())
-        return [commit for commit, told in commits if merging.is_ours(told, own, self._own)]
+        ours: list[str] = []
+        others: list[str] = []
+        for commit, told in merging.walk(self._objects, since, tip):
+            is_ours = told.get(merging.PLAN) == self.plan and merging.is_ours(told, own, self._own)
+            (ours if is_ours else others).append(commit)
+        return ours, others
 
     @threaded
     def commit(self, name: str) -> str:

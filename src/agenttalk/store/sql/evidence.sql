@@ -48,6 +48,13 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 -- name: drop_performance
 DELETE FROM performances WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
+-- What an agent claimed by the API during an attempt.
+-- name: claims_of
+SELECT claims FROM comments
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND id > 0 AND epoch = :epoch AND author = :author
+    AND type = 'action_report' AND claims IS NOT NULL
+ORDER BY id LIMIT 100
+
 -- What is left to be verified again, and by whom.
 -- name: leave_lease
 UPDATE tasks SET owner = :owner
