@@ -134,7 +134,7 @@ class Prover:
             if not done(proof):
                 return proof
             if await space.advance(candidate):
-                return replace(proof, commit=candidate.commit)
+                return replace(proof, commit=await _merged(space, job, candidate))
         return Proof(conflict="others merged again and again while this was checked")
 
     async def _taken(self, space: Workspace, job: Job) -> Taken | Refused:
@@ -391,6 +391,12 @@ def _lay_over(top: Path, files: Mapping[str, bytes]) -> None:
     with Folder.open(top) as folder:
         for path, data in files.items():
             folder.write(path, data, mode=0o755, parents=True)
+
+
+async def _merged(space: Workspace, job: Job, candidate: Candidate) -> str:
+    """The commit that brought the work: an earlier one, if there was nothing left to merge."""
+    before = await space.merged(job.command.command_id) if candidate.commit == candidate.onto else None
+    return before or candidate.commit
 
 
 async def _tampered(space: Workspace, job: Job, candidate: Candidate, since: str, ours: Sequence[str]) -> list[str]:
