@@ -54,7 +54,7 @@ FOLDER = "pathlib.Path('checks/adds.sh').mkdir(parents=True)\npathlib.Path('chec
 FILE = "pathlib.Path('checks').write_text('in the way')"
 
 
-@pytest.mark.shows("E03")
+@pytest.mark.shows("E02", "E03")
 @pytest.mark.parametrize("trick", ["", WRITES, FOLDER, FILE], ids=["nothing", "script", "folder", "file"])
 @pytest.mark.parametrize("works", [True, False])
 def test_an_agent_cannot_change_what_the_check_runs(repo: Path, trick: str, *, works: bool) -> None:

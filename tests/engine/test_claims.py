@@ -45,7 +45,7 @@ async def frank(turn: Turn) -> Result:
     return Result("done", evidence=["review", {"id": "result", "passed": True}, {"id": "odd"}, 7])
 
 
-@pytest.mark.shows("E02")
+@pytest.mark.shows("E01", "E07")
 def test_a_claim_under_the_name_of_a_check_is_set_aside(tmp_path: Path) -> None:
     one = task("one", outputs=OUTPUT, promise=promise(CHECK), max_reexecute_times=0)
     told = told_of(tmp_path, plan(one), a=sly)
