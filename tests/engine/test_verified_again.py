@@ -80,6 +80,21 @@ def test_what_came_of_the_attempt_is_known_and_only_proven_again(tmp_path: Path,
     assert (turn["result"], turn["score"], turn["usage"]["tokens"]) == ("said", 80, 7)
 
 
+def test_who_cannot_verify_leaves_it_to_somebody_who_can(tmp_path: Path) -> None:
+    """A command that steers another plan of a root without an engine."""
+    stopped_while_checking(tmp_path, plan(task("one", outputs=OUTPUT, promise=promise(slow(tmp_path, "true")))))
+    as_after_a_death(tmp_path)
+
+    async def steers(engine: Engine) -> None:
+        await engine.submit(plan(task("other"), plan_id="q"))
+        await engine.ended("q")
+
+    play(tmp_path / "root", steers)
+    (tmp_path / "go").touch()
+    found = went_on(tmp_path)
+    assert (states(found), found.tasks[0]["reexecutions"]) == ({"one": "COMPLETED"}, 0)
+
+
 def test_the_tree_that_was_taken_is_what_is_proven(repo: Path) -> None:
     ran = repo.parent / "ran.log"
     text = f"open(r'{ran}', 'a').write('x')\n{FIXES}"

@@ -480,15 +480,16 @@ class Dispatcher:
         return count
 
     async def _settle(self, board: _Board, left: Left, *, wanted: bool, stopping: bool) -> None:
-        """Decide about a lease that nobody takes care of."""
-        ticket = self._slots.take(left.agent_id) if left.phase == "verifying" and wanted and not stopping else None
+        """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
+        leaves = stopping or self._prover is None
+        ticket = self._slots.take(left.agent_id) if left.phase == "verifying" and wanted and not leaves else None
         found: list[tuple[Granted, Performance]] = []
 
         def work(tx: Tx) -> None:
             moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
-            if wanted and stopping and resuming.leave(tx, left):
+            if wanted and leaves and resuming.leave(tx, left):
                 return
-            taken = resuming.take_up(moves, self._desk, left, ticket or 0) if wanted and not stopping else None
+            taken = resuming.take_up(moves, self._desk, left, ticket or 0) if wanted and not leaves else None
             if taken is None:
                 ending.give_up(moves, left)
             else:

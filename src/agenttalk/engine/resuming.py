@@ -52,8 +52,9 @@ def leave(tx: Tx, left: Left) -> bool:
     """Leave a lease to whoever starts next; False if there is nothing to be verified again."""
     if left.phase not in VERIFYING or not tx.run("performance", plan_id=left.plan_id, task_id=left.task_id):
         return False
-    about = {"plan_id": left.plan_id, "task_id": left.task_id}
-    tx.run("leave_lease", **about, epoch=left.epoch, lease=left.lease, owner=NOBODY)
+    if not left.died:
+        about = {"plan_id": left.plan_id, "task_id": left.task_id}
+        tx.run("leave_lease", **about, epoch=left.epoch, lease=left.lease, owner=NOBODY)
     return True
 
 
