@@ -187,7 +187,7 @@ def test_work_that_was_merged_before_the_end_is_merged_once(repo: Path) -> None:
     connection.execute("UPDATE runs SET state = 'RUNNING', open = 1, completed = 0, ended_at = NULL")
     connection.execute("UPDATE deliveries SET state = 'claimed', ack = 'CONSUMED', finished_at = NULL")
     body = (
-        '{"how":"finished","result":"ok","score":null,"explanation":null,"outputs":[],"seconds":0.1,"usage":{},'
+        '{"how":"finished","result":"ok","score":null,"explanation":null,"outputs":[],"seconds":0.1,"sandbox":"","usage":{},'
         '"misfits":{},"judgements":{},"claims":[],"inputs":[]}'
     )
     connection.execute(

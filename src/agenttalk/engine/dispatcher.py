@@ -360,7 +360,7 @@ class Dispatcher:
         performance = await self._look_into(job, await self._perform(job))
         if job.command.promise is None:
             return performance
-        return replace(performance, claims=(*performance.claims, *await kept.claimed(board.store, job)))
+        return replace(performance, claims=(*performance.claims, *await kept.claimed(self._deps, board.store, job)))
 
     async def _perform(self, job: Job) -> Performance:
         performer = self._performers.get(job.profile.driver)

@@ -30,7 +30,8 @@ class KeptFindings:
 
     async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
         """Keep that; see the port."""
-        results = wire.write({name: findings.kept(each) for name, each in baseline.results.items()})
+        hide = self.deps.discretion.result
+        results = wire.write({name: findings.kept(hide(each)) for name, each in baseline.results.items()})
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "onto": baseline.onto, "at": self.deps.stamp()}
         board = await self.deps.stores.board(job.board)
         await board.transact(lambda tx: tx.run("keep_baseline", results=results, **about))
@@ -48,7 +49,7 @@ class KeptFindings:
         """Keep a result under its key; see the port."""
         about: dict[str, Value] = {
             "key": key,
-            "result": wire.write(findings.kept(result)),
+            "result": wire.write(findings.kept(self.deps.discretion.result(result))),
             "made_by": f"{job.plan_id}/{job.task_id}",
             "at": self.deps.stamp(),
         }
@@ -56,10 +57,11 @@ class KeptFindings:
         await board.transact(lambda tx: tx.run("keep_check_result", **about))
 
 
-async def claimed(store: Store, job: Job) -> list[str | EvidenceEntry]:
+async def claimed(deps: Deps, store: Store, job: Job) -> list[str | EvidenceEntry]:
     """What the agent of a job claimed meanwhile by the API: the claims of its reports."""
     rows = await store.read("claims_of", plan_id=job.plan_id, task_id=job.task_id, epoch=job.epoch, author=job.agent_id)
-    return [each for (said,) in rows for each in evidence.read_claims(wire.read(bytes(said)))]
+    hide = deps.discretion.secrets.redact_json
+    return [each for (said,) in rows for each in evidence.read_claims(hide(wire.read(bytes(said))))]
 
 
 def put(tx: Tx, job: Job, proof: Proof, *, at: str) -> None:
