@@ -100,6 +100,17 @@ FROM numbers WHERE value < {plans} * {tasks} / 2;
 
 INSERT INTO blobs (hash, content) SELECT 'sha256:' || value, {blob} FROM numbers WHERE value < {plans} * {tasks} / 2;
 
+INSERT INTO evidence (board, plan_id, task_id, check_id, command_id, tree, result, key, at)
+SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'tests', 'cmd', 'tree', {blob}, 'key_' || value, '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO check_results (board, key, result, made_by, at)
+SELECT '{board}', 'key_' || value, {blob}, 'old_0/t0', '2026' FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO baselines (board, plan_id, task_id, onto, results, at)
+SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), '', {blob}, '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO ledger (seq, link, at, board, kind, subject, body, prev, hash) {given}
 SELECT value + 1, value + 1, '2026', '{board}',
     CASE value % 3 WHEN 0 THEN 'message.accepted' WHEN 1 THEN 'delivery' ELSE 'control.ack' END,
@@ -125,6 +136,10 @@ SELECT '{board}', 'other', 'dev', 'file_' || value, 1, 1, '.sent' FROM upto;
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {tasks})
 INSERT INTO handovers (board, plan_id, agent_id, name, content)
 SELECT '{board}', 'other', 'dev', 'file_' || value, 'sha256:x' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {tasks})
+INSERT INTO performances (board, plan_id, task_id, command_id, attempt, body)
+SELECT '{board}', 'other', 't' || value, 'cmd', 1, {blob} FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {tasks})
 INSERT INTO payloads (board, plan_id, receiver, path, delivery)

@@ -21,6 +21,7 @@ from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import fsck, human, standing, submission
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.evidence import KeptFindings
 from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.router import Router
@@ -148,9 +149,8 @@ async def engine(
 def proved(root: Path, deps: Deps, driver: Driver) -> Prover:
     """Somebody who makes checks, without a sandbox."""
     checker = Checker(driver, deps.clock, deps.ids, bubblewrap=None)
-    return Prover(
-        root, checker, Context(path=os.environ["PATH"], readable=(Path(sys.prefix),)), deps.clock, deps.stores.blobs
-    )
+    context = Context(path=os.environ["PATH"], readable=(Path(sys.prefix),))
+    return Prover(root, checker, context, deps.clock, deps.stores.blobs, KeptFindings(deps))
 
 
 class _Fine(dict[str, Agent]):

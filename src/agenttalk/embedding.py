@@ -14,6 +14,7 @@ from agenttalk.contracts import planfile
 from agenttalk.contracts.yamltext import Source
 from agenttalk.drivers.calls import Agent, Calls, Result, Turn
 from agenttalk.errors import Code, ContractError, UsageError
+from agenttalk.mailbox.beside import with_check_files
 from agenttalk.rules.planfile import Compiled, compile_plan
 
 if TYPE_CHECKING:
@@ -59,12 +60,15 @@ class Plan:
         return task_id
 
     def compiled(self, agents: Iterable[str] = ()) -> Compiled:
-        """What it comes to; raises ContractError with every problem. `agents` are functions of this program."""
+        """What it comes to; raises ContractError with every problem. `agents` are functions of this program.
+
+        Files of checks are taken from the current folder.
+        """
         described = dict(self.more.get("agents", {}))
         for name in agents:
             described[name] = {"driver": "python", **described.get(name, {})}
         document = {"plan_id": self.plan_id, "name": self.name, **self.more, "agents": described, "tasks": self.tasks}
-        compiled = compile_plan(planfile.plan_of(Source(document)))
+        compiled = with_check_files(compile_plan(planfile.plan_of(Source(document))), Path.cwd())
         if compiled.problems:
             first = compiled.problems[0]
             raise ContractError(first.code, f"{first.field}: {first.message}", compiled.problems, hint=first.hint)
@@ -106,7 +110,7 @@ async def run(
     seen: list[dict[str, Any]] = []
 
     async def job(running: Running) -> None:
-        await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles)
+        await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
         with running.dispatcher.awaited() as news:
             while True:
                 news.clear()

@@ -95,6 +95,7 @@ class Code(StrEnum):
     CHECK_CIRCULAR = "CHECK_CIRCULAR"
     SCOPE_PROTECTED_OVERLAP = "SCOPE_PROTECTED_OVERLAP"
     CHECK_ALREADY_GREEN = "CHECK_ALREADY_GREEN"
+    BRANCH_MOVED = "BRANCH_MOVED"
 
     NAME_UNKNOWN = "NAME_UNKNOWN"
     FILE_UNREADABLE = "FILE_UNREADABLE"
@@ -224,6 +225,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.CHECK_CIRCULAR: Meaning("A task's promise waits for somebody to accept the task's own output."),
     Code.SCOPE_PROTECTED_OVERLAP: Meaning("Everything that a glob allows to change is protected by a check."),
     Code.CHECK_ALREADY_GREEN: Meaning("A check that has to fail before the work passes already."),
+    Code.BRANCH_MOVED: Meaning("Somebody else than the plan's own tasks put commits on the plan's branch."),
     Code.NAME_UNKNOWN: Meaning("Nothing has this name."),
     Code.FILE_UNREADABLE: Meaning("A file is missing or cannot be read.", retriable=True),
     Code.FILE_UNWRITABLE: Meaning("A file cannot be written.", retriable=True),

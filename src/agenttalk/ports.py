@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile, Tier
 from agenttalk.contracts.command import Command, ValidationCriteria
+from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.forge import Comment, Comparison, ForgeUser, Issue, PullRequest, Review, ReviewVerdict, Status
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import HumanCheck
@@ -18,6 +19,7 @@ from agenttalk.contracts.wire import JsonValue
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
+from agenttalk.rules.evidence import Result
 from agenttalk.rules.notes import Note
 from agenttalk.rules.rework import Judgement
 
@@ -354,6 +356,8 @@ class Job:
     """What that place needs from elsewhere, to be read."""
     watch: Watch | None = None
     """Who is told what is used and done meanwhile."""
+    again: bool = False
+    """Whether it was being proven before, by an engine that ended meanwhile: the agent has done its part."""
 
     @property
     def proven(self) -> bool:
@@ -396,6 +400,8 @@ class Performance:
     """What was said of each input that had to be looked at before it was used; `refused` if one is not accepted."""
     abort: Abort | None = None
     """Why it was stopped, e.g. because of a forbidden action that its driver saw."""
+    claims: tuple[str | EvidenceEntry, ...] = ()
+    """Evidence that the agent says it has."""
 
 
 class Judge(Protocol):
@@ -449,6 +455,36 @@ class Proof:
     """What somebody else changed at the same place meanwhile."""
     commit: str = ""
     """What the plan's branch was moved to."""
+    foreign: tuple[str, ...] = ()
+    """Commits on the plan's branch, since the task began, that no task of the plan merged; the newest first."""
+    results: tuple[Result, ...] = ()
+    """What came of each check, with what that rests on: kept as evidence when the task is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """How the checks of a task stood before its work."""
+
+    onto: str
+    """The tip of the plan's branch where the first attempt began; empty without a repository."""
+    results: Mapping[str, Result] = field(default_factory=dict)
+    """By the ids of the checks that were looked at."""
+
+
+class Findings(Protocol):
+    """What was found out before, kept where the next start finds it. Only the engine writes here."""
+
+    async def baseline(self, job: Job) -> Baseline | None:
+        """How the checks of a job's task stood before its work; None if nobody has looked yet."""
+
+    async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
+        """Keep that. The tip that was kept first stays."""
+
+    async def known(self, job: Job, key: str, check_id: str) -> Result | None:
+        """What came of a check that rests on the same (`evidence.cache_key`); it says when it was seen."""
+
+    async def keep(self, job: Job, key: str, result: Result) -> None:
+        """Keep a result under its key, with whom it was made for. What is there already stays."""
 
 
 Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"

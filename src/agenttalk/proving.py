@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from agenttalk.checking.checker import Checker, Facts
@@ -28,12 +28,12 @@ from agenttalk.contracts.promise import (
 )
 from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.ports import Blobs, Clock, Confirm, Job, Made, Performance, Proof
-from agenttalk.rules import checks, evidence, rework, scope
+from agenttalk.ports import Baseline, Blobs, Clock, Confirm, Findings, Job, Made, Performance, Proof
+from agenttalk.rules import checks, evidence, findings, rework, scope
 from agenttalk.rules.checks import GitFacts, Stored, shown_hash
 from agenttalk.rules.done import Evidence
-from agenttalk.rules.evidence import Result
-from agenttalk.rules.promise_checks import RUNNER_FILES
+from agenttalk.rules.evidence import Fingerprint, Result
+from agenttalk.rules.promise_checks import RUNNER_FILES, own_files
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
 from agenttalk.workspaces.preparing import Prepared
@@ -46,12 +46,11 @@ _SEALED: Final = "_outputs"
 _TRIES: Final = 5
 """How often a candidate is made anew because others merged meanwhile."""
 _ATTEMPTS: Final = 32
-_TAIL: Final = 4_000
-"""Characters of what a check printed that the ledger keeps."""
 _BREACHES: Final = 20
 Done = Callable[[Proof], bool]
-Base = Mapping[str, Result]
-"""How each check stood before the work."""
+Checkout = Callable[[], AbstractAsyncContextManager[Sealed]]
+_UNSEEN: Final = Baseline("")
+_NONE: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -64,12 +63,10 @@ class Prover:
     clock: Clock
     blobs: Callable[[str], Awaitable[Blobs]]
     """The contents of a board."""
+    findings: Findings
+    """What was found out before."""
     _spaces: dict[str, Workspace] = field(default_factory=dict)
-    _bases: dict[tuple[str, str], tuple[str, Base]] = field(default_factory=dict)
-    """Plan and task → the tip where its first attempt began, and how the checks stood there."""
     _swept: bool = False
-    _landed: dict[str, list[str]] = field(default_factory=dict)
-    """Plan → what was merged into its branch since this began."""
 
     async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """What a machine finds wrong with files; see the port."""
@@ -80,7 +77,7 @@ class Prover:
             asked: dict[str, Any] = {"id": path, "kind": "json", "path": path}
             asked |= {"required_fields": list(criteria.required_fields)} if criteria.required_fields else {}
             asked |= {"schema": criteria.json_schema} if criteria.json_schema else {}
-            result = await self._checked(JsonCheck.model_validate(asked), Facts(), lambda: self._laid_out(files))
+            result = await self._made(JsonCheck.model_validate(asked), Facts(), lambda: self._laid_out(files))
             if not result.passed:
                 found.append(result.detail or result.reason)
         return found
@@ -89,12 +86,12 @@ class Prover:
         """Make ready for an attempt; see the port."""
         promise = job.command.promise
         if job.repo is None:
-            await self._stood(job, promise, "", None)
+            await self._stood(job, "", None)
             return job
         space = await self._space(job)
         tip = await space.ensure()
         merged = await space.merged(job.command.command_id)  # and we died before that was written down
-        await self._stood(job, promise, f"{merged}^1" if merged else tip, space)
+        await self._stood(job, await space.commit(f"{merged}^1") if merged else tip, space)
         clone = await space.begin(
             _attempt(job),
             at=self.clock.now(),
@@ -112,50 +109,54 @@ class Prover:
             facts, results = await self._check_outputs(job, performance)
             return _proof([*results, *await self._confirmed(job, facts, facts.tree, results, done, confirm)])
         space = await self._space(job)
-        taken = await space.take(_attempt(job), at=self.clock.now())
+        taken = await self._taken(space, job)
         if isinstance(taken, Refused):
             return Proof(refused="; ".join(f"{reason.path}: {reason.why}" for reason in taken.reasons[:_BREACHES]))
         breach = _breach(job.command.promise, taken)
         if breach:
             return Proof(breach=breach[:_BREACHES])
+        base = await self.findings.baseline(job) or _UNSEEN
+        since = base.onto or taken.onto
+        protected = _protected(job.command.promise)
         for _ in range(_TRIES):
-            candidate = await self._candidate(space, job, taken)
+            candidate = await space.candidate(taken, at=self.clock.now(), protected=protected, since=since)
             if isinstance(candidate, Conflict):
                 return Proof(conflict=f"{', '.join(candidate.paths)}\n{candidate.text}")
-            if odd := [*await self._foreign(space, job, candidate), *await _twins(space, performance, candidate)]:
-                return Proof(refused="; ".join(odd[:_BREACHES]))
-            facts, results = await self._check_candidate(space, job, performance, taken, candidate)
+            ours, others = await space.landed(since, candidate.onto)
+            foreign = tuple(others[:_BREACHES])
+            odd = await _tampered(space, job, candidate, since, ours)
+            if odd := [*odd, *await _twins(space, performance, candidate)]:
+                return Proof(refused="; ".join(odd[:_BREACHES]), foreign=foreign)
+            facts, results = await self._check_candidate(space, job, performance, taken, candidate, base)
             results += await self._confirmed(job, facts, taken.tree, results, done, confirm)
             proof = _proof(results, restored=[change.path for change in candidate.restored])
+            proof = replace(proof, foreign=foreign)
             if not done(proof):
                 return proof
             if await space.advance(candidate):
-                self._landed.setdefault(job.plan_id, []).append(candidate.commit)
-                return replace(proof, commit=candidate.commit)
+                return replace(proof, commit=await _merged(space, job, candidate))
         return Proof(conflict="others merged again and again while this was checked")
 
-    async def _candidate(self, space: Workspace, job: Job, taken: Taken) -> Candidate | Conflict:
-        since, _ = self._bases.get((job.plan_id, job.task_id), (taken.onto, {}))
-        protected = _protected(job.command.promise)
-        return await space.candidate(taken, at=self.clock.now(), protected=protected, since=since or None)
-
-    async def _foreign(self, space: Workspace, job: Job, candidate: Candidate) -> list[str]:
-        """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
-        since, _ = self._bases.get((job.plan_id, job.task_id), ("", {}))
-        if not since or candidate.onto == since:
-            return []
-        protected = _protected(job.command.promise)
-        changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
-        for commit in self._landed.get(job.plan_id, ()) if changed else ():
-            changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
-        return [f"{path}: somebody changed it on the plan's branch, and it is protected" for path in sorted(changed)]
+    async def _taken(self, space: Workspace, job: Job) -> Taken | Refused:
+        """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
+        before = await space.taken(_attempt(job)) if job.again else None
+        return before or await space.take(_attempt(job), at=self.clock.now())
 
     async def _check_candidate(
-        self, space: Workspace, job: Job, performance: Performance, taken: Taken, candidate: Candidate
+        self,
+        space: Workspace,
+        job: Job,
+        performance: Performance,
+        taken: Taken,
+        candidate: Candidate,
+        base: Baseline,
     ) -> tuple[Facts, list[Result]]:
         promise = job.command.promise
+        prepared = await _prepared(space, job, candidate.tree)
         facts = Facts(
             tree=candidate.tree,
+            inputs=_inputs(job, prepared),
+            files=_hashes(promise),
             covered={
                 glob: (await space.covered(candidate.tree, scope.globs([glob]))).digest for glob in _covers(promise)
             },
@@ -164,19 +165,25 @@ class Prover:
             report=_report(performance),
             retuned=await _retuned(space, candidate),
         )
-        prepared = await _prepared(space, job, candidate.tree)
-        return facts, await self._check(job, facts, lambda: space.sealed(candidate.tree, prepared=prepared))
+        return facts, await self._check(job, facts, base, lambda: space.sealed(candidate.tree, prepared=prepared))
 
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[Result]]:
         """Without a repository the checkout holds the outputs and nothing else."""
         contents = {_place(each): (each.sha256, each.data) for each in performance.outputs}
         tree = wire.sha256(wire.write({path: sha256 for path, (sha256, _) in contents.items()}))
-        facts = Facts(tree=tree, artifacts=_stored(job, performance), report=_report(performance))
+        facts = Facts(
+            tree=tree,
+            files=_hashes(job.command.promise),
+            inputs=_inputs(job, None),
+            artifacts=_stored(job, performance),
+            report=_report(performance),
+        )
         blobs = await self.blobs(job.board)
         files = {
             path: data if data is not None else await blobs.get(sha256) for path, (sha256, data) in contents.items()
         }
-        return facts, await self._check(job, facts, lambda: self._laid_out(files))
+        base = await self.findings.baseline(job) or _UNSEEN
+        return facts, await self._check(job, facts, base, lambda: self._laid_out(files))
 
     async def _confirmed(
         self, job: Job, facts: Facts, tree: str, results: Sequence[Result], done: Done, confirm: Confirm
@@ -199,51 +206,78 @@ class Prover:
             found.append(await self.checker.check(check, None, about, self.context))
         return found
 
-    async def _check(
-        self, job: Job, facts: Facts, checkout: Callable[[], AbstractAsyncContextManager[Sealed]]
-    ) -> list[Result]:
-        _, base = self._bases.get((job.plan_id, job.task_id), ("", {}))
+    async def _check(self, job: Job, facts: Facts, base: Baseline, checkout: Checkout) -> list[Result]:
         results = []
         for check in _checks(job.command.promise):
             if isinstance(check, HumanCheck):
                 continue
-            known = base.get(check.id)
-            about = replace(facts, base=known.tests if known is not None else None)
-            result = await self._checked(check, about, checkout)
-            results.append(evidence.weighed(result, evidence.red_first(check.red_first, check.kind, known)))
+            before = base.results.get(check.id)
+            about = replace(facts, base=before.tests if before is not None else None)
+            result = await self._checked(job, check, about, checkout)
+            results.append(evidence.weighed(result, evidence.red_first(check.red_first, check.kind, before)))
         return results
 
-    async def _checked(
-        self, check: AnyCheck, facts: Facts, checkout: Callable[[], AbstractAsyncContextManager[Sealed]]
+    async def _checked(self, job: Job, check: AnyCheck, facts: Facts, checkout: Checkout) -> Result:
+        """What a check finds: what it found before, if nothing that it may rest on has changed."""
+        key = None if _rests_on_more(job, facts) else evidence.exact_key(await self.fingerprint(check, facts))
+        known = await self.findings.known(job, key, check.id) if key is not None else None
+        if known is not None:
+            return known
+        result = await self._made(check, facts, checkout, await self._own_files(job, check))
+        if key is not None and key == evidence.exact_key(result.fingerprint) and evidence.keepable(result):
+            await self.findings.keep(job, key, result)
+        return result
+
+    async def fingerprint(self, check: AnyCheck, facts: Facts) -> Fingerprint:
+        """What a check's result would rest on."""
+        return await self.checker.fingerprint(check, facts, self.context)
+
+    async def _own_files(self, job: Job, check: AnyCheck) -> dict[str, bytes]:
+        """A check's own files, as they were when the plan was submitted."""
+        named = _brought(check)
+        blobs = await self.blobs(job.board) if named else None
+        return {path: await blobs.get(named[path]) for path in named} if blobs is not None else {}
+
+    async def _made(
+        self, check: AnyCheck, facts: Facts, checkout: Checkout, own: Mapping[str, bytes] = _NONE
     ) -> Result:
-        """Make one check in a checkout of its own, so that no check finds what another left."""
+        """Make one check in a checkout of its own, so that no check finds what another left.
+
+        The check's own files lie there in the place of whatever the tree has of those names.
+        """
         async with AsyncExitStack() as stack:
 
-            async def fresh() -> Folder:
-                return stack.enter_context(Folder.open((await stack.enter_async_context(checkout())).path))
+            async def sealed() -> Sealed:
+                found = await stack.enter_async_context(checkout())
+                await asyncio.to_thread(_lay_over, found.path, own)
+                return found
 
-            first = await stack.enter_async_context(checkout())
+            async def fresh() -> Folder:
+                return stack.enter_context(Folder.open((await sealed()).path))
+
+            first = await sealed()
             folder = stack.enter_context(Folder.open(first.path))
             context = replace(self.context, readable=(*self.context.readable, *first.readonly))
             return await self.checker.check(check, folder, facts, context, again=fresh)
 
-    async def _stood(self, job: Job, promise: CompletionPromise | None, onto: str, space: Workspace | None) -> None:
+    async def _stood(self, job: Job, onto: str, space: Workspace | None) -> None:
         """See how checks stand before the work, once for a task. Raises InputError if one is green and must be red."""
-        key = (job.plan_id, job.task_id)
-        if key not in self._bases:
-            base: dict[str, Result] = {}
-            wanted = [check for check in _checks(promise) if _looked_at_before(check)]
-            prepared = await _prepared(space, job, onto) if wanted and space is not None else None
-            for check in wanted:
+        base = await self.findings.baseline(job)
+        known = dict(base.results) if base is not None else {}
+        onto = base.onto if base is not None else onto
+        missing = [check for check in _checks(job.command.promise) if _looked_at_before(check, known.get(check.id))]
+        if missing or (base is None and space is not None and _checks(job.command.promise)):
+            prepared = await _prepared(space, job, onto) if missing and space is not None else None
+            facts = Facts(tree=onto or "empty", files=_hashes(job.command.promise), inputs=_inputs(None, prepared))
+            for check in missing:
                 make = (
                     (lambda: space.sealed(onto, prepared=prepared))
                     if space is not None
                     else (lambda: self._laid_out({}))
                 )
-                base[check.id] = await self._checked(check, Facts(tree=onto or "empty"), make)
-            self._bases[key] = (onto, base)
-        _, known = self._bases[key]
-        for check in _checks(promise):
+                known[check.id] = await self._checked(job, check, facts, make)
+            await self.findings.keep_baseline(job, Baseline(onto, known))
+        for check in _checks(job.command.promise):
             if evidence.red_first(check.red_first, check.kind, known.get(check.id)) == "refuse":
                 raise InputError(
                     Code.CHECK_ALREADY_GREEN,
@@ -281,9 +315,22 @@ def _checks(promise: CompletionPromise | None) -> Sequence[AnyCheck]:
     return promise.checks if promise else ()
 
 
-def _looked_at_before(check: AnyCheck) -> bool:
-    """Whether it matters how a check stands before the work; of tests, which there are."""
+def _looked_at_before(check: AnyCheck, known: Result | None) -> bool:
+    """Whether it matters how a check stands before the work (of tests, which there are), and nobody knows yet."""
+    if known is not None and known.fingerprint.check == evidence.relevant(check):
+        return False
     return isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off")
+
+
+def _inputs(job: Job | None, prepared: Prepared | None) -> dict[str, str]:
+    """What a check's result rests on beside the tree: what the task was given, and what was made of lock files."""
+    found = {f"{each.input_name}/{each.path}": each.sha256 for each in job.inputs} if job is not None else {}
+    return {**found, **({"workspace.prepare": prepared.key} if prepared is not None else {})}
+
+
+def _rests_on_more(job: Job, facts: Facts) -> bool:
+    """Whether a result says nothing of later, because it depends on what no fingerprint holds."""
+    return bool(facts.retuned) or (job.repo is not None and bool(job.repo.link))
 
 
 async def _prepared(space: Workspace, job: Job, tree: str) -> Prepared | None:
@@ -314,10 +361,53 @@ def _protected(promise: CompletionPromise | None) -> Globs:
     """What must be as it was when checks run."""
     texts: dict[str, None] = {}
     for check in _checks(promise):
-        texts |= dict.fromkeys(check.protected or ())
+        texts |= dict.fromkeys((*(check.protected or ()), *own_files(check)))
         if isinstance(check, TestsCheck) and check.protect_config:
             texts |= dict.fromkeys(RUNNER_FILES)
     return scope.globs(list(texts)) if texts else NOTHING
+
+
+def _hashes(promise: CompletionPromise | None) -> dict[str, str]:
+    """The files that checks bring along."""
+    return {path: sha256 for check in _checks(promise) for path, sha256 in _brought(check).items()}
+
+
+def _brought(check: AnyCheck) -> dict[str, str]:
+    known = check.files_sha256 or {}
+    return {path: known[path] for path in check.files or () if path in known}
+
+
+def _lay_over(top: Path, files: Mapping[str, bytes]) -> None:
+    """Put files into a checkout that nobody else has; what is in their way there goes."""
+    for path in files:
+        here = top
+        *above, name = path.split("/")
+        for step in above:
+            here /= step
+            if here.is_symlink() or here.is_file():
+                here.unlink()
+        if (here / name).is_dir() and not (here / name).is_symlink():
+            shutil.rmtree(here / name)
+    with Folder.open(top) as folder:
+        for path, data in files.items():
+            folder.write(path, data, mode=0o755, parents=True)
+
+
+async def _merged(space: Workspace, job: Job, candidate: Candidate) -> str:
+    """The commit that brought the work: an earlier one, if there was nothing left to merge."""
+    before = await space.merged(job.command.command_id) if candidate.commit == candidate.onto else None
+    return before or candidate.commit
+
+
+async def _tampered(space: Workspace, job: Job, candidate: Candidate, since: str, ours: Sequence[str]) -> list[str]:
+    """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
+    if candidate.onto == since:
+        return []
+    protected = _protected(job.command.promise)
+    changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
+    for commit in ours if changed else ():
+        changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
+    return [f"{path}: somebody changed it on the plan's branch, and it is protected" for path in sorted(changed)]
 
 
 def _covers(promise: CompletionPromise | None) -> Sequence[str]:
@@ -388,31 +478,8 @@ def _report(performance: Performance) -> str | None:
 
 
 def _proof(results: Sequence[Result], *, restored: Sequence[str] = ()) -> Proof:
-    told = [_told(each) for each in results]
+    told = [findings.told(each) for each in results]
     if restored:
         told.append({"restored": list(restored[:_BREACHES])})
-    return Proof(tuple(each.evidence(fresh=True) for each in results), tuple(told))
-
-
-def _told(result: Result) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "id": result.id,
-        "kind": result.fingerprint.check.get("kind"),
-        "passed": result.passed,
-        "trust": result.trust,
-        "reason": result.reason or None,
-        "detail": result.detail or None,
-        "seconds": _seconds(result.started, result.ended),
-        "tree": result.fingerprint.tree or None,
-        "exit_code": result.exit_code,
-        "output": result.output[-_TAIL:] or None,
-        "output_sha256": result.output_sha256 or None,
-        "flaky": list(result.flaky) or None,
-        "weak": result.weak or None,
-        "isolated": result.isolated,
-    }
-    return {key: value for key, value in body.items() if value is not None}
-
-
-def _seconds(started: datetime, ended: datetime) -> float:
-    return round((ended - started).total_seconds(), 3)
+    evidence_found = tuple(each.evidence(fresh=True) for each in results)
+    return Proof(evidence_found, tuple(told), results=tuple(results))

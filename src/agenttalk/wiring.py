@@ -179,13 +179,14 @@ def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:
     from agenttalk import sandbox
     from agenttalk.checking.checker import Checker
     from agenttalk.checking.running import Context
+    from agenttalk.engine.evidence import KeptFindings
     from agenttalk.proving import Prover
 
     checker = Checker(driver, deps.clock, deps.ids, bubblewrap=sandbox.installed())
     path = os.environ.get("PATH", os.defpath)
     masked = (root.absolute() / "data", *deps.walls.hidden)
     context = Context(path=path, masked=masked, readable=deps.walls.readable)
-    return Prover(root, checker, context, deps.clock, deps.stores.blobs)
+    return Prover(root, checker, context, deps.clock, deps.stores.blobs, KeptFindings(deps))
 
 
 async def _until(

@@ -12,7 +12,7 @@ from typing import Any
 
 from agenttalk.contracts import places
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.engine import granting, heartbeat, intake, outcomes, turns
+from agenttalk.engine import granting, heartbeat, intake, outcomes, resuming, turns
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.granting import Granted
@@ -178,6 +178,15 @@ def _process_without_keeper() -> None:
     _replace(ScriptDriver, run=run)
 
 
+def _verify_what_is_not_kept() -> None:
+    """Verifying begins, and nothing is written down of what is verified."""
+    _replace(resuming, keep=lambda tx, job, _: tx.run("set_phase", **_about(job), lease=job.lease, phase="verifying"))
+
+
+def _about(job: Any) -> dict[str, str]:
+    return {"plan_id": job.plan_id, "task_id": job.task_id}
+
+
 def _replace(where: Any, **new: Any) -> None:
     for name, value in new.items():
         setattr(where, name, value)
@@ -191,4 +200,5 @@ BUGS: dict[str, Callable[[], None]] = {
     "turn before commit": _turn_before_commit,
     "no check at the end of a turn": _no_check_at_the_end_of_a_turn,
     "process without keeper": _process_without_keeper,
+    "verifying what is not kept": _verify_what_is_not_kept,
 }

@@ -56,8 +56,13 @@ class Engine:
         self.dispatcher = Dispatcher(deps, gated, processes, max_running=1, prover=prover)
 
     async def start(self) -> None:
-        """Find what a process that died left behind."""
-        await self.dispatcher.recover()
+        """Find what a process that died left behind. What it was verifying is verified before anything else begins."""
+        with self.dispatcher.followed() as news:
+            await self.dispatcher.recover()
+            verified = set(self.dispatcher._working)
+            while verified & self.dispatcher._working:
+                await news.wait()
+                news.clear()
 
     async def look(self) -> None:
         """Begin what can begin; whatever has begun goes on afterwards."""

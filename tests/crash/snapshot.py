@@ -18,7 +18,7 @@ from crash.normal import calm
 
 LOG = "effects.log"
 """Into this file under the root a program writes a line when it starts: its command and its attempt."""
-LEASES = frozenset({"lease.granted", "lease.ended", "turn.injected", "turn.started"})
+LEASES = frozenset({"lease.granted", "lease.ended", "turn.injected", "turn.started", "turn.resumed"})
 """Facts of which an attempt that died leaves more."""
 _IDS = frozenset({"id", "message", "delivery"})
 _COUNTED = frozenset({"epoch", "attempt", "deaths"})
@@ -30,6 +30,8 @@ _NUMBERS = frozenset({("journals", "latest"), ("cursors", "value")})
 """Columns that hold the number of a fact, which is a higher one when an attempt died."""
 _SKIPPED = frozenset({"migrations", "ledger", "sqlite_sequence"})
 _WHOLE = 10_000
+_SEEN = ("seen_at", "seen_for")
+"""What a result says that was found before the death."""
 
 Snapshot = dict[str, list[str]]
 
@@ -38,15 +40,18 @@ def leased(root: Path) -> dict[str, tuple[str, ...]]:
     """The leases that were held when the process died, each with the names under which that counts.
 
     These are its command as plan/command, its task as plan:task, and plan!task unless it only waited for an answer.
+    One that was being verified has done its part: that is `again plan/command`, and its program does not run again.
     """
     found: dict[str, tuple[str, ...]] = {}
     for path in databases(root).values():
         connection = opened(path)
         try:
             rows = connection.execute(
-                "SELECT t.lease, m.plan_id || '/' || m.command_id, t.plan_id || ':' || t.task_id,"
+                "SELECT t.lease, CASE WHEN t.phase = 'verifying' OR p.body IS NOT NULL THEN 'again ' ELSE '' END || m.plan_id || '/' || m.command_id,"
+                " t.plan_id || ':' || t.task_id,"
                 " CASE WHEN t.phase = 'asking' THEN '' ELSE t.plan_id || '!' || t.task_id END FROM tasks AS t"
                 " JOIN deliveries AS d ON d.id = t.delivery JOIN messages AS m ON m.id = d.message"
+                " LEFT JOIN performances AS p ON p.board = t.board AND p.plan_id = t.plan_id AND p.task_id = t.task_id"
                 " WHERE t.lease IS NOT NULL"
             ).fetchall()
         except apsw.SQLError:
@@ -239,6 +244,9 @@ def _row(table: str, row: dict[str, Any], names: dict[Any, tuple[str, str]]) -> 
             continue  # a claim of a dead worker runs out, and is one more
         elif column == "shown" and "version" in row:
             told[column] = value == row["version"]
+        elif table == "evidence" and column == "result":
+            said = json.loads(value)
+            told[column] = json.dumps({key: each for key, each in said.items() if key not in _SEEN})
         elif _told(table, column, value):
             told[column] = value
     return ", ".join(f"{key}={_text(value)}" for key, value in told.items())
@@ -271,12 +279,14 @@ def _read_facts(board: str, connection: apsw.Connection, root: str, found: Snaps
             continue
         if kind in LEASES:
             command = _command_of(connection, subject, told)
-            found.setdefault(f"leases/{kind}", []).append(command)
+            named = f"again {command}" if kind == "turn.resumed" else command
+            found.setdefault(f"leases/{kind}", []).append(named)
         elif kind.startswith("turn."):
             varies = {"epoch", "attempt", "usage", "before"}
             told = {key: value for key, value in told.items() if key not in varies}
             for check in told.get("checks", ()):
-                check.pop("seconds", None)
+                for varying in ("seconds", *_SEEN):
+                    check.pop(varying, None)
             facts.append(calm(f"{kind} {subject} {json.dumps(told, ensure_ascii=False)}", root))
         elif kind != "head.sealed":  # how often a head was copied is a matter of time
             facts.append(calm(f"{kind} {subject} {text}", root))

@@ -57,3 +57,8 @@ def test_a_missing_check_at_the_end_of_a_turn_is_found(crash: Harness) -> None:
 def test_a_process_that_outlives_its_turn_is_found(crash: Harness) -> None:
     failures = _found(crash, "process without keeper", "programs", "a turn is over")
     assert {"", "a turn is over #1"} <= set(_says(failures, "a process is left: sleep 60"))
+
+
+def test_an_agent_that_is_asked_again_although_it_had_done_its_part_is_found(crash: Harness) -> None:
+    failures = _found(crash, "verifying what is not kept", "proven", "mkdir workspaces/_outputs")
+    assert len(_says(failures, "log: p/cmd_write")) >= 2

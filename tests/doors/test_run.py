@@ -7,11 +7,12 @@ import io
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
+from contextlib import closing, contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,13 @@ class Desk:
         [plan] = [each for each in self.json("status")["plans"] if each["plan_id"] == plan_id]
         return {each["task_id"]: each["state"] for each in plan["tasks"]}
 
+    def phase(self) -> str | None:
+        """What the only task that runs is doing; looked up directly, because that is quick."""
+        path = f"file:{self.root}/data/projects/default/blackboard.db?mode=ro"
+        with closing(sqlite3.connect(path, uri=True)) as connection:
+            found = connection.execute("SELECT phase FROM tasks WHERE lease IS NOT NULL").fetchone()
+        return found[0] if found else None
+
     def alive(self) -> list[str]:
         """Processes of turns in this root."""
         wanted = f"={self.root}/".encode()
@@ -195,6 +203,56 @@ def test_checks_decide_and_not_what_the_agent_says(desk: Desk, run: str, code: i
     outputs = [{"name": "app.txt", "deliverable": True}]
     shown = desk("run", desk.plan(task("one", promise=promise, outputs=outputs, max_reexecute_times=0)), code=code)
     assert ("'suite' failed" in shown) == bool(code)
+
+
+def suite(**keys: Any) -> dict[str, Any]:
+    """A promise with one check, which runs its own script."""
+    return {
+        "objective": "It works",
+        "acceptance": [{"id": "works", "description": "It runs", "evidenceRequired": ["suite"]}],
+        "checks": [{"id": "suite", "kind": "run", "run": "sh checks/suite.sh", "files": ["checks/suite.sh"], **keys}],
+    }
+
+
+CLAIMS = """import json, os, pathlib
+pathlib.Path(os.environ['AGENTTALK_OUTPUTS'], 'app.txt').write_text('built')
+pathlib.Path(os.environ['AGENTTALK_RESULT']).write_text(json.dumps({'result': 'ok', 'evidence': ['suite', 'review']}))
+with open(pathlib.Path(__file__).with_name('ran'), 'a') as log: log.write('once\\n')
+"""
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
+def test_a_check_brings_its_own_files_from_beside_the_plan(desk: Desk, *, beside: bool) -> None:
+    (desk.folder / "work.py").write_text(CLAIMS, encoding="utf-8")
+    outputs = [{"name": "app.txt", "deliverable": True}]
+    plan = desk.plan(task("one", promise=suite(), outputs=outputs, max_reexecute_times=0))
+    assert "the file 'checks/suite.sh' of the check 'suite'" in desk.refused("plan", "check", plan)
+    assert "FILE_UNREADABLE" in json.dumps(desk.json("run", plan, code=2))
+    script = desk.folder / "checks" / "suite.sh"
+    script.parent.mkdir()
+    script.write_text("grep -q absent app.txt")
+    with desk.serving() if beside else nullcontext():
+        desk("run", plan, code=1)
+        script.write_text("grep -q built app.txt")
+        assert desk.json("plan", "apply", plan)["changed"] == ["one"]
+        desk("run", plan)
+        shown = desk("explain", "shop/one")
+    assert "says that suite is so (set aside: what the engine sees decides)" in shown
+    assert "unproven, only said: review" in shown
+
+
+def test_who_is_killed_while_it_checks_checks_again_and_does_not_start_the_agent_again(desk: Desk) -> None:
+    (desk.folder / "work.py").write_text(CLAIMS, encoding="utf-8")
+    (desk.folder / "checks").mkdir()
+    (desk.folder / "checks" / "suite.sh").write_text("sleep 4; test -s app.txt")  # long enough to be seen
+    outputs = [{"name": "app.txt", "deliverable": True}]
+    plan = desk.plan(task("one", promise=suite(red_first="off"), outputs=outputs))
+    child = desk.start("run", plan)
+    waited(lambda: desk.ran and desk.phase() == "verifying")
+    child.kill()
+    child.communicate()
+    assert desk.json("run", plan)["result"] == "done"
+    assert desk.ran == ["once"]
 
 
 def test_checks_that_nobody_can_make_yet_are_told(desk: Desk) -> None:

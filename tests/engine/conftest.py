@@ -11,6 +11,7 @@ import pytest
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.router import Report, Router
 from agenttalk.wiring import opened
+from provekit import CALC, SUITE, git
 from treekit import Tree, node, output
 
 Route = Callable[[], Report]
@@ -40,6 +41,19 @@ def tree(tmp_path: Path) -> Tree:
 @pytest.fixture
 def route(tree: Tree) -> Route:
     return lambda: asyncio.run(routed(tree.root))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with a function that is wrong and a test that says so."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "calc.py").write_text(CALC)
+    (folder / "test_calc.py").write_text(SUITE)
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "begin")
+    return folder
 
 
 __all__ = ["SHOP", "Deps", "Route", "routed"]

@@ -15,6 +15,7 @@ from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RedFirst
 from agenttalk.rules import evidence
 from agenttalk.rules.done import TRUST, Evidence, decide
 from agenttalk.rules.evidence import Fingerprint, Reason, Redness, Result, cache_key
+from agenttalk.rules.junit import Outcomes
 
 NOW = datetime(2026, 1, 8, 10, 30, tzinfo=UTC)
 
@@ -68,6 +69,7 @@ CHANGES: list[dict[str, Any]] = [
     {"argv": ("sh", "-c", "y")},
     {"isolated": False},
     {"network": True},
+    {"base": "sha256:7"},
     {"check": evidence.relevant(check(run="make all"))},
     {"check": evidence.relevant(check(env={"A": "1"}))},
     {"check": evidence.relevant(check(cwd="sub"))},
@@ -219,3 +221,46 @@ def test_whoever_hands_in_an_id_attests_it_and_an_object_says_what_it_is() -> No
         Evidence("a", passed=True, fresh=True, trust="attested", by="", at=""),
         Evidence("b", passed=False, fresh=True, trust="executed", by="ci", at="then", detail="d"),
     ]
+
+
+def test_a_result_holds_for_the_very_tree_whatever_the_check_covers() -> None:
+    covering = evidence.relevant(check(covers=["src/**"]))
+    one, other = (
+        fingerprint(check=covering, covered={"src/**": "sha256:5"}, tree=tree) for tree in ("sha256:a", "sha256:b")
+    )
+    assert cache_key(one) == cache_key(other)
+    assert evidence.exact_key(one) != evidence.exact_key(other)
+    assert evidence.exact_key(one) == evidence.exact_key(replace(one, covered={"src/**": "sha256:6"}))
+    assert evidence.exact_key(fingerprint(check={"kind": "http"})) is None
+
+
+NAMES = st.frozensets(st.sampled_from("abcd"))
+
+
+@given(NAMES, NAMES, NAMES, NAMES)
+def test_tests_that_were_known_before_have_one_name_and_others_another(
+    passed: frozenset[str], failed: frozenset[str], more: frozenset[str], worse: frozenset[str]
+) -> None:
+    one, other = Outcomes(passed, failed), Outcomes(more, worse)
+    same = (one.known, one.ran, one.failed) == (other.known, other.ran, other.failed)
+    assert (evidence.known_tests(one) == evidence.known_tests(other)) is same
+    assert (evidence.known_tests(one) == "") is (one == Outcomes())
+    assert evidence.known_tests(None) == ""
+
+
+def test_what_an_agent_submits_is_read_as_far_as_it_can_be() -> None:
+    entry = EvidenceEntry(id="c", passed=True, fresh=True, trust="executed")
+    said: list[Any] = ["a", " ", {"id": "b", "passed": False, "detail": "x\0y"}, entry, {"id": "d"}, {"passed": True},
+                       {"id": "e", "passed": 1}, {"id": " ", "passed": True}, {"id": "f", "passed": True, "detail": 3},
+                       7, None, "long" * 1000]  # fmt: skip
+    read = evidence.read_claims(said)
+    assert read[:2] == ("a", EvidenceEntry(id="b", passed=False, fresh=True, trust="claimed", detail="x\ufffdy"))
+    assert read[2:4] == (entry, EvidenceEntry(id="f", passed=True, fresh=True, trust="claimed"))
+    assert [len(each) for each in read[4:] if isinstance(each, str)] == [500]
+    assert len(evidence.read_claims(["a"] * 1000)) == 100
+    assert evidence.read_claims("a") == evidence.read_claims(None) == ()
+
+
+def test_claims_under_names_that_the_engine_sees_itself_are_set_aside() -> None:
+    said = evidence.claims(promise(), ["result", "review"], by="agent", at="then", seen={"result"})
+    assert ([each.id for each in said.evidence], [each.id for each in said.set_aside]) == (["review"], ["result"])

@@ -20,7 +20,7 @@ from storekit import Place
 OF_A_BOARD: Final = {"plans"}
 """Asks for every plan of a board, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
-    "drop_edges", "drop_nodes", "drop_tasks", "failures_of", "held_tasks", "inputs_of", "nodes_of", "objections_in", "recount_run", "removed_tasks",
+    "drop_edges", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "held_tasks", "inputs_of", "nodes_of", "objections_in", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
@@ -35,7 +35,7 @@ ALLOWED: Final = 60
 """Steps by which a deeper index may be dearer; a scan of the long past takes thousands."""
 
 BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "missing", "payloads", "pointer", "prev",
-    "progress", "reason", "reasons", "response", "settings", "node", "wards", "guards", "verdict")  # fmt: skip
+    "progress", "reason", "reasons", "response", "settings", "node", "wards", "guards", "verdict", "result", "results")  # fmt: skip
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
     "unmet", "held", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd", "seconds",
@@ -56,7 +56,9 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "add_run": {"state": "RUNNING"},
     "cancel_tasks": {"reason": ""},
     "cancel_deliveries": {"reason": ""},
-    "end_turn": {"state": "READY", "reason": "", "seconds": 0.5, "cost_usd": 0.5, "fact": 5},
+    "end_turn": {"state": "READY", "reason": "", "seconds": 0.5, "cost_usd": 0.5, "tokens": 5, "fact": 5},
+    "check_result": {"key": "key_5"},
+    "keep_check_result": {"key": "key_5"},
     "end_by_hand": {"state": "COMPLETED", "reason": ""},
     "ended_acks": {"after": 10**9},
     "engine_commands": {"after": 10**9},

@@ -145,7 +145,7 @@ async def _submit(service: Service, request: Request, _: Caller) -> Response:
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
     bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
-    new = await service.submit(dag, manifest, profiles)
+    new = await service.submit(dag, manifest, profiles, body.contents())
     return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
 
 
@@ -153,7 +153,7 @@ async def _apply(service: Service, request: Request, caller: Caller) -> Response
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
     bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
-    return answered(await service.apply(dag, manifest, profiles, by=caller.name))
+    return answered(await service.apply(dag, manifest, profiles, body.contents(), by=caller.name))
 
 
 async def _standing(service: Service, request: Request, _: Caller) -> Response:

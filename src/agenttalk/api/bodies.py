@@ -79,6 +79,17 @@ class PlanBody(Body):
     dag: dict[str, Any]
     manifest: dict[str, Any]
     profiles: dict[str, dict[str, Any]]
+    files: list[str] = Field(default_factory=list)
+    """Contents that its checks refer to by their hashes, in base64."""
+
+    def contents(self) -> dict[str, bytes]:
+        """The files by their hashes; raises ContractError."""
+        try:
+            found = [base64.b64decode(each, validate=True) for each in self.files]
+        except ValueError as error:
+            problem = Problem(Code.FIELD_VALUE, "files", f"not base64: {error}")
+            raise ContractError(problem.code, problem.message, [problem]) from error
+        return {wire.sha256(data): data for data in found}
 
     def documents(self) -> tuple[TaskDag, PlanManifest, dict[str, AgentProfile]]:
         """What it holds, read strictly; raises ContractError."""

@@ -150,6 +150,7 @@ class Checker:
             ("sh", "-c", check.run) if isinstance(check, RunCheck | TestsCheck) else (),
             isolated=await self._runner.isolates(context) if runs else None,
             network=runs and context.network,
+            base=evidence.known_tests(facts.base) if isinstance(check, TestsCheck) else "",
         )
 
     async def _find(

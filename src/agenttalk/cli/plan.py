@@ -53,6 +53,7 @@ def check(
     from agenttalk.contracts import planfile, wire
     from agenttalk.contracts.memory import collector_paused
     from agenttalk.errors import ContractError
+    from agenttalk.mailbox.beside import with_check_files
     from agenttalk.rules import planfile as rules
 
     settings = Settings.merged(ctx, root, as_json)
@@ -66,6 +67,7 @@ def check(
             _tell_refused(out, file, error.problems)
             return BAD
         compiled = rules.compile_plan(plan, agents=settled(settings.root, plan))
+        compiled = with_check_files(compiled, Path.cwd() if file == "-" else Path(file).absolute().parent)
         written = _written(out_folder, compiled) if out_folder is not None and compiled.ok else []
         _tell(out, file, source, compiled, written)
     return 0 if compiled.ok else BAD
@@ -96,7 +98,7 @@ def apply(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         service = by_hand_service(deps)
-        return await service.apply(compiled.dag, compiled.manifest, compiled.profiles, by=by)
+        return await service.apply(compiled.dag, compiled.manifest, compiled.profiles, compiled.files, by=by)
 
     told = roots.asked(folder, "/api/plans/apply", by_hand, documents(compiled))
     if out.as_json:

@@ -52,7 +52,7 @@ async def _run(place: Path, root: Path) -> list[dict[str, Any]]:
 
     async def job(running: Running) -> None:
         service = running.service
-        await service.submit(compiled.dag, compiled.manifest, profiles)
+        await service.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
         async with asyncio.timeout(PATIENCE):
             with running.dispatcher.awaited() as news:
                 while (await service.standing("proof"))["result"] == "running":

@@ -80,6 +80,7 @@ def compiled_plan(file: Path, root: Path | None = None) -> Compiled:
     from agenttalk.cli.plan import settled
     from agenttalk.contracts import planfile
     from agenttalk.errors import Code, UsageError
+    from agenttalk.mailbox.beside import with_check_files
     from agenttalk.rules.planfile import compile_plan
 
     try:
@@ -94,7 +95,8 @@ def compiled_plan(file: Path, root: Path | None = None) -> Compiled:
         name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
         for name, profile in compiled.profiles.items()
     }
-    return replace(compiled, profiles=profiles, manifest=_settled(compiled.manifest, beside))
+    settled_plan = replace(compiled, profiles=profiles, manifest=_settled(compiled.manifest, beside))
+    return with_check_files(settled_plan, beside)
 
 
 def _settled(manifest: PlanManifest, beside: Path) -> PlanManifest:
@@ -131,13 +133,11 @@ def _warn_of_checks(out: Output, compiled: Compiled) -> None:
     named = [
         str(node.task_id)
         for node in compiled.dag.nodes
-        if node.promise is not None and any(check.kind in _NOT_YET or check.files for check in node.promise.checks)
+        if node.promise is not None and any(check.kind in _NOT_YET for check in node.promise.checks)
     ]
     if named and not out.as_json:
         tasks = plain(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
-        words = (
-            "checks by the forge, and those with files of their own, are not made yet, so these tasks are never done"
-        )
+        words = "checks by the forge are not made yet, so these tasks are never done"
         out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
 
 
@@ -162,7 +162,7 @@ def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None]
     seen: list[dict[str, Any]] = []
 
     async def job(running: Running) -> None:
-        await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles)
+        await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
         with running.dispatcher.followed() as news, running.dispatcher.awaited() as calm:
             while True:
                 news.clear()
@@ -209,10 +209,13 @@ def _beside(
 
 def documents(compiled: Compiled) -> dict[str, Any]:
     """A plan as an engine takes it."""
+    import base64
+
     return {
         "dag": compiled.dag.as_json(),
         "manifest": compiled.manifest.as_json(),
         "profiles": {name: profile.as_json() for name, profile in compiled.profiles.items()},
+        "files": [base64.b64encode(data).decode() for data in compiled.files.values()],
     }
 
 
@@ -321,6 +324,8 @@ def tell(out: Output, told: dict[str, Any]) -> None:
     if verdict is not None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
         out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
+        if verdict["unverified"]:
+            out.say(f"  [yellow]unproven[/], only said: {plain(', '.join(verdict['unverified']))}")
     for name in ("waits_for", "missing"):
         if told[name]:
             words = "waits for" if name == "waits_for" else "is missing"
@@ -338,8 +343,18 @@ def _tell_turn(out: Output, turn: dict[str, Any]) -> None:
         out.say(f"    [dim]notice:[/] {plain(turn['notice'][:200])}")
     for gate in turn.get("gates", ()):
         _tell_gate(out, gate)
+    _tell_seen(out, turn)
+
+
+def _tell_seen(out: Output, turn: dict[str, Any]) -> None:
+    """What was seen and said of what an attempt left."""
     for check in turn.get("checks", ()):
         _tell_check(out, check)
+    for claim in turn.get("claims", ()):
+        worth = "set aside: what the engine sees decides" if claim["set_aside"] else "a claim, not proven"
+        out.say(f"    [dim]·[/] says that {plain(claim['id'])} is {'so' if claim['passed'] else 'not so'} ({worth})")
+    if "foreign" in turn:
+        out.say(f"    [yellow]![/] somebody else's on the plan's branch: {plain(', '.join(turn['foreign']))}")
     if "commit" in turn:
         out.say(f"    merged as {plain(turn['commit'][:12])}")
 
@@ -361,6 +376,7 @@ def _tell_check(out: Output, check: dict[str, Any]) -> None:
     notes = [check["trust"] if check["passed"] else check.get("reason", "failed")]
     notes += [word for word in ("weak", "flaky") if check.get(word)]
     notes += ["not isolated"] if check.get("isolated") is False else []
+    notes += [f"as seen at {check['seen_at']} for {check['seen_for']}"] if check.get("seen_at") else []
     detail = f": {plain(check['detail'][:160])}" if check.get("detail") else ""
     out.say(f"    {mark} {plain(check['id'])} ({plain(', '.join(notes))}){detail}")
 

@@ -33,7 +33,7 @@ def team(out: Output, root: Path) -> bool:
 
     async def job(running: Running) -> None:
         service = running.service
-        await service.submit(compiled.dag, compiled.manifest, profiles)
+        await service.submit(compiled.dag, compiled.manifest, profiles, compiled.files)
         with running.dispatcher.followed() as news:
             while True:
                 news.clear()

@@ -99,6 +99,8 @@ class Check(Part):
     """Globs that must be as at the baseline when the check runs."""
     files: Many[RelativePath] | None = None
     """The check's own files, taken from beside the plan."""
+    files_sha256: dict[str, Sha256] | None = None
+    """Their hashes when the plan was submitted; written by whoever submits it."""
     red_first: RedFirst = "record"
     """Whether the check must fail before the work starts."""
     min_trust: Annotated[Trust | None, Field(alias="minTrust")] = None

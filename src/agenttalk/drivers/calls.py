@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from agenttalk.contracts.command import Command
 from agenttalk.errors import AgentTalkError, Code
 from agenttalk.ports import Blobs, Handed, Job, Made, Performance, Watch
+from agenttalk.rules.evidence import read_claims
 from agenttalk.rules.notes import Note, note_of
 from agenttalk.rules.results import unfitness
 
@@ -33,6 +34,8 @@ class Result:
     usage: Mapping[str, Any] = field(default_factory=dict)
     self_assessment: Mapping[str, Any] | None = None
     """How fit it is for this, if its profile asks for that: `score` from 0 to 100, and the `reason`."""
+    evidence: Sequence[Any] = ()
+    """Evidence that it says it has: ids, or objects with `id`, `passed` and `detail`. A claim, and weighed as one."""
 
 
 @dataclass(slots=True)
@@ -161,6 +164,7 @@ class Calls:
             error=problem[1] if problem else "",
             seconds=seconds,
             usage=result.usage,
+            claims=read_claims(list(result.evidence)),
         )
 
     async def _outputs(self, job: Job, outputs: Mapping[str, Any]) -> tuple[Made, ...]:

@@ -9,6 +9,7 @@ from typing import Final
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Ended, Folder, Proof
 from agenttalk.rules import redaction
+from agenttalk.rules.evidence import Result
 from agenttalk.rules.redaction import NONE, Secrets
 
 _PIECE: Final = 1024 * 1024
@@ -57,6 +58,14 @@ class Discretion:
             told=known.redact_json(proof.told),
             refused=known.redact(proof.refused),
             conflict=known.redact(proof.conflict),
+            results=tuple(self.result(each) for each in proof.results),
+        )
+
+    def result(self, result: Result) -> Result:
+        """What came of a check, without them."""
+        known = self.secrets
+        return (
+            replace(result, detail=known.redact(result.detail), output=known.redact(result.output)) if known else result
         )
 
     def withhold(self, folder: Folder, path: str, limit: int) -> None:

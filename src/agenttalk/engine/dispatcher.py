@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,11 +22,13 @@ from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import HumanCheck
-from agenttalk.engine import by_hand, ending, granting, human, people, revising, spending, steering
+from agenttalk.engine import by_hand, ending, granting, human, people, resuming, revising, spending, steering
+from agenttalk.engine import evidence as kept
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.plans import board_of, boards
+from agenttalk.engine.resuming import Left
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
@@ -213,8 +215,8 @@ class Dispatcher:
             self._free(each)
             self._ours.discard(each.job.lease)
 
-    def _begin(self, board: _Board, granted: Granted) -> None:
-        task = asyncio.create_task(self._turn(board, granted))
+    def _begin(self, board: _Board, granted: Granted, performance: Performance | None = None) -> None:
+        task = asyncio.create_task(self._turn(board, granted, performance))
         job = granted.job
         self._turns[job.lease] = task
         self.watches.begin(job, granted.watch, task.cancel)
@@ -229,11 +231,14 @@ class Dispatcher:
         self._working.discard(granted.job.lease)
         self._ours.discard(granted.job.lease)
 
-    async def _turn(self, board: _Board, granted: Granted) -> None:
-        """Carry out a job and write down its end. An end that the store refuses is told again until it takes it."""
+    async def _turn(self, board: _Board, granted: Granted, known: Performance | None) -> None:
+        """Carry out a job and write down its end. An end that the store refuses is told again until it takes it.
+
+        What came of it may be known already: then it is only proven.
+        """
         job = granted.job
         try:
-            performance, proof = await self._watched(board, granted)
+            performance, proof = await self._watched(board, granted, known)
             while True:
                 try:
                     await self._step(
@@ -260,11 +265,13 @@ class Dispatcher:
             self._free(granted)
             self._wake.set()
 
-    async def _watched(self, board: _Board, granted: Granted) -> tuple[Performance, Proof]:
+    async def _watched(self, board: _Board, granted: Granted, known: Performance | None) -> tuple[Performance, Proof]:
         """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
         watch = granted.watch
         try:
-            performance, proof = await self._worked(board, granted)
+            performance, proof = await self._worked(board, granted) if known is None else (known, None)
+            if proof is None:
+                proof = await self._proven(board, granted, granted.job, performance)
         except asyncio.CancelledError:
             if watch.abort is None:
                 raise
@@ -281,8 +288,8 @@ class Dispatcher:
         abort = watch.abort._replace(detail=detail)
         return Performance("aborted", abort=abort, **counted(watch.used, {})), ending.NO_PROOF
 
-    async def _worked(self, board: _Board, granted: Granted) -> tuple[Performance, Proof]:
-        """Have a job done, and proven if somebody else has to look at it."""
+    async def _worked(self, board: _Board, granted: Granted) -> tuple[Performance, Proof | None]:
+        """Have a job done. Without a proof, somebody else has to look at it."""
         job = granted.job
         prover = self._prover
         if prover is None and (job.proven or job.criteria):
@@ -297,22 +304,29 @@ class Dispatcher:
         if not all(each.accepted for each in judgements.values()):
             return Performance("refused", judgements=judgements), ending.NO_PROOF
         if prover is None or not job.proven:
-            performance = await self._look_into(job, await self._perform(job))
+            performance = await self._performed(board, job)
             return replace(performance, judgements=judgements) if judgements else performance, ending.NO_PROOF
         try:
             job = await prover.begin(job)
         except AgentTalkError as error:
             return Performance("not_started", error=error.message), ending.NO_PROOF
-        performance = replace(await self._look_into(job, await self._perform(job)), judgements=judgements)
+        performance = replace(await self._performed(board, job), judgements=judgements)
         if performance.how != "finished" or performance.code is not None:
             return performance, ending.NO_PROOF
-        await self._enter(board, job, "verifying")
+        await board.store.transact(lambda tx: resuming.keep(tx, job, performance))
+        self._tell(ended=False)
+        return performance, None
+
+    async def _proven(self, board: _Board, granted: Granted, job: Job, performance: Performance) -> Proof:
+        """Have proven what came of a job."""
+        if self._prover is None:
+            return Proof(refused="checks and repositories are not supported here")
         try:
             done = partial(ending.is_done, granted, performance, at=self._deps.stamp())
-            proof = await prover.prove(job, performance, done, partial(self._confirm, board, granted))
-            return performance, self._deps.discretion.proof(proof)
+            proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
+            return self._deps.discretion.proof(proof)
         except AgentTalkError as error:
-            return performance, Proof(refused=f"it could not be checked: {error.message}")
+            return Proof(refused=f"it could not be checked: {error.message}")
 
     async def _judged(self, board: _Board, granted: Granted, prover: Prover) -> dict[str, Judgement]:
         """Have inputs looked at before they are used: by a machine, and then by the agent that is to use them."""
@@ -381,6 +395,13 @@ class Dispatcher:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
         await board.store.transact(lambda tx: tx.run("set_phase", **about))
         self._tell(ended=False)
+
+    async def _performed(self, board: _Board, job: Job) -> Performance:
+        """Have a job done, and look at what came: the types of its outputs, and what its agent claims elsewhere."""
+        performance = await self._look_into(job, await self._perform(job))
+        if job.command.promise is None:
+            return performance
+        return replace(performance, claims=(*performance.claims, *await kept.claimed(self._deps, board.store, job)))
 
     async def _perform(self, job: Job) -> Performance:
         performer = self._performers.get(job.profile.driver)
@@ -510,38 +531,68 @@ class Dispatcher:
         for turn in turns:
             turn.cancel()
         await asyncio.gather(*turns, return_exceptions=True)
-        await self.recover()
+        await self.recover(unwanted={(plan_id, task_id) for task_id in tasks})
 
     async def _board_of(self, plan_id: str) -> _Board:
         store = await board_of(self._deps, plan_id)
         return self._boards.setdefault(store.name, _Board(store))
 
-    async def recover(self) -> int:
-        """End leases that nobody takes care of, once their processes are confirmed dead; how many there were."""
+    async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
+        """End leases that nobody takes care of, once their processes are confirmed dead; how many there were.
+
+        What was being verified is verified again, or left to the next start by who is `stopping`; not so the
+        `unwanted`, by plan and task.
+        """
         count = 0
         for store in await boards(self._deps):
             board = self._boards.setdefault(store.name, _Board(store))
-            for plan_id, task_id, agent_id, epoch, lease, owner, delivery in await store.read("working_tasks"):
-                if lease in self._ours or self._lives(owner):
+            for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read("working_tasks"):
+                if lease in self._ours or self._lives(owner) or (stopping and owner == resuming.NOBODY):
                     continue
                 await self._processes.end(lease)
-                died = owner != self._desk.owner or lease in self._lost
-                about = (plan_id, task_id, agent_id, epoch, lease, delivery, died)
-                await board.store.transact(lambda tx, about=about, board=board: self._release(tx, board, about))  # type: ignore[misc]
+                died = owner not in {self._desk.owner, resuming.NOBODY} or lease in self._lost
+                left = Left(plan_id, task_id, agent_id, epoch, lease, delivery, phase, died)
+                await self._settle(board, left, wanted=(plan_id, task_id) not in unwanted, stopping=stopping)
                 self._lost.discard(lease)
                 count += 1
         return count
+
+    async def _settle(self, board: _Board, left: Left, *, wanted: bool, stopping: bool) -> None:
+        """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
+        leaves = stopping or self._prover is None
+        ticket = self._slots.take(left.agent_id) if left.phase == "verifying" and wanted and not leaves else None
+        found: list[tuple[Granted, Performance]] = []
+
+        allowance, used = self._unpaid.pop(left.lease, (None, NOTHING))
+
+        def work(tx: Tx) -> None:
+            moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
+            if wanted and leaves and resuming.leave(tx, left):
+                return
+            taken = resuming.take_up(moves, self._desk, left, ticket or 0) if wanted and not leaves else None
+            if taken is None:
+                ending.give_up(moves, left, used, allowance)
+            else:
+                found.append(taken)
+                self._ours.add(taken[0].job.lease)
+            moves.finish()
+
+        try:
+            await board.store.transact(work)
+        except BaseException:
+            self._drop([granted for granted, _ in found])
+            found.clear()
+            raise
+        finally:
+            if not found and ticket is not None:
+                self._slots.free(left.agent_id, ticket)
+        for granted, performance in found:
+            self._begin(board, granted, performance)
 
     def _lives(self, owner: str) -> bool:
         said: Any = wire.read(owner.encode())
         found = Owner(**said)
         return found != self._processes.me() and self._processes.alive(found)
-
-    def _release(self, tx: Tx, board: _Board, about: tuple[str, str, str, int, str, int, bool]) -> None:
-        moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
-        allowance, used = self._unpaid.pop(about[4], (None, NOTHING))
-        ending.give_up(moves, *about[:6], died=about[6], used=used, allowance=allowance)
-        moves.finish()
 
     async def close(self) -> None:
         """End every turn under way and give its task back."""
@@ -550,7 +601,7 @@ class Dispatcher:
                 turn.cancel()
             await asyncio.gather(*turns, return_exceptions=True)
         with suppress(AgentTalkError):
-            await self.recover()
+            await self.recover(stopping=True)
 
     def _free(self, granted: Granted) -> None:
         self._slots.free(granted.job.agent_id, granted.ticket)

@@ -7,16 +7,20 @@ them (`rules.done.decide`).
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.engine import evidence as kept
 from agenttalk.engine import gating, parcels, records, reworking
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.parcels import Parcel
+from agenttalk.engine.resuming import VERIFYING, Left
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.spending import Allowance
 from agenttalk.errors import Code, ConflictError
@@ -24,6 +28,7 @@ from agenttalk.ports import Made, Performance, Proof
 from agenttalk.rules import aborts, checkpoints, done, failure, gates, lifecycle, results, usage
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.done import Evidence, Verdict
+from agenttalk.rules.evidence import Claims, claims
 from agenttalk.rules.gates import Gate
 from agenttalk.rules.leases import SCORE_CODES, SCORE_TRIES
 from agenttalk.rules.lifecycle import Cause
@@ -40,6 +45,7 @@ _ENDINGS: Final[dict[str, failure.Ending]] = {
     "aborted": "crash",
 }
 NO_PROOF: Final = Proof()
+NO_CLAIMS: Final = Claims()
 _PRINTED: Final = 2_000
 """Characters of what a check printed that are sent back."""
 _SHOWN: Final = 16 * 1024
@@ -61,6 +67,8 @@ class Outcome:
     """Whether the same command is run once more."""
     hand_to: str | None = None
     """The agent that does it next, if it is not the same one."""
+    claims: Claims = NO_CLAIMS
+    """What the agent said of its own work."""
 
 
 def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Proof = NO_PROOF) -> Outcome:
@@ -78,6 +86,7 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     }
     body |= {} if outcome.again else {"ack": _ack(moves, granted, outcome)}
     _end_turn(moves, granted, performance, outcome, moves.note("turn.ended", job.plan_id, body))
+    _keep(moves, granted, outcome, proof)
     if outcome.again:
         moves.agents[job.agent_id] = None
         return outcome
@@ -121,27 +130,15 @@ def _gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance
     return replace(outcome, gates=(*granted.gates, *later))
 
 
-def give_up(
-    moves: Moves,
-    plan_id: str,
-    task_id: str,
-    agent_id: str,
-    epoch: int,
-    lease: str,
-    delivery: int,
-    *,
-    died: bool,
-    used: Used = usage.NOTHING,
-    allowance: Allowance | None = None,
-) -> None:
+def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: Allowance | None = None) -> None:
     """End the lease of a process that died, or of ours that is to stop. Its task is given out again.
 
     What it `used` until then counts, as far as somebody still knows it.
     """
-    tx = moves.tx
+    tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
     sheet = moves.sheets.of(tx, plan_id)
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
-    died = died and row[7] != "asking"  # a question that waits for its answer ends no engine
+    died = left.died and row[7] != "asking"  # a question that waits for its answer ends no engine
     how: failure.Ending = "engine_died" if died else "engine_stopped"
     cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
     state = lifecycle.move("RUNNING", cause)
@@ -149,12 +146,12 @@ def give_up(
         "end_turn",
         plan_id=plan_id,
         task_id=task_id,
-        epoch=epoch,
-        lease=lease,
+        epoch=left.epoch,
+        lease=left.lease,
         state=state,
         cause=cause,
         reason=None,
-        queued=delivery if state == "READY" else None,
+        queued=left.delivery if state == "READY" else None,
         at=moves.at,
         score=None,
         fact=row[19],
@@ -165,11 +162,14 @@ def give_up(
     ):
         return
     if allowance is not None:
-        allowance.write(tx, lease, used)
-    [(message_id, _)] = tx.run("command_of_delivery", id=delivery)
-    tx.record("lease.ended", f"turns/{plan_id}/{message_id}", {"lease": lease, "epoch": epoch, "cause": cause})
+        allowance.write(tx, left.lease, used)
+    if left.phase in VERIFYING:
+        tx.run("drop_performance", plan_id=plan_id, task_id=task_id)
+    [(message_id, _)] = tx.run("command_of_delivery", id=left.delivery)
+    body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
+    tx.record("lease.ended", f"turns/{plan_id}/{message_id}", body)
     if state == "READY":
-        moves.agents[agent_id] = None
+        moves.agents[left.agent_id] = None
     else:
         moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times")
 
@@ -179,8 +179,18 @@ def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -
     node, job = granted.node, granted.job
     promise = job.command.promise or done.derive(node, promise_id="", score=performance.score)
     later = gating.after_turn(node, job.command.promise, job.lease, performance, proof, None, proven=job.proven)
-    found = [*evidence(node, performance, Gate(met=True), at), *proof.evidence]
+    seen = evidence(node, performance, Gate(met=True), at)
+    said = _claims(promise, granted, performance, seen, at)
+    found = [*seen, *proof.evidence, *said.evidence]
     return done.decide(promise, found, checkpoints.latest([*granted.gates, *later])).fulfilled
+
+
+def _claims(
+    promise: CompletionPromise, granted: Granted, performance: Performance, seen: Sequence[Evidence], at: str
+) -> Claims:
+    """What the agent says of its work. Under names of checks, and of what the engine sees itself, that is set aside."""
+    names = {each.id for each in seen}
+    return claims(promise, performance.claims, by=granted.job.agent_id, at=at, seen=names)
 
 
 def judge(
@@ -232,17 +242,18 @@ def _worth(
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
     refused = proof.refused or (str(checkpoints.drift(proof.breach)) if proof.breach else "")
     aborted = f"what it left cannot be taken: {refused}" if refused else None
-    found = [*evidence(node, performance, gate, moves.at), *proof.evidence]
+    seen = evidence(node, performance, gate, moves.at)
+    said = _claims(promise, granted, performance, seen, moves.at)
     results_of_gates = checkpoints.latest([*granted.gates, *later]) if later else ()
-    verdict = done.decide(promise, found, results_of_gates, aborted=aborted)
+    verdict = done.decide(promise, [*seen, *proof.evidence, *said.evidence], results_of_gates, aborted=aborted)
     if verdict.fulfilled:
-        return Outcome("FULFILLED", None, verdict, gate, promise.id)
+        return Outcome("FULFILLED", None, verdict, gate, promise.id, claims=said)
     if not gate.met and not refused and is_done(granted, performance, proof, moves.at):
-        return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id)
+        return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
     rounds = _rounds(sheet, node)
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     left: Cause = "NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED"
-    return Outcome(left, "; ".join(_faults(performance, verdict)), verdict, promise_id=promise.id)
+    return Outcome(left, "; ".join(_faults(performance, verdict)), verdict, promise_id=promise.id, claims=said)
 
 
 def _faults(performance: Performance, verdict: Verdict) -> list[str]:
@@ -343,6 +354,32 @@ def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome:
         )
 
 
+def _keep(moves: Moves, granted: Granted, outcome: Outcome, proof: Proof) -> None:
+    """Keep what shows that a task is done. Of one that is not done, nothing does."""
+    job = granted.job
+    if proof.foreign:
+        _warn(moves, granted, proof)
+    if job.proven:
+        moves.tx.run("drop_performance", plan_id=job.plan_id, task_id=job.task_id)
+    if job.command.promise is not None and job.command.promise.checks:
+        kept.put(moves.tx, job, proof if outcome.cause == "FULFILLED" else NO_PROOF, at=moves.at)
+
+
+def _warn(moves: Moves, granted: Granted, proof: Proof) -> None:
+    """Tell people that somebody else put something on the plan's branch; once for each such commit."""
+    job = granted.job
+    records.alert(
+        moves.tx,
+        at=moves.at,
+        plan_id=job.plan_id,
+        code=Code.BRANCH_MOVED,
+        message=f"the branch of the plan holds what no task merged: {', '.join(proof.foreign)}",
+        key=proof.foreign[0],
+        severity="WARNING",
+        source=records.Source(None, job.task_id, job.command.command_id),
+    )
+
+
 def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: Proof) -> dict[str, Any]:
     job = granted.job
     body: dict[str, Any] = {
@@ -368,17 +405,23 @@ def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: P
         said = wire.write(performance.result)
         body |= {"result": performance.result} if len(said) <= _SHOWN else {"result_sha256": wire.sha256(said)}
         body |= {"score": performance.score, "score_explanation": performance.explanation}
-    if proof.told:
-        body["checks"] = list(proof.told)
-    if proof.commit:
-        body["commit"] = proof.commit
+    body |= _proven(proof)
+    if outcome.claims != NO_CLAIMS:
+        body["claims"] = _claimed(outcome.claims)
     notice = _notice(job.command, performance, outcome)
     if notice is not None:
         LOG.info("%s: %s", job.task_id, notice, extra={"action": "task.notice"})
         body["notice"] = notice
     if outcome.verdict is not None:
         body["verdict"] = {"promise_id": outcome.promise_id, **_verdict(outcome.verdict)}
+        body["verdict"] |= {"foreign": list(proof.foreign)} if proof.foreign else {}
     return body
+
+
+def _proven(proof: Proof) -> dict[str, Any]:
+    """What others found out about the work; only what is there."""
+    told = {"checks": list(proof.told), "commit": proof.commit, "foreign": list(proof.foreign)}
+    return {name: value for name, value in told.items() if value}
 
 
 def _notice(command: Command, performance: Performance, outcome: Outcome) -> str | None:
@@ -389,6 +432,15 @@ def _notice(command: Command, performance: Performance, outcome: Outcome) -> str
     if state == "COMPLETED":
         return results.notice(command, Result(performance.result, performance.score))
     return results.notice(command, Fault(Code.COMMAND_FAILED, outcome.reason or "")) if state == "FAILED" else None
+
+
+def _claimed(said: Claims) -> list[dict[str, Any]]:
+    """Claims for the ledger; those that a check decides about are set aside."""
+    return [
+        {"id": each.id, "passed": each.passed, "detail": each.detail, "set_aside": aside}
+        for aside, group in ((False, said.evidence), (True, said.set_aside))
+        for each in group
+    ]
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:

@@ -100,6 +100,8 @@ async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
             "notice",
             "gates",
             "checks",
+            "claims",
+            "foreign",
             "commit",
             "verdict",
         )

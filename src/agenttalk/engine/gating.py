@@ -56,9 +56,20 @@ def is_plain(sheet: Sheet, node: Node, purse: Purse) -> bool:
 
 
 def before_turn(
-    moves: Moves, purse: Purse, sheet: Sheet, node: Node, command: Command, message_id: str, lost: Collection[str]
+    moves: Moves,
+    purse: Purse,
+    sheet: Sheet,
+    node: Node,
+    command: Command,
+    message_id: str,
+    lost: Collection[str],
+    *,
+    taken_over: bool = False,
 ) -> Passage:
-    """`pre-plan` and `pre-act` of a task whose turn is about to begin. `lost` are inputs that are gone."""
+    """`pre-plan` and `pre-act` of a task whose turn is about to begin. `lost` are inputs that are gone.
+
+    Who takes a turn over, to verify what it left, takes its lease over too.
+    """
     if is_plain(sheet, node, purse) and not lost:
         return PLAIN
     tx, about = moves.tx, (sheet.plan_id, node.task_id)
@@ -74,7 +85,7 @@ def before_turn(
                 current=command.command_seq == last,
                 lost_inputs=lost,
                 used_up=used_up,
-                lease_free=row[3] is None,
+                lease_free=taken_over or row[3] is None,
             )
         )
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
@@ -184,6 +184,28 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
     return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance)
+
+
+def take_over(
+    moves: Moves, desk: Desk, agent_id: str, delivery: int, inputs: tuple[Handed, ...], ticket: int, task: Row
+) -> Granted:
+    """Give the attempt that is under way to this process, which is to verify what it left."""
+    tx = moves.tx
+    message_id, command = _ordered(tx, desk, delivery)
+    sheet = moves.sheets.of(tx, command.plan_id)
+    attempt = _attempt(moves, desk, sheet, agent_id, command, task[2] + 1, inputs)
+    attempt.number = task[5]
+    passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True)
+    attempt.passage = passage.under(attempt.lease)
+    [(consumed_at,)] = tx.run("consumed_at", id=delivery)
+    job = replace(attempt.job("", History(crashes=task[11], bad_scores=task[12])), again=True)
+    known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance)
+
+
+def hashed(job: Job) -> str:
+    """What the store knows of an attempt's token."""
+    return token_hash(job.token)
 
 
 @dataclass(slots=True)

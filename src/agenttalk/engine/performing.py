@@ -149,6 +149,7 @@ class Programs:
             seconds=ended.seconds,
             usage=usage,
             sandbox=ended.sandbox,
+            claims=said.claims,
         )
 
 

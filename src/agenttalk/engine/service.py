@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
@@ -39,6 +40,7 @@ from agenttalk.rules.notes import Note
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
 """A part's pass: gets the agent, if one is named, and returns what it did."""
+NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 class Service:
@@ -77,16 +79,30 @@ class Service:
             raise UsageError(Code.NAME_UNKNOWN, f"there is no part {part[:80]!r}", hint=hint)
         return await self._passes[part](agent)
 
-    async def submit(self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]) -> bool:
-        """Have a plan run; False when it was submitted before."""
+    async def submit(
+        self,
+        dag: TaskDag,
+        manifest: PlanManifest,
+        profiles: Mapping[str, AgentProfile],
+        files: Mapping[str, bytes] = NO_FILES,
+    ) -> bool:
+        """Have a plan run; False when it was submitted before. `files` are those of its checks, by their hashes."""
+        await submission.keep_files(self.deps, plans.DEFAULT, dag, files)
         new = await submission.submit(self.deps, dag, manifest, profiles)
         self._dispatching().nudge()
         return new
 
     async def apply(
-        self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str
+        self,
+        dag: TaskDag,
+        manifest: PlanManifest,
+        profiles: Mapping[str, AgentProfile],
+        files: Mapping[str, bytes] = NO_FILES,
+        *,
+        by: str,
     ) -> dict[str, Any]:
         """Put a new revision of a plan in force."""
+        await submission.keep_files(self.deps, (await plans.board_of(self.deps, dag.plan_id)).name, dag, files)
         found = await self._dispatching().apply(dag, manifest, profiles, by=by)
         return found.as_json()
 

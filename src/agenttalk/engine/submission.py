@@ -26,7 +26,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.planning import PrePlan
 from agenttalk.engine.plans import DEFAULT, place
 from agenttalk.engine.sheets import remember, settings_of
-from agenttalk.errors import Code, UsageError
+from agenttalk.errors import Code, InputError, UsageError
 from agenttalk.ports import Store, Tx
 
 _AT_ONCE: Final = 5_000
@@ -52,6 +52,26 @@ async def submit(
     papers = _Papers.of(plan, rows.texts)
     remember(papers.sha256, dag.nodes)
     return await store.transact(partial(_take_whole, plan=plan, rows=rows, papers=papers))
+
+
+async def keep_files(deps: Deps, board: str, dag: TaskDag, files: Mapping[str, bytes]) -> None:
+    """Keep what the checks of a plan bring along. Raises InputError when something that they name was not brought."""
+    named = {
+        sha256: path
+        for node in dag.nodes
+        if node.promise is not None
+        for check in node.promise.checks
+        for path, sha256 in (check.files_sha256 or {}).items()
+    }
+    if not named:
+        return
+    blobs = await deps.stores.blobs(board)
+    for sha256, path in named.items():
+        if sha256 in files:
+            await blobs.put(files[sha256])
+        elif not await blobs.exists(sha256):
+            message = f"the content of {path!r}, a file of a check, was not handed over"
+            raise InputError(Code.BLOB_MISSING, message, hint="submit the plan from its file")
 
 
 async def _submit_in_parts(deps: Deps, store: Store, plan: _Plan) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -56,6 +56,10 @@ _OUTSIDE: Final[frozenset[Reason]] = frozenset(
 _EXECUTED: Final = frozenset({"run", "tests"})
 _LASTING: Final = frozenset({"run", "tests", "file", "json"})
 """Kinds whose answer depends on the tree alone. The others look at a world that changes by itself."""
+_CLAIMS: Final = 100
+"""How many claims of an agent are read."""
+_CLAIM: Final = 500
+"""Characters of one."""
 _NO_MATTER: Final = frozenset({"id", "minTrust", "red_first"})
 """What a check says that has no influence on what it finds."""
 
@@ -86,6 +90,8 @@ class Fingerprint:
     argv: tuple[str, ...] = ()
     isolated: bool | None = None
     network: bool = False
+    base: str = ""
+    """Hash of the tests that were known before the work, where any were: of those none may vanish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,10 @@ class Result:
     isolated: bool | None = None
     """Whether it ran in a sandbox; None where nothing was run."""
     by: str = ENGINE
+    seen_at: str = ""
+    """When it was found, if that was before: nothing was run this time."""
+    seen_for: str = ""
+    """The task for which that was."""
 
     def evidence(self, *, fresh: bool) -> Evidence:
         """The result as evidence."""
@@ -160,9 +170,27 @@ def cache_key(fingerprint: Fingerprint) -> str | None:
                 "argv": list(fingerprint.argv),
                 "isolated": fingerprint.isolated,
                 "network": fingerprint.network,
+                "base": fingerprint.base,
             }
         )
     )
+
+
+def exact_key(fingerprint: Fingerprint) -> str | None:
+    """The name of a result that holds for this very tree.
+
+    What a check covers is what it is about. That it reads nothing else is only said, and who changes the rest of the
+    tree must not gain by what was found before.
+    """
+    return cache_key(replace(fingerprint, covered={}))
+
+
+def known_tests(base: Outcomes | None) -> str:
+    """A hash of the tests before the work, as far as they have a say in a later result; empty if none were seen."""
+    if base is None or base == Outcomes():
+        return ""
+    told = {"known": sorted(base.known), "ran": sorted(base.ran), "failed": sorted(base.failed)}
+    return wire.sha256(wire.write(told))
 
 
 def keepable(result: Result) -> bool:
@@ -200,9 +228,19 @@ class Claims:
     """Claims under ids that a check produces. They are kept for people and never weighed."""
 
 
-def claims(promise: CompletionPromise, entries: Sequence[str | EvidenceEntry], *, by: str, at: str) -> Claims:
-    """What an agent submitted, as claims: whatever it says of trust, of who saw it and when, is not taken over."""
-    owned = {check.id for check in promise.checks}
+def claims(
+    promise: CompletionPromise,
+    entries: Sequence[str | EvidenceEntry],
+    *,
+    by: str,
+    at: str,
+    seen: Collection[str] = (),
+) -> Claims:
+    """What an agent submitted, as claims: whatever it says of trust, of who saw it and when, is not taken over.
+
+    `seen` are ids under which the engine sees for itself, like checks do under theirs.
+    """
+    owned = {check.id for check in promise.checks} | set(seen)
     made = [_claim(entry, by, at) for entry in entries]
     return Claims(_each(made, owned, inside=False), _each(made, owned, inside=True))
 
@@ -215,6 +253,37 @@ def _claim(entry: str | EvidenceEntry, by: str, at: str) -> Evidence:
 
 def _each(made: Iterable[Evidence], owned: set[str], *, inside: bool) -> tuple[Evidence, ...]:
     return tuple(each for each in made if (each.id in owned) is inside)
+
+
+def read_claims(said: object) -> tuple[str | EvidenceEntry, ...]:
+    """What an agent submitted, as far as it can be read: ids, and objects with `id` and `passed`."""
+    found: list[str | EvidenceEntry] = []
+    for each in said[:_CLAIMS] if isinstance(said, list | tuple) else ():
+        if isinstance(each, EvidenceEntry):
+            found.append(each)
+        elif isinstance(each, str) and each.strip():
+            found.append(_clean(each))
+        elif isinstance(each, dict) and isinstance(each.get("passed"), bool) and _says(each.get("id")):
+            detail = each.get("detail")
+            found.append(
+                EvidenceEntry(
+                    id=_clean(each["id"]),
+                    passed=each["passed"],
+                    fresh=True,
+                    trust="claimed",
+                    detail=_clean(detail) if isinstance(detail, str) else "",
+                )
+            )
+    return tuple(found)
+
+
+def _says(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _clean(text: str) -> str:
+    """A text of an agent's that every store takes."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")[:_CLAIM]
 
 
 def vouched(entries: Sequence[str | EvidenceEntry]) -> list[Evidence]:

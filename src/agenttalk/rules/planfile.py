@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
@@ -49,6 +49,8 @@ class Compiled:
     profiles: Mapping[str, AgentProfile]
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Contents of files that its checks bring along, by their hashes."""
 
     @property
     def ok(self) -> bool:

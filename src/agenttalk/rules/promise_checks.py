@@ -10,6 +10,7 @@ from typing import Final, get_args
 from agenttalk.contracts.planfile import TaskSpec
 from agenttalk.contracts.problem import nearest
 from agenttalk.contracts.promise import (
+    AnyCheck,
     ArtifactCheck,
     Checkpoint,
     CompletionPromise,
@@ -19,7 +20,7 @@ from agenttalk.contracts.promise import (
     TestsCheck,
 )
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import promises
+from agenttalk.rules import promises, scope
 
 RUNNER_FILES: Final = (
     *("**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/tox.ini"),
@@ -52,6 +53,11 @@ def check(task: TaskSpec, *, names: Collection[str], agents: Collection[str], un
     yield from _artifacts(task, promise, names, agents, unknown)
     for problem in _overlaps(promise):
         yield True, problem
+
+
+def own_files(check: AnyCheck) -> list[str]:
+    """The check's own files as globs: nobody but the plan's author changes them."""
+    return [scope.exactly(path) for path in check.files or ()]
 
 
 def inside(glob: str, outer: str) -> bool:
@@ -190,7 +196,7 @@ def _artifacts(
 
 
 def _overlaps(promise: CompletionPromise) -> Iterator[Problem]:
-    guards = [(glob, each.id) for each in promise.checks for glob in each.protected or ()]
+    guards = [(glob, each.id) for each in promise.checks for glob in (*(each.protected or ()), *own_files(each))]
     for each in promise.checks:
         if isinstance(each, TestsCheck) and each.protect_config:
             guards += [(glob, each.id) for glob in RUNNER_FILES]

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.errors import Code, JsonError
+from agenttalk.rules.evidence import read_claims
 from agenttalk.rules.notes import without_notes
 
 FIT: Final = 70
@@ -25,6 +27,8 @@ class Result:
     value: Any
     score: float | None = None
     explanation: str | None = None
+    claims: tuple[str | EvidenceEntry, ...] = ()
+    """Evidence that the agent says it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ def _scored(said: dict[str, Any], *, required: bool) -> Result | Fault:
         said.get("result"),
         score if valid else None,
         explanation if isinstance(explanation, str) else None,
+        read_claims(said.get("evidence")),
     )
 
 

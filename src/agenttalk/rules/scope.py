@@ -32,6 +32,8 @@ DEFAULT_EXCLUDES: Final = (*CACHES, ".tox/", ".nox/", ".venv/", "node_modules/")
 """What programs leave behind, and nobody means to hand in. A base that tracks such a file keeps it."""
 
 _ANY: Final = "**"
+_MEANT: Final = re.compile(r"([*?\[\]\\ ])")
+"""What a glob reads otherwise than it stands there."""
 _CLASS: Final = re.compile(r"\[:([^\]]*):\]")
 _CLASSES: Final = {
     "alnum": "0-9A-Za-z",
@@ -147,6 +149,11 @@ def scope(allowed: Sequence[str], disallowed: Sequence[str]) -> Scope:
     """
     only_exceptions = all(glob.startswith("!") for glob in allowed)
     return Scope(globs(allowed, otherwise=only_exceptions), globs(disallowed))
+
+
+def exactly(path: str) -> str:
+    """A glob that matches this path and nothing else."""
+    return "/" + _MEANT.sub(r"\\\1", path)
 
 
 def globs(texts: Sequence[str], *, otherwise: bool = False) -> Globs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -37,12 +37,23 @@ def message(plan: str, attempt: Attempt, commit: str = "") -> str:
 
 def history(objects: Objects, plan: str, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Commits that the plan put on its branch behind `first`, the newest first, with their trailers."""
+    return ((commit, told) for commit, told in walk(objects, first, tip) if told.get(PLAN) == plan)
+
+
+def walk(objects: Objects, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """All commits of a branch behind `first`, the newest first, with their trailers."""
     wanted = ("log", "--first-parent", "-z", "--format=%H%n%(trailers:only,unfold)", f"{first}..{tip}")
     for entry in objects.call(*wanted).out.decode(errors="replace").split("\0"):
         commit, _, rest = entry.strip("\n").partition("\n")
         told = {name: value for name, colon, value in (line.partition(": ") for line in rest.split("\n")) if colon}
-        if told.get(PLAN) == plan:
+        if commit:
             yield commit, told
+
+
+def is_ours(told: Mapping[str, str], refs: Mapping[str, str], own: str) -> bool:
+    """Whether the trailers of a commit name an attempt of the plan, and the very commit that was kept of it."""
+    kept = refs.get(f"{own}/attempts/{told.get(COMMAND, '')}-{told.get(ATTEMPT, '')}")
+    return kept is not None and kept == told.get(COMMIT)
 
 
 def put_back(objects: Objects, commit: str, protected: Globs) -> Merged:

@@ -55,6 +55,11 @@ class Prepared:
     paths: tuple[str, ...]
     """What is new in there. Read-only, and to be shown read-only."""
 
+    @property
+    def key(self) -> str:
+        """What it was made for: the same key, the same lock files and command."""
+        return self.folder.parent.name.partition("-")[0]
+
 
 def key(listing: Listing, command: str) -> str:
     """What decides whether something prepared still fits."""

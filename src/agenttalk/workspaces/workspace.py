@@ -155,6 +155,28 @@ class Workspace:
         commits = merging.history(self._objects, self.plan, first, tip)
         return next((commit for commit, told in commits if told.get(merging.COMMAND) == command), None)
 
+    @threaded
+    def landed(self, since: str, tip: str) -> tuple[list[str], list[str]]:
+        """Commits of the plan branch behind `since`: those by which its own work came there, and all others.
+
+        Its own say so by their trailers, and name an attempt whose commit is kept under that name. The newest first.
+        """
+        own = self._objects.read_refs(self._own)
+        ours: list[str] = []
+        others: list[str] = []
+        for commit, told in merging.walk(self._objects, since, tip):
+            is_ours = told.get(merging.PLAN) == self.plan and merging.is_ours(told, own, self._own)
+            (ours if is_ours else others).append(commit)
+        return ours, others
+
+    @threaded
+    def commit(self, name: str) -> str:
+        """The commit that a name stands for. Raises UsageError if there is none."""
+        found = self._objects.resolve(name)
+        if found is None:
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no commit {name!r}")
+        return found
+
     # Attempts
 
     @threaded

@@ -221,7 +221,7 @@ RETURNING task_id
 SELECT DISTINCT agent_id FROM tasks WHERE board = :board AND queued IS NOT NULL
 
 -- name: working_tasks
-SELECT plan_id, task_id, agent_id, epoch, lease, owner, delivery FROM tasks
+SELECT plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase FROM tasks
 WHERE board || '' = :board AND lease IS NOT NULL AND unmet IS NOT NULL
 ORDER BY plan_id, task_id
 

@@ -1,0 +1,26 @@
+"""Files that lie beside a plan file and belong to its checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agenttalk.rules import check_files
+from agenttalk.rules.planfile import Compiled
+
+
+def with_check_files(compiled: Compiled, folder: Path) -> Compiled:
+    """A plan with the files of its checks, as they lie in a folder now. The same plan if there are none."""
+    wanted = check_files.wanted(compiled.dag)
+    return check_files.pinned(compiled, {path: _read(folder / path) for path in wanted}) if wanted else compiled
+
+
+def _read(path: Path) -> bytes | str:
+    """What a file holds, or why that cannot be said."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(check_files.LIMIT + 1)
+    except OSError as error:
+        return f"cannot read {path}: {error.strerror}"
+    if len(data) > check_files.LIMIT:
+        return f"{path} has more than {check_files.LIMIT:,} bytes"
+    return data

@@ -1,0 +1,65 @@
+"""What tests of proven work share: a repository, agents that are scripts, and promises with checks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from agenttalk.engine.standing import Standing
+from plankit import Engine, plan, play, task
+
+CALC = "def add(a, b):\n    return 0\n"
+SUITE = """import unittest
+from calc import add
+
+
+class Test(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(add(1, 2), 3)
+"""
+RUNS = f"{sys.executable} -m unittest -q test_calc"
+
+
+def promise(*checks: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    """A promise that needs every check to pass."""
+    named = [each["id"] for each in checks]
+    criteria = [
+        {"id": f"c{number}", "description": name, "evidenceRequired": [name]} for number, name in enumerate(named)
+    ]
+    return {"objective": "It works", "acceptance": criteria, "checks": list(checks), **keys}
+
+
+def git(folder: Path, *args: str) -> str:
+    command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *args]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def program(root: Path, name: str, text: str) -> dict[str, Any]:
+    """A script agent."""
+    path = root / f"{name}.py"
+    path.write_text(
+        f"import os, pathlib\nattempt = int(os.environ['AGENTTALK_COMMAND_ID'][-3:])\n{text}\nprint('all done')\n"
+    )
+    return {"driver": "script", "argv": [sys.executable, str(path)]}
+
+
+def run(root: Path, compiled: Any, **agents: Any) -> Standing:
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(compiled)
+        return await engine.ended(compiled.dag.plan_id)
+
+    found: Standing = play(root / "root", use, proving=True, **agents)
+    return found
+
+
+def coded(repo: Path, text: str, **keys: Any) -> Any:
+    tests = {"id": "tests-pass", "kind": "run", "run": RUNS, "protected": ["test_calc.py"]}
+    said = {"promise": promise(tests, **keys.pop("promise", {})), "workspace": "repo", **keys}
+    return plan(
+        task("fix", "dev", **said), agents={"dev": program(repo.parent, "dev", text)}, workspace={"repo": str(repo)}
+    )
+
+
+FIXES = "pathlib.Path('calc.py').write_text('def add(a, b):\\n    return a + b\\n')"

@@ -1,0 +1,79 @@
+"""The files that checks bring along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.contracts import planfile, wire
+from agenttalk.contracts.yamltext import Source
+from agenttalk.errors import Code
+from agenttalk.rules import check_files, scope
+from agenttalk.rules.planfile import Compiled, compile_plan
+
+
+def compiled(*checks: dict[str, Any], **promise: Any) -> Compiled:
+    said = {
+        "objective": "o",
+        "acceptance": [{"id": "c", "description": "d", "evidenceRequired": [each["id"] for each in checks]}],
+        "checks": list(checks),
+        **promise,
+    }
+    tasks = [{"id": "plain", "agent": "a", "prompt": "p"}, {"id": "one", "agent": "a", "prompt": "p", "promise": said}]
+    return compile_plan(
+        planfile.plan_of(Source({"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": tasks}))
+    )
+
+
+def run(**keys: Any) -> dict[str, Any]:
+    return {"id": "t", "kind": "run", "run": "sh t.sh", **keys}
+
+
+def test_files_are_known_by_hash_and_come_along() -> None:
+    plan = compiled(run(files=["t.sh", "u.sh"]), run(id="other"))
+    assert check_files.wanted(plan.dag) == ["t.sh", "u.sh"]
+    found = check_files.pinned(plan, {"t.sh": b"1", "u.sh": b"2"})
+    promise = found.dag.nodes[1].promise
+    assert promise is not None
+    hashes = {"t.sh": wire.sha256(b"1"), "u.sh": wire.sha256(b"2")}
+    assert [check.files_sha256 for check in promise.checks] == [hashes, None]
+    assert (found.problems, set(found.files.values())) == ((), {b"1", b"2"})
+    assert found.dag.nodes[0] == plan.dag.nodes[0]
+    assert wire.write(found.dag.as_json()) != wire.write(plan.dag.as_json())
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        ({}, Code.FILE_UNREADABLE),
+        ({"t.sh": "it is too large"}, Code.FILE_UNREADABLE),
+        ({"t.sh": b"other"}, Code.PAYLOAD_HASH_MISMATCH),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_where_it_is_named(found: dict[str, bytes | str], code: Code) -> None:
+    plan = compiled(run(files=["t.sh"], files_sha256={"t.sh": wire.sha256(b"1")}))
+    [problem] = check_files.pinned(plan, found).problems
+    assert (problem.code, problem.field) == (code, "tasks[1].promise.checks[0].files[0]")
+
+
+def test_a_hash_that_is_given_and_right_is_fine() -> None:
+    plan = compiled(run(files=["t.sh"], files_sha256={"t.sh": wire.sha256(b"1")}))
+    assert check_files.pinned(plan, {"t.sh": b"1"}).problems == ()
+
+
+def test_who_may_change_nothing_but_a_checks_file_may_change_nothing() -> None:
+    found = compiled(run(files=["t.sh"]), allowedScope=["/t.sh"])
+    assert [problem.code for problem in found.problems] == [Code.SCOPE_PROTECTED_OVERLAP]
+
+
+PATH = st.lists(st.text(st.sampled_from("ab*?[]! #\\"), min_size=1, max_size=4), min_size=1, max_size=3).map("/".join)
+
+
+@given(PATH, PATH)
+def test_a_glob_for_one_path_matches_that_one_alone(path: str, other: str) -> None:
+    found = scope.globs([scope.exactly(path)])
+    assert found.covers(path)
+    assert found.covers(other) is (other == path or other.startswith(f"{path}/"))
