@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import parcels, records, reworking
+from agenttalk.engine import asking, parcels, records, reworking
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.parcels import Parcel
@@ -89,7 +89,7 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     elif outcome.cause == "NEEDS_PERSON":
         title = f"{job.task_id}: {outcome.reason}"
         request_id = moves.ask_person(sheet, node, title)
-        moves.request_plan(sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
+        asking.request_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
     else:
         _alert(moves, granted, outcome)
         moves.ended(sheet, job.task_id, outcome.cause)

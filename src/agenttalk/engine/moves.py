@@ -6,22 +6,17 @@ wide for one transaction is left to the next look, which finds it by its index.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.human import (
-    HumanInterventionRequest,
-    HumanInterventionResponse,
-    ReplanRequest,
-)
-from agenttalk.engine import commanding, human, records
+from agenttalk.contracts.human import HumanInterventionResponse
+from agenttalk.engine import asking, commanding, picking, records
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
@@ -29,7 +24,7 @@ from agenttalk.ports import Row, Tx
 from agenttalk.rules import failure, lifecycle, readiness
 from agenttalk.rules.failure import Standing
 from agenttalk.rules.lifecycle import Cause, State
-from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked
+from agenttalk.rules.readiness import Ambiguous, Missing, Picked
 
 AT_ONCE: Final = 64
 """Tasks that one transaction makes ready."""
@@ -204,12 +199,12 @@ class Moves:
                 self._ask_which(sheet, node, picked, "PENDING")
 
     def _pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
-        return readiness.pick(node, self._candidates(sheet, node), final=frozenset(node.depends_on))
+        return readiness.pick(node, picking.candidates(self.tx, sheet, node), final=frozenset(node.depends_on))
 
     def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
         """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
         outside = [need.name for need in node.needs if need.external and need.name in missing.names]
-        request_id = self._ask_for_files(sheet, node, outside) if outside else None
+        request_id = asking.for_files(self.tx, sheet, node, outside, at=self.at) if outside else None
         reason = f"waits for {', '.join(missing.names)}"
         names = missing.names
         self.put(sheet, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id)
@@ -228,7 +223,7 @@ class Moves:
                 patience = node.timeout or sheet.policies.timeout_default_seconds
                 if (moment(self.at) - moment(since)).total_seconds() < patience:
                     return
-                request_id = request_id or self._ask_for_files(sheet, node, missing.names)
+                request_id = request_id or asking.for_files(self.tx, sheet, node, missing.names, at=self.at)
                 reason = f"has waited more than {patience} seconds for {', '.join(missing.names)}"
                 names = missing.names
                 self.put(
@@ -260,7 +255,7 @@ class Moves:
 
     def _go_on(self, sheet: Sheet, node: Node, state: State, cause: str, chosen: Sequence[str]) -> None:
         """Make the next command of a task that a person let go on; what is still missing is named in it."""
-        candidates = self._candidates(sheet, node)
+        candidates = picking.candidates(self.tx, sheet, node)
         if cause == "INPUTS_AMBIGUOUS":
             named = [each for each in candidates if any(each.message_id in answer for answer in chosen)]
             outputs = {(each.task_id, each.output_name) for each in named}
@@ -403,47 +398,8 @@ class Moves:
             self.tx.record("plan.ended", plan_id, dict(zip(ended, totals, strict=True)))
             self.closed.append(plan_id)
 
-    def _candidates(self, sheet: Sheet, node: Node) -> list[Candidate]:
-        """What the tasks before this one have made."""
-        found: list[Candidate] = []
-        if not node.needs:
-            return found
-        for task_id in self._sources(sheet, node):
-            for output_name, message_id, seq, command_id, at, envelope in self.tx.run(
-                "versions_from", plan_id=sheet.plan_id, task_id=task_id
-            ):
-                artifact = json.loads(envelope)  # ours, and checked when it was accepted
-                found.append(
-                    Candidate(
-                        message_id=message_id,
-                        task_id=task_id,
-                        output_name=output_name,
-                        subtype=artifact.get("subtype"),
-                        paths=tuple((_inside(file["path"]), file["sha256"]) for file in artifact["payload"]["files"]),
-                        delivered_at=at,
-                        score=artifact["score"]["value"] if artifact.get("score") else None,
-                        seq=seq,
-                        command_id=command_id,
-                    )
-                )
-        return found
-
-    def _sources(self, sheet: Sheet, node: Node) -> dict[str, None]:
-        """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
-        found: dict[str, None] = dict.fromkeys(node.depends_on)
-        for task_id in node.depends_on:
-            wards = sheet.spec(self.tx, task_id).wards
-            row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
-            if row is not None and failure.standing(row[1], row[8]) == "failed":
-                found |= dict.fromkeys(wards)
-        if any(need.external for need in node.needs):  # what people give is filed under the task itself
-            found[node.task_id] = None
-        return found
-
     def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:
-        names = [f"{each.task_id}/{each.output_name} ({each.message_id})" for each in unclear.candidates]
-        title = f"Which one is the input {unclear.name!r} of {node.task_id}?"
-        request_id = self._request(sheet, node, "DECISION", title, f"{unclear.why}: {', '.join(names)}", names)
+        request_id = asking.which(self.tx, sheet, node, unclear, at=self.at)
         self.put(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
 
     def order_again(self, sheet: Sheet, node: Node, cause: Cause) -> None:
@@ -454,84 +410,21 @@ class Moves:
         self.queue(sheet, node, picked, "RUNNING", cause)
 
     def _ask_whether(self, sheet: Sheet, node: Node, why: str, state: State) -> None:
-        title = f"{why}: shall {node.task_id} run all the same?"
-        request_id = self._request(sheet, node, "APPROVAL", title, "", ("run", "skip", "give up"))
+        request_id = asking.whether(self.tx, sheet, node, why, at=self.at)
         reason = f"{why}; somebody has to decide"
         self.put(sheet, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
 
-    def _ask_for_files(self, sheet: Sheet, node: Node, names: Sequence[str]) -> str:
-        title = f"{node.task_id} needs {', '.join(names)}"
-        files = [{"name": each, "deliver_to_agent_id": node.assigned_agent_id} for each in names]
-        return self._request(sheet, node, "MISSING_FILE", title, "", (), files)
-
     def ask_person(self, sheet: Sheet, node: Node, title: str) -> str:
         """Ask a person what to do with a task that waits for that; the question."""
-        request_id = self._request(sheet, node, "DECISION", title, "", ("retry", "give up"))
+        request_id = asking.what_next(self.tx, sheet, node, title, at=self.at)
         self.tx.run("note_request", plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
         return request_id
 
     def _ask_for_plan(self, sheet: Sheet, node: Node, failed: str, state: State) -> None:
-        title = f"{failed} failed, and {node.task_id} needs another plan"
-        request_id = self._request(sheet, node, "DECISION", title, "", ("replan", "skip"))
-        self.request_plan(sheet, request_id, "DEPENDENCY_FAILED", title, failed=failed, downstream=node.task_id)
+        request_id = asking.for_plan(self.tx, sheet, node, failed, at=self.at)
         why = f"{failed} failed; a new plan is asked for"
         self.put(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
-
-    def request_plan(
-        self, sheet: Sheet, request_id: str, kind: str, reason: str, *, failed: str, downstream: str | None = None
-    ) -> None:
-        """Ask the plan's planner, if it has one, for a new plan: a file in its inbox. A person was asked as well."""
-        planner = sheet.policies.planner
-        asked = ReplanRequest.from_json(
-            {
-                "schema_version": "1.0",
-                "request_id": request_id,
-                "trigger": {"type": kind, "failed_task_id": failed, "downstream_task_id": downstream},
-                "reason": reason,
-                "recommendation": f"put a new DAG in force: agenttalk plan apply FILE (plan {sheet.plan_id})",
-                "deliver_to_agent_id": planner or places.GATEWAY,
-            }
-        )
-        data, name = asked.to_bytes() + b"\n", f"replan_{request_id}.json"
-        records.show(self.tx, f"plans/{sheet.plan_id}/{name}", data)
-        if planner is not None:
-            records.show(self.tx, f"{places.agent(planner)}/inbox/{sheet.plan_id}/{name}", data)
-        self.tx.record("replan.requested", sheet.plan_id, asked.as_json())
-
-    def _request(
-        self,
-        sheet: Sheet,
-        node: Node,
-        kind: str,
-        title: str,
-        description: str,
-        options: Sequence[str],
-        files: Sequence[dict[str, Any]] = (),
-    ) -> str:
-        request_id = records.named("req", f"{sheet.plan_id}/{node.task_id}/{title}/{self.at}")
-        body: dict[str, Any] = {
-            "schema_version": "1.0",
-            "request_id": request_id,
-            "plan_id": sheet.plan_id,
-            "created_at": records.written(self.at),
-            "created_by": {"agent_id": node.assigned_agent_id, "task_id": node.task_id},
-            "severity": "HIGH",
-            "type": kind,
-            "title": title,
-            "blocking": True,
-            "needed": {"files": list(files)},
-        }
-        if options:
-            choices = [{"key": each, "label": each} for each in options]
-            body["needed"]["decision"] = {"question": description or title, "options": choices}
-        human.ask(self.tx, HumanInterventionRequest.from_json(body), plan_id=sheet.plan_id, at=self.at)
-        return request_id
 
 
 def _age(made: tuple[Order, Picked, Cause]) -> int:
     return made[0].message
-
-
-def _inside(path: str) -> str:
-    """A payload's path inside its output: the sender's folder for it is left out."""
-    return path.partition("/")[2] or path
