@@ -178,7 +178,7 @@ REQUIREMENTS: dict[str, Requirement] = {
 DEFERRED: frozenset[str] = frozenset({
     "C14",
     "X15",
-    "V04", "V09", "V10", "V11", "V12",
+    "V09", "V10", "V11", "V12",
     "P01", "P02", "P03", "P10", "P12", "P14",
     "E05", "E08",
     "T01", "T02", "T03", "T04", "T05", "T06", "T07", "T08", "T09", "T10", "T11", "T12", "T13", "T14", "T15", "T16",

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeAlias
 from agenttalk.contracts.agent import AgentProfile, Tier
 from agenttalk.contracts.command import Command, ValidationCriteria
 from agenttalk.contracts.plan import Workspace
-from agenttalk.contracts.promise import HumanCheck
+from agenttalk.contracts.promise import CompletionPromise, HumanCheck
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
@@ -424,10 +424,24 @@ class Proof:
     """What somebody else changed at the same place meanwhile."""
     commit: str = ""
     """What the plan's branch was moved to."""
+    left: str = ""
+    """The commit that keeps what the agent left in a repository, merged or not."""
 
 
 Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"
 """Asks a person the question of a check about something with this hash, and waits for the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What an attempt left in a repository, which a person accepts as it is."""
+
+    plan_id: str
+    task_id: str
+    repo: Workspace
+    promise: CompletionPromise
+    command_id: str
+    attempt: int
 
 
 class Prover(Protocol):
@@ -447,4 +461,10 @@ class Prover(Protocol):
 
         If `done` says of what was found that the promise is fulfilled, the work is merged before this returns. A person
         is asked (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
+        """
+
+    async def accept(self, left: Left) -> str:
+        """Merge what an attempt left, because a person accepted it as it is; the commit. Doing it again is harmless.
+
+        Protected paths are put back all the same. Raises InputError when it cannot be merged.
         """

@@ -38,7 +38,7 @@ BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "mis
     "progress", "reason", "response", "settings", "node", "wards", "guards", "verdict")  # fmt: skip
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
-    "unmet", "held", "queued", "score", "retries", "sent_back", "deaths", "value")  # fmt: skip
+    "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),

@@ -169,7 +169,10 @@ async def _steer(service: Service, request: Request, caller: Caller) -> Response
     plan_id, action = request.path_params["id"], request.path_params["action"]
     by = body.by or caller.name
     why = body.why or ""
-    return answered(await service.steer(plan_id, action, by=by, task_id=body.task, onwards=body.onwards, why=why))
+    done = await service.steer(
+        plan_id, action, by=by, task_id=body.task, onwards=body.onwards, why=why, answer=body.answer
+    )
+    return answered(done)
 
 
 async def _pass(service: Service, request: Request, _: Caller) -> Response:

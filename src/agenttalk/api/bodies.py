@@ -90,6 +90,8 @@ class SteerBody(Body):
     onwards: bool = Field(default=False, alias="from")
     """Whether everything that hangs on the task is run again, too."""
     why: str | None = None
+    answer: str = ""
+    """What is to become of a task that has no round of rework left: `grant N`, `accept` or `abort`."""
     by: Text | None = None
 
 

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("agenttalk.cli.run:resume_app", "Let a paused plan go on."),
     "cancel": ("agenttalk.cli.run:cancel_app", "Call a plan off."),
     "retry": ("agenttalk.cli.run:retry_app", "Try a failed task again."),
+    "rework": ("agenttalk.cli.rework", "Decide on a task that has no round of rework left."),
     "diff": ("agenttalk.cli.code:diff_app", "Show what a plan or a task changed in its repository."),
     "merge": ("agenttalk.cli.code:merge_app", "Bring what a plan has done into your own branch."),
     "serve": ("agenttalk.cli.serve", "Be the engine of a root, and answer over HTTP."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.cli.rework import tell_rounds
 
 if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
@@ -232,13 +233,13 @@ def _is_over(standing: dict[str, Any], *, watch: bool) -> bool:
 @pause_app.command("pause")
 def pause(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Begin nothing new of a plan. What runs goes on to its end."""
-    return _steered(ctx, root, as_json, plan, "pause", {}, "paused; what runs goes on to its end")
+    return steered(ctx, root, as_json, plan, "pause", {}, "paused; what runs goes on to its end")
 
 
 @resume_app.command("resume")
 def resume(ctx: typer.Context, plan: PlanArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Let a paused plan go on."""
-    return _steered(ctx, root, as_json, plan, "resume", {}, "goes on")
+    return steered(ctx, root, as_json, plan, "resume", {}, "goes on")
 
 
 @cancel_app.command("cancel")
@@ -250,7 +251,7 @@ def cancel(
     as_json: JsonOption = False,
 ) -> int:
     """Call a plan off: programs under way are ended, and everything still open fails."""
-    return _steered(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
+    return steered(ctx, root, as_json, plan, "cancel", {"why": why} if why else {}, "cancelled")
 
 
 @retry_app.command("retry")
@@ -267,10 +268,10 @@ def retry(
 
     With --from the task may also be done or skipped, and everything that depends on it begins anew.
     """
-    plan, task_id = _named(task)
+    plan, task_id = named(task)
     words = f"runs again from {task_id} on" if onwards else f"{task_id} is tried again"
     more: dict[str, Any] = {"task": task_id, "from": True} if onwards else {"task": task_id}
-    return _steered(ctx, root, as_json, plan, "retry", more, words)
+    return steered(ctx, root, as_json, plan, "retry", more, words)
 
 
 @explain_app.command("explain")
@@ -284,7 +285,7 @@ def explain(
     from agenttalk.cli import roots
     from agenttalk.engine import foreign
 
-    plan, task_id = _named(task)
+    plan, task_id = named(task)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await foreign.explain(deps, plan, task_id)
@@ -322,9 +323,11 @@ def tell(out: Output, told: dict[str, Any]) -> None:
             _tell_check(out, check)
         if "commit" in turn:
             out.say(f"    merged as {plain(turn['commit'][:12])}")
+    tell_rounds(out, told.get("history", []))
     verdict = told["verdict"]
     if verdict is not None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
+        seen += f", because {plain(verdict['accepted_by'])} accepted it as it is" if "accepted_by" in verdict else ""
         out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
     for name in ("waits_for", "missing"):
         if told[name]:
@@ -359,7 +362,8 @@ def _tell_messages(out: Output, told: dict[str, Any]) -> None:
         out.say(f"  made [bold]{plain(output['name'])}[/], {plain(output['message_id'])}")
 
 
-def _named(task: str) -> tuple[str, str]:
+def named(task: str) -> tuple[str, str]:
+    """Plan and task of an argument PLAN/TASK."""
     from agenttalk.errors import Code, UsageError
 
     plan, slash, task_id = task.partition("/")
@@ -368,7 +372,7 @@ def _named(task: str) -> tuple[str, str]:
     return plan, task_id
 
 
-def _steered(
+def steered(
     ctx: typer.Context,
     root: Path | None,
     as_json: bool,  # noqa: FBT001 - as given
@@ -377,6 +381,7 @@ def _steered(
     more: dict[str, Any],
     words: str,
 ) -> int:
+    """Have a plan steered, by the engine if there is one, and say so in `words`."""
     import getpass
 
     from agenttalk.cli import roots

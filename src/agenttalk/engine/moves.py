@@ -16,7 +16,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import HumanInterventionResponse
-from agenttalk.engine import asking, commanding, picking, records
+from agenttalk.engine import asking, commanding, picking, records, superseding
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
@@ -52,6 +52,8 @@ class Moves:
     """Commands that this transaction put into queues, by their deliveries."""
     closed: list[str] = field(default_factory=list)
     """Plans in which nothing is open any more."""
+    revoked: list[str] = field(default_factory=list)
+    """Leases of turns that are to end, because what they were given was replaced."""
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """What became of tasks and messages of each plan."""
     _ordered: set[tuple[str, str]] = field(default_factory=set)
@@ -72,6 +74,10 @@ class Moves:
         """A task that was completed has failed after all."""
         self.count(sheet.plan_id, "failed")
         self._settle(sheet, task_id, "FAILED", "REWORK_EXHAUSTED")
+
+    def fine(self, sheet: Sheet, task_id: str) -> None:
+        """A task that had failed counts as done after all: whoever waits for it goes on."""
+        self._settle_all(sheet, deque([(task_id, "fine", ())]))
 
     def _settle(self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()) -> None:
         """Go through everything that follows from the end of a task, and from what follows from that."""
@@ -100,10 +106,21 @@ class Moves:
                 self._decide_ward(sheet, ward, chosen, ends)
         self._settle_all(sheet, ends)
 
-    def _fail_dependants(self, sheet: Sheet, failed: str, ends: Ends) -> tuple[str, ...]:
+    def follow_failure(self, sheet: Sheet, task_id: str, failed: str) -> None:
+        """Have one task that waits for a failed one follow its policy."""
+        ends: Ends = deque()
+        for ward in self._fail_dependants(sheet, failed, ends, only=task_id):
+            self._decide_ward(sheet, ward, (ward,), ends)
+        self._settle_all(sheet, ends)
+
+    def _fail_dependants(self, sheet: Sheet, failed: str, ends: Ends, only: str | None = None) -> tuple[str, ...]:
         """Dependants of a failed task follow their policies; the fallbacks that stand in for it."""
         rows = self.tx.run("dependants", plan_id=sheet.plan_id, task_id=failed)
         states: dict[str, State] = {row[0]: row[1] for row in rows if row[1] in {"PENDING", "BLOCKED_WAITING_INPUT"}}
+        began = [row for row in rows if row[1] in {"READY", "RUNNING", "COMPLETED"}]
+        states |= dict.fromkeys(superseding.reopened(self, sheet, failed, began) if began else (), "PENDING")
+        if only is not None:
+            states = {task_id: state for task_id, state in states.items() if task_id == only}
         nodes = [self._before(sheet, dependant, failed) for dependant in states]
         fallbacks: dict[str, None] = {}
         why = f"{failed} failed"
@@ -170,8 +187,9 @@ class Moves:
         """Look at tasks that nothing holds up, and at those whose input or answer came; how many are due."""
         for row in self.tx.run("answered_tasks", plan_id=sheet.plan_id):
             self._answered(sheet, row)
-        for task_id, since, request_id in self.tx.run("waiting_tasks", plan_id=sheet.plan_id):
-            self._look_again(sheet, task_id, since, request_id)
+        for task_id, since, request_id, cause in self.tx.run("waiting_tasks", plan_id=sheet.plan_id):
+            if cause != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, task_id).depends_on):
+                self._look_again(sheet, task_id, since, request_id)
         rows = self.tx.run("due_tasks", plan_id=sheet.plan_id, limit=limit)
         for task_id, delivery in rows:
             self.consider(sheet, task_id, first=delivery is None)
@@ -180,8 +198,10 @@ class Moves:
     def look_at_waiting(self, sheet: Sheet, task_id: str) -> None:
         """Look at those that wait for another version of what a task makes."""
         for dependant, state, _ in self.tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
-            if state == "BLOCKED_WAITING_INPUT":
-                row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=dependant)[0]
+            if state != "BLOCKED_WAITING_INPUT":
+                continue
+            row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=dependant)[0]
+            if row[8] != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, dependant).depends_on):
                 self._look_again(sheet, dependant, row[17], row[16])
 
     def consider(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
@@ -189,7 +209,7 @@ class Moves:
         if (sheet.plan_id, task_id) in self._ordered:
             return
         node = sheet.node(self.tx, task_id)
-        picked = self._pick(sheet, node)
+        picked = self.pick(sheet, node)
         match picked:
             case Picked():
                 self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
@@ -198,7 +218,12 @@ class Moves:
             case Ambiguous():
                 self._ask_which(sheet, node, picked, "PENDING")
 
-    def _pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
+    def is_ordered(self, sheet: Sheet, task_id: str) -> bool:
+        """Whether this transaction made a command for a task."""
+        return (sheet.plan_id, task_id) in self._ordered
+
+    def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
+        """Fill the inputs of a task with what is there."""
         return readiness.pick(node, picking.candidates(self.tx, sheet, node), final=frozenset(node.depends_on))
 
     def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
@@ -214,7 +239,7 @@ class Moves:
         if (sheet.plan_id, task_id) in self._ordered:
             return
         node = sheet.node(self.tx, task_id)
-        match self._pick(sheet, node):
+        match self.pick(sheet, node):
             case Picked() as picked:
                 self.queue(sheet, node, picked, "BLOCKED_WAITING_INPUT", "INPUT_ARRIVED")
             case Ambiguous() as unclear:
@@ -269,9 +294,13 @@ class Moves:
         if isinstance(picked, Ambiguous):
             self._ask_which(sheet, node, picked, state)
             return
-        if isinstance(picked, Missing):
-            picked = Picked(inputs=(), sources={}, absent=picked.names)
         moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
+        if isinstance(picked, Missing):
+            if self._any_open(sheet, node.depends_on):  # another version of it is being made
+                self.put(sheet, node.task_id, state, moved)
+                superseding.wait_for_inputs(self, sheet, node.task_id)
+                return
+            picked = Picked(inputs=(), sources={}, absent=picked.names)
         self.queue(sheet, node, picked, state, moved)
 
     def queue(
@@ -299,7 +328,7 @@ class Moves:
             self.tx.run("reassign_task", plan_id=sheet.plan_id, task_id=node.task_id, agent_id=agent_id)
         order = commanding.order(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
         if order.in_folder:
-            self._put_into_queue(order, cause, commanding.post(self.tx, order))
+            self._put_into_queue(order, cause, commanding.post(self.tx, order, at=self.at))
             self.in_folders = True
         else:
             self.orders.setdefault(order.agent_id, deque()).append((order, picked, cause))
@@ -404,7 +433,7 @@ class Moves:
 
     def order_again(self, sheet: Sheet, node: Node, cause: Cause) -> None:
         """Make the next command of a task whose last one ended."""
-        picked = self._pick(sheet, node)
+        picked = self.pick(sheet, node)
         if not isinstance(picked, Picked):
             picked = Picked(inputs=(), sources={}, absent=())
         self.queue(sheet, node, picked, "RUNNING", cause)

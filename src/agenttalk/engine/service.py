@@ -35,6 +35,7 @@ from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.rules import rework
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
 """A part's pass: gets the agent, if one is named, and returns what it did."""
@@ -102,9 +103,20 @@ class Service:
         return await repository.of(self.deps, plan_id)
 
     async def steer(
-        self, plan_id: str, action: str, *, by: str, task_id: str | None = None, onwards: bool = False, why: str = ""
+        self,
+        plan_id: str,
+        action: str,
+        *,
+        by: str,
+        task_id: str | None = None,
+        onwards: bool = False,
+        why: str = "",
+        answer: str = "",
     ) -> Any:
-        """Pause, resume or cancel a plan, or try a task of it again, with everything that hangs on it (`onwards`)."""
+        """Pause, resume or cancel a plan, or try a task of it again, with everything that hangs on it (`onwards`).
+
+        Of a task that has no round of rework left, `answer` says what is to become of it.
+        """
         dispatcher = self._dispatching()
         match action:
             case "pause":
@@ -115,8 +127,15 @@ class Service:
                 return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
             case "retry" if task_id:
                 return {"tasks": await dispatcher.retry(plan_id, task_id, by=by, onwards=onwards)}
+            case "rework" if task_id:
+                decision = rework.decision("PROVIDE", [answer])
+                if decision is None:
+                    hint = f"'grant N' (up to {rework.MOST_GRANTED}), 'accept' or 'abort'"
+                    raise UsageError(Code.OPTION_INVALID, f"{answer[:40]!r} is no decision", hint=hint)
+                await dispatcher.rework(plan_id, task_id, decision, by=by)
+                return {"task": task_id, "decided": str(decision)}
             case _:
-                hint = "there are: pause, resume, cancel, and retry with a task"
+                hint = "there are: pause, resume, cancel, and retry and rework with a task"
                 raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan", hint=hint)
 
     def _dispatching(self) -> Dispatcher:
