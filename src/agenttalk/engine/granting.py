@@ -21,7 +21,7 @@ from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.slots import Slots
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Handed, Job, Row, Tx
-from agenttalk.prompts.execute import Handover, InputText, execute
+from agenttalk.prompts.execute import Handover, InputText, execute, previous_attempt
 from agenttalk.rules import rework
 from agenttalk.rules.leases import History, time_limit
 from agenttalk.rules.lifecycle import Cause
@@ -199,7 +199,7 @@ class _Attempt:
         folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
         outputs = tuple(each.output_name for each in command.produces or ())
-        return execute(
+        told = execute(
             self.profile.prompt or "",
             command,
             [
@@ -212,6 +212,10 @@ class _Attempt:
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
         )
+        if self.repo is None or command.reexecute is None:
+            return told
+        patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
+        return told + previous_attempt(patch, locale=self.profile.locale)
 
     def job(self, prompt: str, history: History) -> Job:
         """What the driver gets."""
