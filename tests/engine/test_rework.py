@@ -244,6 +244,11 @@ def test_whoever_gets_the_same_again_stays_done(tmp_path: Path) -> None:
     assert agents.ran == {"write": 2, "use": 1, "judge": 1}
 
 
+def alive(file: Path) -> bool:
+    """Whether the process lives whose number is in a file."""
+    return Path("/proc", file.read_text().strip()).exists()
+
+
 def test_a_program_that_runs_with_a_refused_version_is_ended_and_runs_with_the_new_one(tmp_path: Path) -> None:
     """The program of the first version never ends by itself; its child would outlive it."""
     agents = Agents()
@@ -267,10 +272,17 @@ def test_a_program_that_runs_with_a_refused_version_is_ended_and_runs_with_the_n
             await asyncio.sleep(0.01)
         return await agents.reader(refuses("version 1"))(turn)
 
-    found = play(tmp_path / "root", use, proving=True, w=agents.writer(), j=judge)
+    async def write(turn: Turn) -> str:
+        """The second version is not made before nothing runs with the first one any more."""
+        child = tmp_path / "child"
+        while agents.ran["write"] and alive(child):  # noqa: ASYNC110 - a program tells in no other way
+            await asyncio.sleep(0.01)
+        return str(await agents.writer()(turn))
+
+    found = play(tmp_path / "root", use, proving=True, w=write, j=judge)
     assert set(states(found).values()) == {"COMPLETED"}
     assert (tmp_path / "given").read_text() == "version 2"
-    assert not Path(f"/proc/{(tmp_path / 'child').read_text().strip()}").exists()
+    assert not alive(tmp_path / "child")
     assert {each["retries"] for each in found.tasks} == {0}
 
 
