@@ -393,7 +393,7 @@ def steered(
         service = by_hand_service(deps)
         onwards, why = more.get("from", False), more.get("why", "")
         done: dict[str, Any] = await service.steer(
-            plan, action, by=by, task_id=more.get("task"), onwards=onwards, why=why
+            plan, action, by=by, task_id=more.get("task"), onwards=onwards, why=why, answer=more.get("answer", "")
         )
         return done
 
