@@ -88,6 +88,10 @@ INSERT INTO requests (board, request_id, plan_id, task_id, agent_id, body, sha25
 SELECT '{board}', 'req_' || value, 'old_0', 't0', 'dev', {blob}, 'sha256:x', '2026', 'answered', {blob}
 FROM numbers WHERE value < {plans} * {tasks} / 2;
 
+INSERT INTO refusals (board, refusal_id, plan_id, task_id, agent_id, body, at, ended_at)
+SELECT '{board}', 'refusal_' || value, 'old_0', 't0', 'dev', {blob}, '2026', '2026'
+FROM numbers WHERE value < {plans} * {tasks} / 2;
+
 INSERT INTO deadletters (id, board, plan_id, deadletter_id, key, code, reason, agent_id, box, name, retriable, state,
     at) {given}
 SELECT value + 1, '{board}', 'old_0', 'dl_' || value, 'key_' || value, 'TASK_NOT_IN_DAG', '', 'dev', 'outbox', 'x', 1,

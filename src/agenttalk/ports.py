@@ -14,7 +14,7 @@ from agenttalk.contracts.command import Command, ValidationCriteria
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.forge import Comment, Comparison, ForgeUser, Issue, PullRequest, Review, ReviewVerdict, Status
 from agenttalk.contracts.plan import Workspace
-from agenttalk.contracts.promise import HumanCheck
+from agenttalk.contracts.promise import CompletionPromise, HumanCheck
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checks import Confirmation
@@ -459,6 +459,8 @@ class Proof:
     """Commits on the plan's branch, since the task began, that no task of the plan merged; the newest first."""
     results: tuple[Result, ...] = ()
     """What came of each check, with what that rests on: kept as evidence when the task is done."""
+    left: str = ""
+    """The commit that keeps what the agent left in a repository, merged or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,6 +493,18 @@ Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"
 """Asks a person the question of a check about something with this hash, and waits for the answer."""
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What an attempt left in a repository, which a person accepts as it is."""
+
+    plan_id: str
+    task_id: str
+    repo: Workspace
+    promise: CompletionPromise
+    command_id: str
+    attempt: int
+
+
 class Prover(Protocol):
     """Makes ready where an agent works, and proves what it did. Nothing that the agent can write has a say in it."""
 
@@ -508,6 +522,12 @@ class Prover(Protocol):
 
         If `done` says of what was found that the promise is fulfilled, the work is merged before this returns. A person
         is asked (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
+        """
+
+    async def accept(self, left: Left) -> str:
+        """Merge what an attempt left, because a person accepted it as it is; the commit. Doing it again is harmless.
+
+        Protected paths are put back all the same. Raises InputError when it cannot be merged.
         """
 
 

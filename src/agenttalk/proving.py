@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agenttalk.checking.checker import Checker, Facts
 from agenttalk.checking.running import Context
-from agenttalk.contracts import places, wire
+from agenttalk.contracts import places, plan, wire
 from agenttalk.contracts.base import write_time
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.promise import (
@@ -28,7 +28,7 @@ from agenttalk.contracts.promise import (
 )
 from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.ports import Baseline, Blobs, Clock, Confirm, Findings, Job, Made, Performance, Proof
+from agenttalk.ports import Baseline, Blobs, Clock, Confirm, Findings, Handed, Job, Left, Made, Performance, Proof
 from agenttalk.rules import checks, evidence, findings, rework, scope
 from agenttalk.rules.checks import GitFacts, Stored, shown_hash
 from agenttalk.rules.done import Evidence
@@ -99,7 +99,12 @@ class Prover:
             protected=_protected(promise),
             prepared=await _prepared(space, job, tip),
         )
-        return replace(job, cwd=str(clone.path.relative_to(self.root.absolute())), readonly=clone.readonly)
+        ready = replace(job, cwd=str(clone.path.relative_to(self.root.absolute())), readonly=clone.readonly)
+        if not clone.patch:
+            return ready
+        data = clone.patch.encode("utf-8", "surrogateescape")
+        patch = Handed(rework.PREVIOUS_INPUT, rework.PATCH, wire.sha256(data), len(data), data)
+        return replace(ready, inputs=(*job.inputs, patch))
 
     async def prove(self, job: Job, performance: Performance, done: Done, confirm: Confirm) -> Proof:
         """Check what was left, and merge it if that is enough; see the port."""
@@ -130,7 +135,7 @@ class Prover:
             facts, results = await self._check_candidate(space, job, performance, taken, candidate, base)
             results += await self._confirmed(job, facts, taken.tree, results, done, confirm)
             proof = _proof(results, restored=[change.path for change in candidate.restored])
-            proof = replace(proof, foreign=foreign)
+            proof = replace(proof, foreign=foreign, left=taken.commit)
             if not done(proof):
                 return proof
             if await space.advance(candidate):
@@ -141,6 +146,21 @@ class Prover:
         """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
         before = await space.taken(_attempt(job)) if job.again else None
         return before or await space.take(_attempt(job), at=self.clock.now())
+
+    async def accept(self, left: Left) -> str:
+        """Merge what an attempt left; see the port."""
+        space = await self._opened(left.plan_id, left.repo)
+        taken = await space.taken(Attempt(left.task_id, left.command_id, left.attempt))
+        if taken is None:
+            raise InputError(Code.NAME_UNKNOWN, f"nothing is kept of the last attempt at {left.task_id}")
+        for _ in range(_TRIES):
+            candidate = await space.candidate(taken, at=self.clock.now(), protected=_protected(left.promise))
+            if isinstance(candidate, Conflict):
+                paths = ", ".join(candidate.paths)
+                raise InputError(Code.FILE_UNSAFE, f"it conflicts with what others did meanwhile: {paths}")
+            if await space.advance(candidate):
+                return candidate.commit
+        raise InputError(Code.FILE_UNSAFE, "others merged again and again meanwhile")
 
     async def _check_candidate(
         self,
@@ -302,12 +322,14 @@ class Prover:
     async def _space(self, job: Job) -> Workspace:
         if job.repo is None:
             raise InputError(Code.NAME_UNKNOWN, f"{job.task_id} works on no repository")
-        known = self._spaces.get(job.plan_id)
+        return await self._opened(job.plan_id, job.repo)
+
+    async def _opened(self, plan_id: str, repo: plan.Workspace) -> Workspace:
+        known = self._spaces.get(plan_id)
         if known is None:
-            home = self.root.absolute() / FOLDER / job.plan_id
-            settings = Settings(Path(job.repo.repo), job.plan_id, home, job.repo.base, tuple(job.repo.link))
-            known = await Workspace.open(settings)
-            known = self._spaces.setdefault(job.plan_id, known)
+            home = self.root.absolute() / FOLDER / plan_id
+            known = await Workspace.open(Settings(Path(repo.repo), plan_id, home, repo.base, tuple(repo.link)))
+            known = self._spaces.setdefault(plan_id, known)
         return known
 
 

@@ -80,6 +80,15 @@ def test_a_token_opens_only_what_its_role_may_do(door: Door) -> None:
                 assert (answer.status, answer.code) == (403, "NOT_ALLOWED"), (path, name)
 
 
+@pytest.mark.parametrize("name", [VIEWER, WORKER, "agent"])
+def test_nobody_but_an_operator_decides_on_work_that_was_refused(door: Door, name: str) -> None:
+    token = door.leased() if name == "agent" else name
+    body = b'{"task": "build", "answer": "accept"}'
+    answer = door.ask("POST", "/api/plans/plan_shop/rework", body, token=token)
+    assert (answer.status, answer.code) == (403, "NOT_ALLOWED")
+    assert door.ask("POST", "/api/plans/plan_shop/rework", body, token=OPERATOR).status not in {401, 403}
+
+
 def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
     from agenttalk.api.app import create_app
 

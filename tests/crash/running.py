@@ -197,6 +197,36 @@ PROVEN = Scenario(
 )
 """Work that a check refuses, and work that the next one refuses, until both take it."""
 
+
+def _reworked() -> Compiled:
+    text, judged = [takes("text", "text.json")], {"text": {"format": "json"}}
+    return plan(
+        task("write", outputs=[{"name": "text.json", "deliverable": True}]),
+        task("early", "b", inputs=text, outputs=[{"name": "early.md"}], priority="HIGH"),
+        task("after", "b", inputs=[takes("early", "early.md")], priority="HIGH"),
+        task("judge", "b", needs=["after"], inputs=text, validate=judged),
+        task("late", "b", needs=["after"], inputs=text, priority="LOW"),
+    )
+
+
+async def _rework(_: Life, turn: Turn) -> Any:
+    """The first version is refused when some are done with it, and another is about to begin."""
+    if turn.task_id == "write":
+        turn.outputs["text.json"] = '{"version": 2}' if turn.command.reexecute else "no JSON"
+        return "written"
+    return make(turn)
+
+
+REWORKED = Scenario(
+    "reworked",
+    lambda _: None,
+    (until(ended), Step(_show)),
+    before=(submit(_reworked()),),
+    functions=everybody(_rework),
+    witness=kept,
+)
+"""Work that is refused: who was about to begin with it waits, who was done with it runs again, and so do others."""
+
 PROGRAM = f"""
 echo "$AGENTTALK_PLAN_ID/$AGENTTALK_COMMAND_ID $AGENTTALK_ATTEMPT" >> "${{0%/*}}/../../{LOG}"
 sleep 1000 & setsid sleep 1000 & env -i sleep 1000 &
@@ -443,4 +473,4 @@ LIMITED = Scenario(
     witness=kept,
 )
 """One that uses too much is stopped, one is held up because the plan has used all, and somebody overrides that."""
-SCENARIOS = (SUBMITTED, COURSE, PROVEN, PROGRAMS, STEERED, ASKED, OVERTAKEN, LIMITED)
+SCENARIOS = (SUBMITTED, COURSE, PROVEN, REWORKED, PROGRAMS, STEERED, ASKED, OVERTAKEN, LIMITED)

@@ -12,7 +12,7 @@ from agenttalk.engine import human
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import UsageError
 from routerkit import Route, alerts, asked, buried, counts, inside, sound, statuses
-from treekit import Tree, dumped, sha256
+from treekit import Tree, dumped, node, output, sha256
 
 AT = "2026-01-08T10:30:00Z"
 LATER = "2026-01-08T11:30:00Z"
@@ -401,3 +401,52 @@ def test_an_answer_by_an_operator_reaches_the_agent_and_is_bound_to_what_was_sho
     inside(tree.root, lambda deps: answer(deps, {"colours.csv": b"red"}, request.sha256))
     assert route().delivered == 2
     assert (tree.box("dev", "inbox") / "colours.csv").read_bytes() == b"red"
+
+
+def refusal(task_id: str = "make", agent: str = "maker", validator: str = "user") -> dict[str, Any]:
+    result = {"validator": validator, "score": 10, "reason": "no price", "issues": ["name one"]}
+    return {
+        "plan_id": "plan_shop",
+        "command_id": "cmd_reexecute_001",
+        "original_task_id": task_id,
+        "original_agent": agent,
+        "validation_result": result,
+        "prompt": "Please add the price.",
+    }
+
+
+@pytest.mark.shows("V04")
+def test_in_a_plan_that_nobody_runs_a_refusal_becomes_the_next_command(tree: Tree, route: Route) -> None:
+    nodes = [node("make", "maker", outputs=[output("text.md", "user")]), node("use", "user", depends_on=["make"])]
+    tree.dag(nodes)
+    tree.command("user", "make", 1)
+    route()
+    for _ in range(2):  # the same words again are another round
+        tree.put("user", "cmd_reexecute_make.json", refusal())
+        route()
+    inbox = tree.box("maker", "inbox")
+    [command] = [json.loads(each.read_bytes()) for each in inbox.glob("cmd_*.msg.json")]
+    again = command["payload"]["command"]
+    assert (again["command_seq"], again["prompt"]) == (3, "Please add the price.")
+    assert again["reexecute"]["validation_result"]["issues"][0]["description"] == "name one"
+    assert sound(tree.root)
+
+
+@pytest.mark.shows("V01")
+@pytest.mark.parametrize(
+    ("sender", "document", "code"),
+    [
+        ("maker", refusal(validator="maker"), "COMMAND_NOT_AUTHORISED"),
+        ("user", refusal("use", "user"), "COMMAND_NOT_AUTHORISED"),
+        ("user", refusal("none"), "TASK_NOT_IN_DAG"),
+        ("user", refusal(agent="user"), "PRODUCER_MISMATCH"),
+    ],
+)
+def test_a_refusal_by_somebody_who_may_not_is_a_dead_letter(
+    tree: Tree, route: Route, sender: str, document: dict[str, Any], code: str
+) -> None:
+    tree.dag([node("make", "maker", outputs=[output("text.md", "user")]), node("use", "user", depends_on=["make"])])
+    tree.put(sender, "cmd_reexecute_x.json", document)
+    route()
+    buried(tree, sender, "cmd_reexecute_x.json", code, dumped(document))
+    assert not list(tree.box("maker", "inbox").glob("cmd_*"))

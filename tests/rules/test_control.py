@@ -51,6 +51,19 @@ REQUEST: dict[str, Any] = {
     "type": "DECISION",
     "title": "Which?",
 }
+AGAIN: dict[str, Any] = {
+    "plan_id": "plan_shop",
+    "original_task_id": "build",
+    "original_agent": "pm",
+    "validation_result": {"validator": "dev", "score": 10, "reason": "no"},
+}
+VALIDATION: dict[str, Any] = {
+    "validation_id": "v1",
+    "validator_agent_id": "dev",
+    "validated_at": AT,
+    "subject": {"producer_agent_id": "pm", "task_id": "build", "artifact_name": "x", "artifact_sha256": DIGEST},
+    "decision": "REJECT",
+}
 RESPONSE: dict[str, Any] = {
     "request_id": "q1",
     "responded_at": AT,
@@ -80,6 +93,9 @@ def step(new: Control, old: Control | None) -> str:
         ("release_manifest_1.json", "release_manifest"),
         ("human_intervention_request_1.json", "human_intervention_request"),
         ("human_intervention_response_1.json", "human_intervention_response"),
+        ("cmd_reexecute_build.json", "cmd_reexecute"),
+        ("cmd_reexecute_build_002.msg.json", None),
+        ("artifact_validation_result_1.json", "artifact_validation_result"),
         ("ack_m1.msg.json", None),
         ("ack_m1.txt", None),
         ("ack.json", None),
@@ -101,6 +117,8 @@ def test_a_control_file_is_known_by_its_name(name: str, kind: str | None) -> Non
         ("release_manifest", RELEASE, "anybody", "r1", "release_manifest_r1.json"),
         ("human_intervention_request", REQUEST, "dev", "q1", "human_intervention_request_q1.json"),
         ("human_intervention_response", RESPONSE, "agent_human_gateway", "q1", "human_intervention_response_q1.json"),
+        ("cmd_reexecute", AGAIN, "dev", "build@dev", "cmd_reexecute_build.json"),
+        ("artifact_validation_result", VALIDATION, "dev", "v1@dev", "artifact_validation_result_v1.json"),
     ],
 )
 def test_each_kind_is_read_with_what_it_is_about(
@@ -243,3 +261,8 @@ def test_a_refusal_of_what_is_no_object_has_no_id() -> None:
     refused = unpack(b"[]", owner="lead", plan_id="plan_shop")
     assert isinstance(refused, Rejection)
     assert refused.message_id is None
+
+
+def test_the_same_may_be_refused_again_with_the_same_words() -> None:
+    first = said("cmd_reexecute", AGAIN)
+    assert (step(first, None), step(first, first)) == ("new", "advance")

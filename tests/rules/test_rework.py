@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.command import Command, Reexecution, ValidationCriteria
+from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import Issue
 from agenttalk.rules import rework
 from agenttalk.rules.checks import Confirmation
+from agenttalk.rules.done import Evidence
+from samples import command
 
 ASKED = ValidationCriteria(quality_threshold=70)
 
@@ -92,14 +95,130 @@ def test_the_same_issues_in_another_order_are_the_same(texts: list[str]) -> None
     ("earlier", "used", "answer"),
     [
         ([], 0, "yes"),
-        (["other"], 1, "yes"),
-        (["now"], 1, "stuck"),
-        (["now", "other"], 2, "yes"),
-        (["other"], 3, "limit"),
+        (["ab"], 1, "yes"),
+        (["abc", "ab"], 2, "yes"),
+        (["a"], 1, "stuck"),
+        (["a", "b"], 2, "stuck"),
+        (["b"], 3, "limit"),
     ],
 )
 def test_another_round_is_worth_it_while_something_changes(earlier: list[str], used: int, answer: str) -> None:
-    assert rework.another_round(earlier, "now", used=used, most=3) == answer
+    assert rework.another_round(earlier, "a", used=used, most=3) == answer
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcdef")), max_size=8), st.integers(0, 5))
+def test_rework_always_ends_and_a_shrinking_set_may_use_all_rounds(sets: list[frozenset[str]], most: int) -> None:
+    earlier: list[list[str]] = []
+    for now in sets:
+        answer = rework.another_round(earlier, sorted(now), used=len(earlier), most=most)
+        if answer != "yes":
+            assert answer == ("stuck" if sorted(now) in earlier else "limit")
+            break
+        earlier.append(sorted(now))
+    assert len(earlier) <= most
+    shrinking = [["a", "b", "c"][number:] for number in range(3)]
+    answers = {rework.another_round(shrinking[:used], now, used=used, most=3) for used, now in enumerate(shrinking)}
+    assert answers == {"yes"}
+
+
+RESULT: dict[str, Any] = {"validator": "b", "score": 10, "reason": "no", "issues": []}
+
+
+def again(**keys: Any) -> Reexecution:
+    said = {"original_task_id": "t", "original_agent": "a", "attempt": 1, "validation_result": RESULT}
+    return Reexecution.model_validate(said | keys)
+
+
+def test_a_re_execution_gets_what_was_refused_and_why() -> None:
+    assert [each.input_name for each in rework.extra_inputs(again())] == ["validation_feedback"]
+    file = {"output_name": "a b", "path": "x/y.md", "sha256": f"sha256:{'0' * 64}"}
+    previous, feedback = rework.extra_inputs(again(previous=[file]))
+    assert (previous.input_name, previous.paths) == ("previous_output", ("previous_output/a%20%b/x/y.md",))
+    assert feedback.paths == (rework.FEEDBACK,)
+
+
+def test_feedback_says_when_and_what_is_expected() -> None:
+    issues = [
+        {"description": "no price", "category": "COMPLETENESS", "suggestion": "name it"},
+        {"description": "too long"},
+    ]
+    told = rework.feedback(again(validation_result=RESULT | {"issues": issues}), at="2026-01-08T10:30:00Z")
+    assert told.expectations is not None
+    assert (told.expectations.additions, told.expectations.modifications) == (("name it",), ("too long",))
+    assert told.as_json()["validation_time"] == "2026-01-08T10:30:00Z"
+    wanted = {"additions": ["a"], "modifications": []}
+    said = again(validation_result=RESULT | {"expectations": wanted}, validated_at="2026-01-09T00:00:00Z")
+    told = rework.feedback(said, at="2026-01-08T10:30:00Z")
+    assert told.expectations is not None
+    assert told.expectations.additions == ("a",)
+    assert told.as_json()["validation_time"] == "2026-01-09T00:00:00Z"
+
+
+def test_inputs_of_its_own_are_those_that_the_plan_names() -> None:
+    inputs = [{"input_name": name, "required": True, "paths": ["x"]} for name in ("text", "previous_output")]
+    said = command(resolved_inputs=inputs)
+    plain = Command.model_validate(said)
+    assert [each.input_name for each in rework.own_inputs(plain)] == ["text", "previous_output"]
+    reworked = plain.model_copy(update={"reexecute": again()})
+    assert [each.input_name for each in rework.own_inputs(reworked)] == ["text"]
+    assert rework.own_inputs(plain.model_copy(update={"resolved_inputs": None})) == ()
+
+
+@pytest.mark.parametrize("expectations", [None, {"additions": ["a"]}])
+def test_a_judgement_becomes_the_result_in_a_command(expectations: dict[str, Any] | None) -> None:
+    said: dict[str, Any] = {"score": 10, "decision": "REJECT", "reason": "no", "issues": ["x"]}
+    found = rework.judged(ASKED, said | ({"expectations": expectations} if expectations else {}))
+    assert found is not None
+    result = found.as_result("b")
+    assert (result["validator"], "decision" in result, "expectations" in result) == ("b", False, bool(expectations))
+    assert rework.judged(ASKED, said | {"expectations": "all"}) is None
+
+
+def test_what_a_person_accepts_is_evidence_for_what_did_not_pass() -> None:
+    promise = CompletionPromise.model_validate(
+        {
+            "id": "cp-1-abcd",
+            "objective": "It works",
+            "acceptance": [{"id": "c", "description": "It works", "evidenceRequired": ["tests", "seen"]}],
+            "requiredEvidence": ["lint"],
+            "doneWhen": [
+                {"type": "evidence-present", "target": "docs"},
+                {"type": "evidence-present"},
+                {"type": "user-confirmed"},
+            ],
+        }
+    )
+    failed = Evidence("tests", False, True, "executed", "engine", "")
+    stale = Evidence("lint", True, False, "executed", "engine", "")
+    fine = Evidence("seen", True, True, "observed", "engine", "")
+    found = rework.confirmations(promise, [failed, stale, fine], by="ada", at="", shown="sha256:1")
+    assert [(each.id, each.trust, each.passed) for each in found] == [
+        ("lint", "confirmed", True),
+        ("tests", "confirmed", True),
+        ("docs", "confirmed", True),
+    ]
+    assert all("sha256:1" in each.detail for each in found)
+
+
+@pytest.mark.parametrize(
+    ("said", "answers", "meant"),
+    [
+        ("PROVIDE", ["grant 2"], "grant 2"),
+        ("PROVIDE", ["Grant"], "grant 1"),
+        ("PROVIDE", ["accept", "ACCEPT "], "accept"),
+        ("PROVIDE", ["abort"], "abort"),
+        ("ABORT", ["accept"], "abort"),
+        ("REJECT", [], "abort"),
+        ("APPROVE", [], "None"),
+        ("PROVIDE", ["accept", "abort"], "None"),
+        ("PROVIDE", ["grant 0"], "None"),
+        ("PROVIDE", ["grant 101"], "None"),
+        ("PROVIDE", ["grant -1"], "None"),
+        ("PROVIDE", ["accept it"], "None"),
+    ],
+)
+def test_an_answer_that_is_not_clear_decides_nothing(said: str, answers: list[object], meant: str) -> None:
+    assert str(rework.decision(said, answers)) == meant
 
 
 def test_what_a_person_says_of_an_input_counts_as_it_is_said() -> None:

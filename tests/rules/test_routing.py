@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.errors import Code
 from agenttalk.rules.routing import (
     Order,
@@ -19,7 +21,9 @@ from agenttalk.rules.routing import (
     Rejection,
     Tally,
     duplicate,
+    lifted_bytes,
     may_command,
+    may_refuse,
     newest_first,
     route,
     superseded,
@@ -221,3 +225,81 @@ def test_the_largest_number_counts_whatever_the_order_of_files(found: list[Order
 def test_every_message_is_accounted_for(places: list[int], lost: int) -> None:
     tally = Tally(sum(places) + lost, *places)
     assert tally.lost == lost
+
+
+# Refusals.
+
+
+def refusal(**changes: Any) -> Reexecution:
+    result = {"validator": "tester", "score": 10, "reason": "no"} | changes.pop("result", {})
+    said = {"original_task_id": "build", "original_agent": "dev", "attempt": 1, "validation_result": result}
+    return Reexecution.model_validate(said | changes)
+
+
+REFUSABLE = TaskDag.from_json(
+    {
+        "schema_version": "1.1",
+        "plan_id": "plan_shop",
+        "nodes": [
+            {
+                "task_id": "build",
+                "assigned_agent_id": "dev",
+                "outputs": [{"name": "a", "deliver_to": ["tester", "spare"]}],
+            }
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("sender", "said", "maker", "code"),
+    [
+        ("tester", refusal(), "dev", None),
+        ("spare", refusal(result={"validator": "spare"}), "dev", None),
+        ("tester", refusal(original_task_id="other"), "dev", Code.COMMAND_ENVELOPE_MISMATCH),
+        ("spare", refusal(), "dev", Code.PRODUCER_MISMATCH),
+        ("dev", refusal(result={"validator": "dev"}), "dev", Code.COMMAND_NOT_AUTHORISED),
+        ("spare", refusal(original_agent="spare", result={"validator": "spare"}), "spare", Code.COMMAND_NOT_AUTHORISED),
+        ("dev", refusal(original_agent="spare", result={"validator": "dev"}), "spare", Code.COMMAND_NOT_AUTHORISED),
+        ("pm", refusal(result={"validator": "pm"}), "dev", Code.COMMAND_NOT_AUTHORISED),
+        ("tester", refusal(original_agent="pm"), "dev", Code.PRODUCER_MISMATCH),
+    ],
+)
+def test_who_may_have_work_done_again(sender: str, said: Reexecution, maker: str, code: Code | None) -> None:
+    plan = PlanFacts(REFUSABLE, DIGEST, agents=())
+    refused = may_refuse(sender, plan.nodes["build"], maker, said, plan)
+    assert (refused.code if refused else None) == code
+
+
+def test_what_was_refused_may_stand_at_the_top_of_a_command() -> None:
+    result = {"validator": "tester", "score": 10, "reason": "no"}
+    document = envelope()
+    inside = document["payload"]["command"] | {
+        "original_task_id": "task_001",
+        "original_agent": "pm",
+        "validation_result": result,
+    }
+    written = wire.write({**document, "payload": {"command": inside}})
+    found = unpack(lifted_bytes(written), owner=document["producer_agent_id"], plan_id=document["plan_id"])
+    assert isinstance(found, Parcel)
+    assert isinstance(found.envelope, CommandEnvelope)
+    again = found.envelope.payload.command.reexecute
+    assert again is not None
+    assert (again.original_agent, again.validation_result.reason) == ("pm", "no")
+    assert unpack(written, owner=document["producer_agent_id"], plan_id=document["plan_id"]) != found  # another hash
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{}",
+        b'{"original_task_id": 1}',
+        b'{"original_task_id": ',
+        b'["original_task_id"]',
+        b'{"payload": {"command": {"original_task_id": "x", "reexecute": {}}}}',
+        b'{"payload": ["original_task_id"]}',
+        b'{"payload": {"command": ["original_task_id"]}}',
+    ],
+)
+def test_what_needs_no_lifting_stays_as_it_was(data: bytes) -> None:
+    assert lifted_bytes(data) == data

@@ -38,8 +38,8 @@ BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "mis
     "progress", "reason", "reasons", "response", "settings", "node", "wards", "guards", "verdict", "result", "results")  # fmt: skip
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
-    "unmet", "held", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd", "seconds",
-    "tool_calls")  # fmt: skip
+    "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd",
+    "seconds", "tool_calls")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),

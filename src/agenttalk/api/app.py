@@ -180,6 +180,7 @@ async def _steer(service: Service, request: Request, caller: Caller) -> Response
         onwards=body.onwards,
         why=body.why or "",
         checkpoint=body.checkpoint,
+        answer=body.answer,
     )
     return answered(told)
 

@@ -113,6 +113,8 @@ class SteerBody(Body):
     why: str | None = None
     checkpoint: Checkpoint | None = None
     """Which one is overridden."""
+    answer: str = ""
+    """What is to become of a task that has no round of rework left: `grant N`, `accept` or `abort`."""
     by: Text | None = None
 
 

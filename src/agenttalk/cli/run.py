@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.cli.rework import tell_rounds
 
 if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
@@ -320,9 +321,11 @@ def tell(out: Output, told: dict[str, Any]) -> None:
         _tell_turn(out, turn)
     for gate in told.get("gates", ()):
         out.say(f"  {gate_line(gate)} [dim]{plain(gate['trace_id'])}[/]")
+    tell_rounds(out, told.get("history", []))
     verdict = told["verdict"]
     if verdict is not None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
+        seen += f", because {plain(verdict['accepted_by'])} accepted it as it is" if "accepted_by" in verdict else ""
         out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
         if verdict["unverified"]:
             out.say(f"  [yellow]unproven[/], only said: {plain(', '.join(verdict['unverified']))}")
@@ -431,6 +434,7 @@ def steered(
             onwards=more.get("from", False),
             why=more.get("why", ""),
             checkpoint=more.get("checkpoint"),
+            answer=more.get("answer", ""),
         )
         return done
 

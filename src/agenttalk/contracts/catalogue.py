@@ -8,7 +8,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.command import Command
+from agenttalk.contracts.command import Command, ReexecuteRequest
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse, ReplanRequest
@@ -58,6 +58,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "mail": Mail,
     "plan_manifest": PlanManifest,
     "plan_status": PlanStatus,
+    "reexecute_request": ReexecuteRequest,
     "release_gate_result": ReleaseGateResult,
     "release_manifest": ReleaseManifest,
     "replan_request": ReplanRequest,

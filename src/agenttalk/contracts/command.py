@@ -15,6 +15,7 @@ from agenttalk.contracts.base import (
     Count,
     Document,
     InputPattern,
+    Instant,
     Many,
     Number,
     Part,
@@ -27,7 +28,7 @@ from agenttalk.contracts.base import (
     Text,
 )
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.contracts.validation import Issue
+from agenttalk.contracts.validation import Expectations, Issue
 from agenttalk.errors import Code
 
 COMMAND_ID_PATTERN: Final = r"^cmd_[A-Za-z0-9_.-]{1,128}_[0-9]{3,16}$"
@@ -148,6 +149,21 @@ class ValidationResult(Part):
     """The reason in one sentence."""
     issues: Many[Issue] = ()
     """Each thing that is wrong."""
+    expectations: Expectations | None = None
+    """What the next version should have."""
+
+
+class PreviousFile(Part):
+    """A file of the version that was refused."""
+
+    output_name: Text
+    """The output that it belongs to."""
+    path: RelativePath
+    """Its path inside the output."""
+    sha256: Sha256
+    """Hash of its bytes."""
+    size_bytes: Count = 0
+    """How many there are."""
 
 
 class Reexecution(Part):
@@ -161,6 +177,27 @@ class Reexecution(Part):
     """Which round this is, from 1."""
     validation_result: ValidationResult
     """Why it was refused."""
+    validated_at: Instant | None = None
+    """When it was refused."""
+    previous: Many[PreviousFile] = ()
+    """What was refused, which comes along as the input `previous_output`."""
+
+
+class ReexecuteRequest(Document):
+    """A receiver's refusal of an output, as an order to make it again (`cmd_reexecute_<task_id>.json`)."""
+
+    plan_id: PlanIdText
+    """The plan."""
+    original_task_id: TaskIdText
+    """The task whose output is refused."""
+    original_agent: AgentIdText
+    """The agent that made it."""
+    validation_result: ValidationResult
+    """Why it is refused."""
+    prompt: Text | None = None
+    """What its maker is told."""
+    command_id: str | None = None
+    """The sender's name for it; the engine gives the order its own."""
 
 
 class Command(Document):

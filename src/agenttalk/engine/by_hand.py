@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
+from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import ending, gating
+from agenttalk.engine import ending, gating, reworking, superseding
 from agenttalk.engine.moves import Moves
+from agenttalk.engine.reworking import Refusal
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Made, Performance, Row
 from agenttalk.rules import checkpoints, done, failure, gates, lifecycle
 from agenttalk.rules.lifecycle import Cause
+from agenttalk.rules.rework import Judgement
 
 FINAL: Final = frozenset({"SUCCEEDED", "FAILED"})
 
@@ -24,8 +28,25 @@ def look(moves: Moves, sheet: Sheet) -> None:
     """See what became of every task that somebody works on by hand."""
     if all(profile.driver != "folder" for profile in sheet.profiles.values()):
         return
+    for row in moves.tx.run("open_refusals", plan_id=sheet.plan_id):
+        _refuse(moves, sheet, *row)
     for row in moves.tx.run("tasks_by_hand", plan_id=sheet.plan_id):
-        _look_at(moves, sheet, row)
+        if not moves.is_ordered(sheet, row[0]):
+            _look_at(moves, sheet, row)
+
+
+def _refuse(moves: Moves, sheet: Sheet, refusal_id: str, producer: str, sender: str, body: bytes) -> None:
+    """Somebody who works in folders refuses what it was given: it is done again, and who refused waits for it."""
+    tx = moves.tx
+    tx.run("end_refusal", refusal_id=refusal_id, at=moves.at)
+    said = Reexecution.model_validate(wire.read(bytes(body)))
+    result = said.validation_result
+    judgement = Judgement(False, result.score, result.reason, tuple(result.issues), result.expectations)
+    users = [row[0] for row in tx.run("dependants", plan_id=sheet.plan_id, task_id=producer)]
+    own = [each for each in users if tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0][0] == sender]
+    consumer = own[0] if own else f"agent:{sender}"
+    counts = reworking.refuse(moves, sheet, producer, Refusal(sender, consumer, refusal_id, judgement))
+    tx.record("refusal.ended", f"{sheet.plan_id}/{producer}", {"by": sender, "counts": counts})
 
 
 def _look_at(moves: Moves, sheet: Sheet, row: Row) -> None:
@@ -98,6 +119,9 @@ def _end(
     moves.tx.record("task.by_hand", subject, body)
     if fine:
         moves.ended(sheet, node.task_id, cause, activated=gate.activate)
+        if moves.tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0] > 1:
+            moves.look_at_waiting(sheet, node.task_id)
+            superseding.superseded(moves, sheet, node.task_id)
     elif cause == "RETRY":
         moves.order_again(sheet, node, cause)
     else:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Final
 
 from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import instant
+from agenttalk.contracts.base import Document, instant
+from agenttalk.contracts.command import ReexecuteRequest, make_command_id
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
-from agenttalk.engine import human, intake, outbox, records
+from agenttalk.contracts.validation import ArtifactValidationResult
+from agenttalk.engine import human, intake, outbox, records, refusing
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.intake import Arrival
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.engine.records import Refused
 from agenttalk.errors import Code, InputError
 from agenttalk.ports import Tx
-from agenttalk.rules import control
+from agenttalk.rules import control, routing
 from agenttalk.rules.control import Control
 from agenttalk.rules.routing import Rejection
 
 LOG = logging.getLogger(__name__)
 _LIMIT: Final = wire.ENVELOPE_LIMIT
+_TIMEOUT: Final = 3600
+"""Seconds that a re-execution may take where nothing says otherwise."""
 _FINAL: Final = {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}
 """What a receipt says of a task in a foreign plan. It is the agent's word; nothing here proves it."""
 
@@ -40,7 +46,9 @@ def read(deps: Deps, found: Found) -> tuple[bytes, Control | Rejection] | None:
         return data, intake.OUR_FAULT
 
 
-def take_in(tx: Tx, found: Found, data: bytes | str | None, said: Control | Rejection, plan: Plan, at: str) -> bool:
+def take_in(
+    tx: Tx, found: Found, data: bytes | str | None, said: Control | Rejection, plan: Plan, deps: Deps, at: str
+) -> bool:
     """Archive a control file and take over what it says; False when it was dead-lettered.
 
     Of one that could not be read, `data` is the hash of what was kept, if anything was.
@@ -48,7 +56,7 @@ def take_in(tx: Tx, found: Found, data: bytes | str | None, said: Control | Reje
     if isinstance(said, Rejection):
         refusal: Rejection | None = said
     else:
-        refusal = _archive(tx, found, data if isinstance(data, bytes) else b"", said, plan, at)
+        refusal = _archive(tx, found, data if isinstance(data, bytes) else b"", said, plan, deps, at)
     if refusal:
         _bury(tx, found, data, refusal, at)
         return False
@@ -56,20 +64,20 @@ def take_in(tx: Tx, found: Found, data: bytes | str | None, said: Control | Reje
     return True
 
 
-def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, at: str) -> Rejection | None:
+def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, deps: Deps, at: str) -> Rejection | None:
     about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
     rows = tx.run("control", **about)
     earlier = type(said.document).from_bytes(bytes(rows[0][1])) if rows else None
     step = control.advance(said, earlier, rows[0][0] if rows else "")
     if step == "same":
         return None
-    refusal = step if isinstance(step, Rejection) else _take_over(tx, found, said, plan, at)
+    refusal = step if isinstance(step, Rejection) else _take_over(tx, found, said, plan, deps, at)
     if not refusal:
         tx.run("put_control", **about, agent_id=said.owner, sha256=said.sha256, body=data, at=at)
     return refusal
 
 
-def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, at: str) -> Rejection | None:
+def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: str) -> Rejection | None:
     tx.record(f"control.{said.kind}", said.id, {"agent_id": said.owner, "sha256": said.sha256})
     match said.document:
         case Ack() as ack:
@@ -86,11 +94,69 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, at: str) -> Reje
             return human.answer_by_file(tx, response, plan_id=found.plan_id, at=at, agents=agents)
         case Alert():
             pass
+    if refused := _refused(tx, found, said.document, plan, deps, at):
+        return refused
     folder = f"plans/{found.plan_id}/{control.FOLDERS[said.kind]}" if said.kind in control.FOLDERS else ""
     path = f"{folder or f'alerts/{found.plan_id}'}/{said.archive_name}"
     if _is_of_another(tx, path, said, plan):
         path = f"{path.removesuffix('.json')}__{said.owner}.json"
     records.show(tx, path, said.document.as_json())
+    return None
+
+
+def _refused(tx: Tx, found: Found, said: Document, plan: Plan, deps: Deps, at: str) -> Rejection | None:
+    """Somebody refuses what it was given. That it is fine is archived, and needs nothing else."""
+    if isinstance(said, ReexecuteRequest):
+        if plan.origin != "engine":
+            return _order(tx, found, said, plan, deps, at)
+        return refusing.take(tx, plan, found.agent_id, refusing.of_request(said), at=at)
+    if not isinstance(said, ArtifactValidationResult) or plan.origin != "engine" or said.decision != "REJECT":
+        return None
+    about = said.subject.artifact_sha256
+    return refusing.take(tx, plan, found.agent_id, refusing.of_result(said), at=at, sha256=about)
+
+
+def _order(tx: Tx, found: Found, request: ReexecuteRequest, plan: Plan, deps: Deps, at: str) -> Rejection | None:
+    """In a plan that nobody runs, a refusal becomes the next command of the task, and is routed like any other."""
+    said, task_id = refusing.of_request(request), request.original_task_id
+    node = plan.facts.nodes.get(task_id) if plan.facts else None
+    if plan.facts is None or node is None:
+        return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {task_id!r}")
+    if refused := routing.may_refuse(found.agent_id, node, node.assigned_agent_id, said, plan.facts):
+        return refused
+    seq = tx.run("last_seq", plan_id=plan.plan_id, task_id=task_id)[0][0] + 1
+    about = {"plan_id": plan.plan_id, "task_id": task_id, "command_id": make_command_id(task_id, seq)}
+    command = {
+        "schema_version": "1.0",
+        **about,
+        "command_seq": seq,
+        "dag_ref": {"sha256": plan.dag_sha256},
+        "prompt": request.prompt or f"Make it again: {said.validation_result.reason}",
+        "required_inputs": [],
+        "wait_for_inputs": False,
+        "score_required": False,
+        "timeout": _TIMEOUT,
+        "reexecute": said.as_json() | {"attempt": max(seq - 1, 1)},
+    }
+    envelope = {
+        "schema_version": "1.0",
+        "message_id": records.named("msg", found.key),
+        "producer_agent_id": found.agent_id,
+        "type": "command",
+        "created_at": records.written(at),
+        **about,
+        "payload": {"command": command},
+    }
+    data = wire.write(envelope)
+    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    if isinstance(parcel, Rejection):
+        return parcel
+    name = f"cmd_reexecute_{task_id}_{seq:03d}{places.MESSAGE}"
+    arrival = Arrival(replace(found, entry=found.entry._replace(name=name, inode=0), control=None), data, parcel)
+    verdict = intake.judge(tx, arrival, plan)
+    if isinstance(verdict, Rejection):
+        return verdict
+    intake.take_in(tx, arrival, plan, deps, at)
     return None
 
 
@@ -107,7 +173,7 @@ def _is_of_another(tx: Tx, path: str, said: Control, plan: Plan) -> bool:
         case TaskStateReport() as report:
             rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
             return not rows or rows[0][0] != said.owner
-    return isinstance(said.document, Alert)
+    return isinstance(said.document, (Alert, ReexecuteRequest))
 
 
 def _is_recalled(tx: Tx, ack: Ack, plan_id: str) -> bool:

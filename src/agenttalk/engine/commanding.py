@@ -18,6 +18,7 @@ from agenttalk.engine import records
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Tx
 from agenttalk.rules import gates
+from agenttalk.rules import rework as reworks
 
 ENGINE: Final = "engine"
 FOLDER: Final = "folder"
@@ -84,11 +85,22 @@ def order(
     return Order(sheet.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder)
 
 
-def post(tx: Tx, order: Order) -> int:
+def post(tx: Tx, order: Order, *, at: str) -> int:
     """Have the router bring a command to an inbox; its delivery."""
     [(delivery,)] = tx.run("add_delivery", **_about(order))
     records.tally(tx, order.plan_id, sent=1)
+    if order.command.reexecute is not None:
+        _lay_beside(tx, order, order.command.reexecute, at)
     return int(delivery)
+
+
+def _lay_beside(tx: Tx, order: Order, again: Reexecution, at: str) -> None:
+    """Who works in folders finds what was refused, and why, in a folder beside the command."""
+    folder = f"{places.agent(order.agent_id)}/inbox/{order.plan_id}/{order.command.command_id}"
+    records.show(tx, f"{folder}/{reworks.FEEDBACK}", reworks.feedback(again, at=records.written(at)).as_json())
+    for each in again.previous:
+        path = f"{folder}/{reworks.PREVIOUS_INPUT}/{places.segment(each.output_name)}/{each.path}"
+        records.show(tx, path, None, content=each.sha256)
 
 
 def enqueue(tx: Tx, order: Order, *, at: str) -> int:
@@ -136,13 +148,15 @@ def _about(order: Order) -> dict[str, Any]:
 def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
     """The inputs that were picked for an earlier command."""
     [(_, envelope)] = tx.run("command_of_delivery", id=delivery)
-    return tuple(CommandEnvelope.model_validate_json(bytes(envelope)).payload.command.resolved_inputs or ())
+    return reworks.own_inputs(CommandEnvelope.model_validate_json(bytes(envelope)).payload.command)
 
 
 def compose(
     sheet: Sheet, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
 ) -> tuple[dict[str, Any], Command]:
     """The command, as JSON and as a model. It is not validated once more: all of its parts were, with the plan."""
+    if rework is not None:
+        inputs = (*inputs, *reworks.extra_inputs(Reexecution.model_validate(rework)))
     fields: dict[str, Any] = {
         "schema_version": "1.0",
         "plan_id": sheet.plan_id,

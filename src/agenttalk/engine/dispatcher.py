@@ -14,18 +14,30 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import HumanCheck
-from agenttalk.engine import by_hand, ending, granting, human, people, resuming, revising, spending, steering
+from agenttalk.engine import (
+    by_hand,
+    deciding,
+    ending,
+    granting,
+    human,
+    people,
+    resuming,
+    revising,
+    spending,
+    steering,
+)
 from agenttalk.engine import evidence as kept
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
+from agenttalk.engine.judging import Judges
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.plans import board_of, boards
 from agenttalk.engine.resuming import Left
@@ -34,12 +46,11 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watches, counted, listening
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
-from agenttalk.ports import Job, Judge, Owner, Performance, Performer, Processes, Proof, Prover, Store, Tx
-from agenttalk.prompts.judge import judging
-from agenttalk.rules import checks, media, rework
+from agenttalk.ports import Job, Owner, Performance, Performer, Processes, Proof, Prover, Store, Tx
+from agenttalk.rules import media, rework
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checks import Confirmation
-from agenttalk.rules.rework import Judgement
+from agenttalk.rules.rework import Accept, Decision, Judgement
 from agenttalk.rules.usage import NOTHING, Used
 
 LOG = logging.getLogger(__name__)
@@ -49,8 +60,6 @@ TOGETHER: Final = 256
 """Plans that are looked at in one transaction."""
 PAUSE: Final = 1.0
 """Seconds after which a step that the machine refused is tried again."""
-JUDGED: Final = 2
-"""How often an agent is asked for a judgement that can be read."""
 T = TypeVar("T")
 
 
@@ -94,6 +103,8 @@ class Dispatcher:
         """Leases of turns that our own code failed on: they count as deaths of the engine, so that it ends somewhen."""
         self._unpaid: dict[str, tuple[Allowance | None, Used]] = {}
         """Leases of turns that we ended ourselves, and what they had used of what they may."""
+        self._revoked: set[str] = set()
+        """Leases of turns that are to end, because what they were given was replaced."""
         self._wake = asyncio.Event()
         self._working: set[str] = set()
         """Leases of turns under way, apart from questions to people."""
@@ -132,8 +143,9 @@ class Dispatcher:
     async def look(self) -> bool:
         """Make due tasks ready and begin what can begin, on all boards; whether there is more to do at once."""
         more = False
-        if self._lost:
+        if self._lost or self._revoked - self._turns.keys():
             await self.recover()
+            self._revoked &= self._turns.keys()
         if self._desk.purse.day_cost_usd is not None:
             await spending.see_the_day(self._deps, self._desk.purse)
         for store in await boards(self._deps):
@@ -141,6 +153,8 @@ class Dispatcher:
             plans = deque(plan_id for plan_id, state in await store.read("open_runs") if state == "RUNNING")
             while plans:
                 more = await self._look_at(board, plans) or more
+            for row in await store.read("answered_failures"):
+                await self._answered(board, *row)
             agents = [row[0] for row in await store.read("queueing_agents")]
             if agents:
                 await self._step(board, partial(_offer, agents=agents))
@@ -184,7 +198,9 @@ class Dispatcher:
             outcome = await asyncio.shield(committed)
         except asyncio.CancelledError as error:  # what was handed over is carried out all the same
             cancelled = error
-            await asyncio.wait({committed})
+            while not committed.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({committed})
         except BaseException:
             self._drop(taken)
             raise
@@ -201,6 +217,8 @@ class Dispatcher:
         self._desk.remember(board.store.name, moves.queued)
         for each in taken:
             self._begin(board, each)
+        for lease in moves.revoked:
+            self._revoke(lease)
         if moves.in_folders:
             self._nudge_router()
         self._ended.update(moves.closed)
@@ -209,6 +227,14 @@ class Dispatcher:
         if after is not None:
             self._working.discard(after.job.lease)
         self._tell(ended=bool(moves.closed))
+
+    def _revoke(self, lease: str) -> None:
+        """End a turn whose inputs were replaced. Once nothing of it runs any more, its task is taken back."""
+        self._revoked.add(lease)
+        if lease in self._turns:
+            self._turns[lease].cancel()
+        else:
+            self._wake.set()
 
     def _drop(self, taken: list[Granted]) -> None:
         for each in taken:
@@ -230,6 +256,8 @@ class Dispatcher:
         self.watches.end(granted.job, granted.watch)
         self._working.discard(granted.job.lease)
         self._ours.discard(granted.job.lease)
+        if granted.job.lease in self._revoked:
+            self._wake.set()
 
     async def _turn(self, board: _Board, granted: Granted, known: Performance | None) -> None:
         """Carry out a job and write down its end. An end that the store refuses is told again until it takes it.
@@ -329,54 +357,12 @@ class Dispatcher:
             return Proof(refused=f"it could not be checked: {error.message}")
 
     async def _judged(self, board: _Board, granted: Granted, prover: Prover) -> dict[str, Judgement]:
-        """Have inputs looked at before they are used: by a machine, and then by the agent that is to use them."""
-        job = granted.job
-        await self._enter(board, job, "validating")
-        found = {}
-        blobs = await self._deps.stores.blobs(job.board)
-        for name, criteria in job.criteria.items():
-            files = {
-                each.path: each.data if each.data is not None else await blobs.get(each.sha256)
-                for each in job.inputs
-                if each.input_name == name
-            }
-            if files:
-                faults = await prover.faults(criteria, files)
-                if faults:
-                    found[name] = rework.refused(faults)
-                elif not rework.wants_judgement(criteria):
-                    found[name] = Judgement(True, 100, "a machine finds nothing wrong with it")
-                elif name in job.own_inputs or not hasattr(self._performers.get(job.profile.driver), "judge"):
-                    found[name] = await self._asked(board, granted, name, criteria, files)
-                else:
-                    found[name] = await self._judgement(job, name, criteria)
-        await self._enter(board, job, "executing")
+        """Have inputs looked at before they are used."""
+        await self._enter(board, granted.job, "validating")
+        confirm = partial(self._confirm, board, granted)
+        found = await Judges(self._deps, board.store, self._performers, prover, confirm).judge(granted.job)
+        await self._enter(board, granted.job, "executing")
         return found
-
-    async def _asked(
-        self, board: _Board, granted: Granted, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes]
-    ) -> Judgement:
-        """Have a person judge an input, because its user made it itself, or cannot judge."""
-        wanted = f": {criteria.completeness}" if criteria.completeness else ""
-        question = f"Is the input {name!r} of {granted.job.task_id} good enough to work with{wanted}?"
-        shown = checks.shown_hash(question, {path: wire.sha256(data) for path, data in files.items()})
-        check = HumanCheck(id=f"input:{name}", kind="human", question=question)
-        said = await self._confirm(board, granted, check, shown)
-        return rework.by_person(said)
-
-    async def _judgement(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement:
-        judge = cast("Judge", self._performers[job.profile.driver])
-        for _ in range(JUDGED):
-            watch = listening(job)
-            try:
-                said = await judge.judge(job, name, judging(name, criteria, locale=job.profile.locale))
-            finally:
-                if watch is not None:
-                    watch.rest()
-            judgement = rework.judged(criteria, said)
-            if judgement is not None:
-                return judgement
-        return rework.refused([f"{job.agent_id} did not say what it thinks of {name}"])
 
     async def _confirm(self, board: _Board, granted: Granted, check: HumanCheck, shown: str) -> Confirmation:
         """Ask a person about what a turn left. Meanwhile its agent can do something else."""
@@ -510,6 +496,49 @@ class Dispatcher:
         self.nudge()
         return {"checkpoint": denial["checkpoint"], "reasons": denial["reasons"], "trace_id": denial["trace_id"]}
 
+    async def rework(self, plan_id: str, task_id: str, decision: Decision, *, by: str) -> None:
+        """Do what an operator decided of a task that has no round left: grant some, accept it as it is, or abort."""
+        await self._decided(await self._board_of(plan_id), plan_id, task_id, decision, by)
+
+    async def _decided(self, board: _Board, plan_id: str, task_id: str, decision: Decision, by: str) -> None:
+        """What is accepted in a repository is merged before it is done, like everything else there."""
+        commit = ""
+        if isinstance(decision, Accept):
+            left = await board.store.transact(lambda tx: deciding.left(tx, board.sheets.of(tx, plan_id), task_id))
+            if left is not None:
+                if self._prover is None:
+                    raise MachineError(
+                        Code.ENGINE_UNREACHABLE, "only an engine can merge", hint="'agenttalk serve' or 'run' first"
+                    )
+                commit = await self._prover.accept(left)
+
+        def work(moves: Moves) -> None:
+            sheet = moves.sheets.of(moves.tx, plan_id)
+            deciding.decide(moves, sheet, task_id, decision, by=by, commit=commit)
+
+        await self._step(board, work)
+
+    async def _answered(
+        self, board: _Board, plan_id: str, task_id: str, request_id: str, response: bytes, by: str
+    ) -> None:
+        """A person answered what is to become of a task without rounds. What cannot be done is asked again."""
+        said = HumanInterventionResponse.from_bytes(bytes(response))
+        decision = rework.decision(said.decision, said.decision_answers)
+        why = "it is none of what was offered"
+        if decision is not None:
+            try:
+                await self._decided(board, plan_id, task_id, decision, by)
+            except MachineError as error:
+                LOG.warning("%s: %s", task_id, error.message, extra={"action": "dispatcher.decide"})
+                return
+            except AgentTalkError as error:
+                why = error.message
+            else:
+                return
+        await self._step(
+            board, lambda moves: deciding.ask_again(moves, moves.sheets.of(moves.tx, plan_id), task_id, request_id, why)
+        )
+
     async def apply(
         self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str
     ) -> revising.Difference:
@@ -554,6 +583,7 @@ class Dispatcher:
                 left = Left(plan_id, task_id, agent_id, epoch, lease, delivery, phase, died)
                 await self._settle(board, left, wanted=(plan_id, task_id) not in unwanted, stopping=stopping)
                 self._lost.discard(lease)
+                self._revoked.discard(lease)
                 count += 1
         return count
 
@@ -576,7 +606,9 @@ class Dispatcher:
                 found.append(taken)
                 self._ours.add(taken[0].job.lease)
             moves.finish()
+            folders.append(moves.in_folders)
 
+        folders: list[bool] = []
         try:
             await board.store.transact(work)
         except BaseException:
@@ -586,6 +618,8 @@ class Dispatcher:
         finally:
             if not found and ticket is not None:
                 self._slots.free(left.agent_id, ticket)
+        if any(folders):
+            self._nudge_router()
         for granted, performance in found:
             self._begin(board, granted, performance)
 

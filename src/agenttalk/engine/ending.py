@@ -15,8 +15,8 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.engine import asking, gating, parcels, records, reworking, rounds, superseding
 from agenttalk.engine import evidence as kept
-from agenttalk.engine import gating, parcels, records, reworking
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.parcels import Parcel
@@ -32,7 +32,6 @@ from agenttalk.rules.evidence import Claims, claims
 from agenttalk.rules.gates import Gate
 from agenttalk.rules.leases import SCORE_CODES, SCORE_TRIES
 from agenttalk.rules.lifecycle import Cause
-from agenttalk.rules.readiness import Picked
 from agenttalk.rules.results import Fault, Result
 from agenttalk.rules.usage import Used
 
@@ -46,8 +45,6 @@ _ENDINGS: Final[dict[str, failure.Ending]] = {
 }
 NO_PROOF: Final = Proof()
 NO_CLAIMS: Final = Claims()
-_PRINTED: Final = 2_000
-"""Characters of what a check printed that are sent back."""
 _SHOWN: Final = 16 * 1024
 """Up to this size a result stands in the ledger itself."""
 
@@ -69,6 +66,8 @@ class Outcome:
     """The agent that does it next, if it is not the same one."""
     claims: Claims = NO_CLAIMS
     """What the agent said of its own work."""
+    evidence: tuple[Evidence, ...] = ()
+    """What was found, if it is not enough and no round is left."""
 
 
 def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Proof = NO_PROOF) -> Outcome:
@@ -95,24 +94,62 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
         parcel.send(moves, sheet, job)
     if performance.judgements:
         reworking.note(moves, granted, performance.judgements)
+    _follow(moves, sheet, node, granted, performance, proof, outcome)
+    return outcome
+
+
+def _follow(
+    moves: Moves,
+    sheet: Sheet,
+    node: Node,
+    granted: Granted,
+    performance: Performance,
+    proof: Proof,
+    outcome: Outcome,
+) -> None:
+    """Have everything done that follows from the end of a turn."""
+    job = granted.job
     if outcome.cause == "FULFILLED":
         moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
-        if job.command.reexecute is not None:
+        if job.command.command_seq > 1:  # it may have made another version before
             moves.look_at_waiting(sheet, job.task_id)
+            superseding.superseded(moves, sheet, job.task_id)
     elif outcome.cause == "GATE_UNMET":
         moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
     elif outcome.cause == "INPUT_REJECTED":
         reworking.send_back(moves, sheet, granted, performance.judgements)
     elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
-        _order_again(moves, sheet, node, granted, outcome, proof)
+        reworking.order_again(
+            moves,
+            sheet,
+            node,
+            granted,
+            performance,
+            proof,
+            cause=outcome.cause,
+            reason=outcome.reason or "not done",
+            verdict=outcome.verdict,
+            hand_to=outcome.hand_to,
+        )
     elif outcome.cause == "NEEDS_PERSON":
         title = f"{job.task_id}: {outcome.reason}"
         request_id = moves.ask_person(sheet, node, title)
-        moves.request_plan(sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
+        asking.request_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
     else:
         _alert(moves, granted, outcome)
         moves.ended(sheet, job.task_id, outcome.cause)
-    return outcome
+        if outcome.cause == "REWORK_EXHAUSTED":
+            reworking.out_of_rounds(
+                moves,
+                sheet,
+                node,
+                granted,
+                performance,
+                proof,
+                reason=outcome.reason or "not done",
+                verdict=outcome.verdict,
+                evidence=outcome.evidence,
+            )
 
 
 def _gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> Outcome:
@@ -138,9 +175,11 @@ def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: All
     tx, plan_id, task_id = moves.tx, left.plan_id, left.task_id
     sheet = moves.sheets.of(tx, plan_id)
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
-    died = left.died and row[7] != "asking"  # a question that waits for its answer ends no engine
+    revoked = row[8] == "SUPERSEDED"
+    died = left.died and not revoked and row[7] != "asking"  # a question that waits for its answer ends no engine
     how: failure.Ending = "engine_died" if died else "engine_stopped"
-    cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
+    cause: Cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
+    cause = "SUPERSEDED" if revoked else cause
     state = lifecycle.move("RUNNING", cause)
     if not tx.run(
         "end_turn",
@@ -151,7 +190,7 @@ def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: All
         state=state,
         cause=cause,
         reason=None,
-        queued=left.delivery if state == "READY" else None,
+        queued=left.delivery if state == "READY" and not revoked else None,
         at=moves.at,
         score=None,
         fact=row[19],
@@ -168,7 +207,9 @@ def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: All
     [(message_id, _)] = tx.run("command_of_delivery", id=left.delivery)
     body = {"lease": left.lease, "epoch": left.epoch, "cause": cause}
     tx.record("lease.ended", f"turns/{plan_id}/{message_id}", body)
-    if state == "READY":
+    if revoked:
+        superseding.released(moves, sheet, task_id, left.delivery)
+    elif state == "READY":
         moves.agents[left.agent_id] = None
     else:
         moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times")
@@ -250,10 +291,11 @@ def _worth(
         return Outcome("FULFILLED", None, verdict, gate, promise.id, claims=said)
     if not gate.met and not refused and is_done(granted, performance, proof, moves.at):
         return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
-    rounds = _rounds(sheet, node)
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
-    left: Cause = "NOT_FULFILLED" if reexecutions < rounds else "REWORK_EXHAUSTED"
-    return Outcome(left, "; ".join(_faults(performance, verdict)), verdict, promise_id=promise.id, claims=said)
+    left: Cause = "NOT_FULFILLED" if reexecutions < rounds.most(moves.tx, sheet, node) else "REWORK_EXHAUSTED"
+    reason = "; ".join(_faults(performance, verdict))
+    found = (*seen, *proof.evidence, *said.evidence)
+    return Outcome(left, reason, verdict, promise_id=promise.id, claims=said, evidence=found)
 
 
 def _faults(performance: Performance, verdict: Verdict) -> list[str]:
@@ -271,7 +313,11 @@ def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance
     reason = f"{granted.job.agent_id} says that it is not fit for this: {performance.error}"
     target = node.failure_policy.reexecute_target_agent_id if node.failure_policy else None
     row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
-    if target in {None, granted.job.agent_id} or target not in sheet.profiles or row[14] >= _rounds(sheet, node):
+    if (
+        target in {None, granted.job.agent_id}
+        or target not in sheet.profiles
+        or row[14] >= rounds.most(moves.tx, sheet, node)
+    ):
         return Outcome("NEEDS_PERSON", reason)
     return Outcome("NOT_FULFILLED", reason, hand_to=target)
 
@@ -316,11 +362,6 @@ def _scores(moves: Moves, sheet: Sheet, node: Node, own: float | None) -> dict[s
             if rows:
                 scores[task_id] = rows[0][0]
     return scores
-
-
-def _rounds(sheet: Sheet, node: Node) -> int:
-    own = node.failure_policy.max_reexecute_times if node.failure_policy else None
-    return own if own is not None else sheet.policies.max_reexecute_times
 
 
 def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, fact: int) -> None:
@@ -497,46 +538,6 @@ def _parcels(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performan
     return [
         parcels.pack(sheet, granted.job, due[name], made, score, at=moves.at, key=granted.message_id)
         for name, made in files.items()
-    ]
-
-
-def _order_again(moves: Moves, sheet: Sheet, node: Node, granted: Granted, outcome: Outcome, proof: Proof) -> None:
-    """Send the task back to its agent with what is missing."""
-    tx, job = moves.tx, granted.job
-    counts = int(outcome.cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
-    [(rounds,)] = tx.run("add_round", plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
-    verdict = outcome.verdict
-    faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)] if verdict else [outcome.reason]
-    rework = {
-        "original_task_id": job.task_id,
-        "original_agent": job.agent_id,
-        "attempt": max(rounds, 1),
-        "validation_result": {
-            "validator": "engine",
-            "score": 0,
-            "reason": outcome.reason or "not done",
-            "issues": [
-                *({"severity": "HIGH", "category": "completeness", "description": each} for each in faults),
-                *_printed(proof),
-            ],
-        },
-    }
-    inputs = tuple(job.command.resolved_inputs or ())
-    picked = Picked(inputs=inputs, sources={}, absent=())
-    agent_id = outcome.hand_to or job.agent_id
-    moves.queue(sheet, node, picked, "RUNNING", outcome.cause, rework=rework, agent_id=agent_id)
-
-
-def _printed(proof: Proof) -> list[dict[str, Any]]:
-    """What checks that did not pass printed last, for whoever has to mend it."""
-    return [
-        {
-            "severity": "HIGH",
-            "category": "check",
-            "description": f"{check['id']} printed: {check['output'][-_PRINTED:]}",
-        }
-        for check in proof.told
-        if check.get("passed") is False and check.get("output")
     ]
 
 

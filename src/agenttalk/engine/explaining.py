@@ -7,6 +7,7 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.engine import objections
+from agenttalk.engine import rounds as rounds_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
 from agenttalk.engine.sheets import sheet_of
@@ -24,6 +25,17 @@ _NEXT: Final = {
     "FAILED": "'agenttalk retry {plan}/{task}' tries it again",
     "SKIPPED": "nothing; it is not needed, or what it needed has failed",
 }
+_NO_ROUND: Final = "somebody has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'"
+_FOLLOWED: Final = {
+    "ordered": "the next version was refused, too",
+    "exhausted": "the next version was refused, too, and no round was left",
+    "granted": "somebody granted more rounds",
+    "accepted": "somebody accepted it as it is",
+    "aborted": "somebody gave it up",
+}
+_COMES: Final = {"COMPLETED": "the next version is good enough so far", "FAILED": "doing it again failed"}
+_ISSUES: Final = 50
+"""Issues that are shown of each round."""
 _BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
 
 _HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
@@ -42,10 +54,15 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     _, _, rounds, missing, request_id, _, _, fact = rest
     promise = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0]).promise(node)
     turns = await _turns(store, fact)
+    about = rounds_of.subject(plan_id, task_id)
+    history = rounds_of.read(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
     verdict = next((turn["verdict"] for turn in reversed(turns) if "verdict" in turn), None)
-    moves_on = _NEXT[state].format(plan=plan_id, task=task_id)
-    if cause == "SOFT_DENIED":
-        moves_on = _HELD.format(plan=plan_id, task=task_id)
+    if cause == "ACCEPTED":
+        accepted = next(each.body for each in reversed(history) if each.kind == rounds_of.ACCEPTED)
+        shared = {key: accepted[key] for key in ("shown", "confirmed", "overrules")}
+        verdict = {"missing": [], "blockers": [], **accepted["verdict"], "accepted_by": accepted["by"], **shared}
+    told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": _HELD}.get(cause, _NEXT[state])
+    moves_on = told.format(plan=plan_id, task=task_id)
     if lease is None and attempt == 0 and state == "RUNNING":
         moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
     return {
@@ -70,10 +87,20 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "attempts": turns,
         "retries": retries,
         "rounds": rounds,
+        "history": _came_of(rounds_of.shown(history, _ISSUES), state),
         "verdict": verdict,
         "gates": [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
         "moves_on": moves_on,
     }
+
+
+def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
+    """The rounds, each with what came of it: the next refusal tells what became of the version that was made then."""
+    for number, each in enumerate(history, 1):
+        if each["what"] in {"ordered", "granted"}:
+            later = history[number]["what"] if number < len(history) else None
+            each["came_of_it"] = _FOLLOWED[later] if later else _COMES.get(state, "it is being done again")
+    return history
 
 
 async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.command import Command
+from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.plan import Workspace
-from agenttalk.engine import commanding, gating
+from agenttalk.engine import commanding, gating, superseding
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.gating import PLAIN, Passage
 from agenttalk.engine.moves import Moves
@@ -24,8 +24,8 @@ from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watching
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Handed, Job, Row, Tx
-from agenttalk.prompts.execute import Handover, InputText, execute
-from agenttalk.rules import stuck
+from agenttalk.prompts.execute import Handover, InputText, execute, previous_attempt
+from agenttalk.rules import rework, stuck
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.leases import History, time_limit
 from agenttalk.rules.lifecycle import Cause
@@ -136,9 +136,12 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
         row = tx.run("engine_task", plan_id=order.plan_id, task_id=command.task_id)[0]
         epoch, retries, sent_back, fact = row[2], row[11], row[12], row[19]
     sheet = moves.sheets.of(tx, order.plan_id)
-    sources = picked.sources if picked.sources or not picked.inputs else None
-    inputs, used = _picked(tx, command, sources) if sources is not None else _inputs(tx, sheet, command)
-    attempt = _attempt(moves, desk, sheet, order.agent_id, command, epoch + 1, inputs)
+    sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
+    if sources is not None:
+        inputs, used = _picked(tx, command, sources)
+    else:
+        inputs, used, _ = _inputs(tx, sheet, command, moves.at)
+    attempt = _attempt(moves, desk, sheet, order.agent_id, command, epoch + 1, inputs, used)
     passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
     if passage is not PLAIN:
         if passage.denied is not None:
@@ -159,16 +162,20 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
 
 
 def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> Granted | None:
-    """Give the command in an agent's queue to it, unless a checkpoint denies that; it may have had it before."""
+    """Give the command in an agent's queue to it; it may have had it before.
+
+    None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
+    """
     tx = moves.tx
-    plan_id, _, delivery, epoch, retries, sent_back, reason, fact, _ = row
+    plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, _ = row
     sheet = moves.sheets.of(tx, plan_id)
     message_id, command = _ordered(tx, desk, delivery)
-    inputs, used = _inputs(tx, sheet, command)
-    attempt = _attempt(moves, desk, sheet, agent_id, command, epoch + 1, inputs)
-    there = {each.input_name for each in inputs}
-    lost = [each.input_name for each in command.resolved_inputs or () if each.paths and each.input_name not in there]
-    passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, lost)
+    inputs, used, lost = _inputs(tx, sheet, command, moves.at)
+    if lost:
+        superseding.wait_for_inputs(moves, sheet, task_id, delivery)
+        return None
+    attempt = _attempt(moves, desk, sheet, agent_id, command, epoch + 1, inputs, used)
+    passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, ())
     if passage is not PLAIN:
         if passage.denied is not None:
             gating.hold_back(moves, sheet, attempt.node, delivery, passage.denied)
@@ -193,7 +200,7 @@ def take_over(
     tx = moves.tx
     message_id, command = _ordered(tx, desk, delivery)
     sheet = moves.sheets.of(tx, command.plan_id)
-    attempt = _attempt(moves, desk, sheet, agent_id, command, task[2] + 1, inputs)
+    attempt = _attempt(moves, desk, sheet, agent_id, command, task[2] + 1, inputs, ())
     attempt.number = task[5]
     passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True)
     attempt.passage = passage.under(attempt.lease)
@@ -255,7 +262,7 @@ class _Attempt:
         folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
         outputs = tuple(each.output_name for each in command.produces or ())
-        return execute(
+        told = execute(
             self.profile.prompt or "",
             command,
             [
@@ -268,6 +275,10 @@ class _Attempt:
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
         )
+        if self.repo is None or command.reexecute is None:
+            return told
+        patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
+        return told + previous_attempt(patch, locale=self.profile.locale)
 
     def job(self, prompt: str, history: History) -> Job:
         """What the driver gets."""
@@ -303,19 +314,27 @@ def _attempt(
     command: Command,
     epoch: int,
     inputs: tuple[Handed, ...],
+    used: Sequence[str],
 ) -> _Attempt:
     node = sheet.node(moves.tx, command.task_id)
     repo = sheet.workspace if node.workspace == "repo" else None
-    own = _made_by(moves, sheet, agent_id, command) if any(each.validation_criteria for each in node.needs) else []
+    judges = any(each.validation_criteria for each in node.needs)
+    own = _made_by(moves, sheet, agent_id, command, used) if judges else ()
     return _Attempt(desk, moves.tx.board, sheet.profile(agent_id), command, epoch, inputs, node, frozenset(own), repo)
 
 
-def _made_by(moves: Moves, sheet: Sheet, agent_id: str, command: Command) -> Iterator[str]:
-    """Inputs of a command that an agent made itself, at least in part."""
+def _made_by(moves: Moves, sheet: Sheet, agent_id: str, command: Command, used: Sequence[str]) -> Iterator[str]:
+    """Inputs of a command that an agent made itself, at least in part.
+
+    It did when it sent them, or when the task that made them is its own by now.
+    """
+    tx, plan_id = moves.tx, sheet.plan_id
+    sent = [tx.run("message_by_id", plan_id=plan_id, message_id=each)[0] for each in used]
+    makers = {row[4] for row in sent if row[7] == agent_id}
     for each in command.resolved_inputs or ():
         for task_id in {path.partition("/")[0] for path in each.paths}:
-            rows = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)
-            if rows and rows[0][0] == agent_id:
+            rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
+            if task_id in makers or (rows and rows[0][0] == agent_id):
                 yield each.input_name
 
 
@@ -375,25 +394,43 @@ def _picked(
     return tuple(found), list(used)
 
 
-def _inputs(tx: Tx, sheet: Sheet, command: Command) -> tuple[tuple[Handed, ...], list[str]]:
-    """The files of a command's inputs, and the messages that brought them."""
+def _inputs(tx: Tx, sheet: Sheet, command: Command, at: str) -> tuple[tuple[Handed, ...], list[str], bool]:
+    """The files of a command's inputs, the messages that brought them, and whether some are not in force any more."""
     found: list[Handed] = []
     used: dict[str, None] = {}
     room = _TEXTS
-    for each in command.resolved_inputs or ():
+    lost = False
+    for each in rework.own_inputs(command):
         for path in each.paths:
             task_id, output_name, inside = path.split("/", 2)
             version = _version(tx, sheet.plan_id, task_id, output_name)
-            if version is None:
+            if version is None or inside not in version[1]:
+                lost = True
                 continue
             message_id, files = version
             used[message_id] = None
             sha256, size = files[inside]
-            rows = tx.run("get_blob", hash=sha256) if size <= room else []
-            data = bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+            data = _small(tx, sha256) if size <= room else None
             room -= len(data) if data else 0
             found.append(Handed(each.input_name, inside, sha256, size, data))
-    return tuple(found), list(used)
+    if command.reexecute is not None:
+        found += _extras(tx, command.reexecute, at)
+    return tuple(found), list(used), lost
+
+
+def _extras(tx: Tx, again: Reexecution, at: str) -> Iterator[Handed]:
+    """What was refused, and why."""
+    for each in again.previous:
+        data = _small(tx, each.sha256) if each.size_bytes <= _TEXTS else None
+        path = f"{places.segment(each.output_name)}/{each.path}"
+        yield Handed(rework.PREVIOUS_INPUT, path, each.sha256, each.size_bytes, data)
+    data = rework.feedback(again, at=at).to_bytes() + b"\n"
+    yield Handed(rework.FEEDBACK_INPUT, rework.FEEDBACK, wire.sha256(data), len(data), data)
+
+
+def _small(tx: Tx, sha256: str) -> bytes | None:
+    rows = tx.run("get_blob", hash=sha256)
+    return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
 def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dict[str, tuple[str, int]]] | None:

@@ -77,6 +77,27 @@ def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> 
     return bool(new)
 
 
+def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
+    """Close a question that nobody needs to answer any more. That is written down as an answer of the engine's."""
+    [row] = tx.run("request", request_id=request_id)
+    response = HumanInterventionResponse.from_json(
+        {
+            "schema_version": "1.0",
+            "request_id": request_id,
+            "responded_at": records.written(at),
+            "responder": {"name": "engine", "role": "system"},
+            "decision": "ABORT",
+            "notes": why,
+        }
+    )
+    _settle(tx, response, row[1], by="engine", bound=row[5], at=at)
+
+
+def read_request(row: Row) -> HumanInterventionRequest:
+    """The question of a row (the query `request`)."""
+    return HumanInterventionRequest.from_bytes(bytes(row[4]))
+
+
 def is_asked(tx: Tx, request: HumanInterventionRequest) -> bool:
     """Whether this very question was put before, and no other under its id."""
     rows = tx.run("request", request_id=request.request_id)

@@ -12,7 +12,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.dag import Output, Versioning
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import handover, outbox, records, sheets
+from agenttalk.engine import handover, outbox, records, refusing, sheets
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
@@ -30,6 +30,8 @@ _LONGEST_NAME: Final = 255
 _PEERS: Final = 64
 """How many earlier versions of an output are compared."""
 
+_BOTH: Final = {None, "artifact_validation_result"}
+"""What a payload may be besides: a validator's result can be an output, too."""
 Fate = Literal["accepted", "superseded", "duplicate", "dead"]
 
 
@@ -68,7 +70,7 @@ def read(deps: Deps, found: Found) -> Arrival | None:
     except Exception:
         LOG.exception("a message could not be read", extra={"action": "router.read"})
         parcel = OUR_FAULT
-    return Arrival(found, data, parcel, original=data)
+    return Arrival(found, routing.lifted_bytes(data), parcel, original=data)
 
 
 def judging_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
@@ -94,7 +96,7 @@ async def with_payloads(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
 
 async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str) -> bytes | None:
     """A small payload's bytes; None when it is large and kept. Raises InputError when it is not what was said."""
-    if not places.payload_is_safe(path) or ("/" not in path and kind_of(path)):
+    if not places.payload_is_safe(path) or ("/" not in path and kind_of(path) not in _BOTH):
         raise InputError(
             Code.PATH_OUTSIDE_FOLDER,
             f"{path!r} cannot be a payload: it is hidden, or would be read as a message or control file",
@@ -217,6 +219,12 @@ def take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps, at: str) -> Fate:
     if isinstance(verdict, Rejection):
         return bury(tx, arrival, verdict, at)
     letter = _letter(arrival.parcel)
+    if isinstance(verdict, Accept) and plan.origin == "engine" and (again := refusing.said_in(arrival.parcel)):
+        refusal = refusing.take(tx, plan, arrival.parcel.owner, again, at=at)
+        if refusal is not None:
+            return bury(tx, arrival, refusal, at)
+        leave(tx, arrival.found, places.SENT)
+        return "accepted"
     if isinstance(verdict, Skip):
         return _skip(tx, arrival, letter, verdict, plan, deps, at)
     return _accept(tx, arrival, letter, verdict, plan, deps, at)

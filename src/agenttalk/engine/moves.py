@@ -6,22 +6,17 @@ wide for one transaction is left to the next look, which finds it by its index.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.human import (
-    HumanInterventionRequest,
-    HumanInterventionResponse,
-    ReplanRequest,
-)
-from agenttalk.engine import commanding, human, objections, records
+from agenttalk.contracts.human import HumanInterventionResponse
+from agenttalk.engine import asking, commanding, objections, picking, records, superseding
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
@@ -30,7 +25,7 @@ from agenttalk.rules import failure, lifecycle, readiness
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.failure import Standing
 from agenttalk.rules.lifecycle import Cause, State
-from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked
+from agenttalk.rules.readiness import Ambiguous, Missing, Picked
 
 AT_ONCE: Final = 64
 """Tasks that one transaction makes ready."""
@@ -58,6 +53,8 @@ class Moves:
     """Commands that this transaction put into queues, by their deliveries."""
     closed: list[str] = field(default_factory=list)
     """Plans in which nothing is open any more."""
+    revoked: list[str] = field(default_factory=list)
+    """Leases of turns that are to end, because what they were given was replaced."""
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """What became of tasks and messages of each plan."""
     _ordered: set[tuple[str, str]] = field(default_factory=set)
@@ -78,6 +75,10 @@ class Moves:
         """A task that was completed has failed after all."""
         self.count(sheet.plan_id, "failed")
         self._settle(sheet, task_id, "FAILED", "REWORK_EXHAUSTED")
+
+    def fine(self, sheet: Sheet, task_id: str) -> None:
+        """A task that had failed counts as done after all: whoever waits for it goes on."""
+        self._settle_all(sheet, deque([(task_id, "fine", ())]))
 
     def _settle(self, sheet: Sheet, task_id: str, state: State, cause: Cause, activated: Sequence[str] = ()) -> None:
         """Go through everything that follows from the end of a task, and from what follows from that."""
@@ -106,10 +107,21 @@ class Moves:
                 self._decide_ward(sheet, ward, chosen, ends)
         self._settle_all(sheet, ends)
 
-    def _fail_dependants(self, sheet: Sheet, failed: str, ends: Ends) -> tuple[str, ...]:
+    def follow_failure(self, sheet: Sheet, task_id: str, failed: str) -> None:
+        """Have one task that waits for a failed one follow its policy."""
+        ends: Ends = deque()
+        for ward in self._fail_dependants(sheet, failed, ends, only=task_id):
+            self._decide_ward(sheet, ward, (ward,), ends)
+        self._settle_all(sheet, ends)
+
+    def _fail_dependants(self, sheet: Sheet, failed: str, ends: Ends, only: str | None = None) -> tuple[str, ...]:
         """Dependants of a failed task follow their policies; the fallbacks that stand in for it."""
         rows = self.tx.run("dependants", plan_id=sheet.plan_id, task_id=failed)
         states: dict[str, State] = {row[0]: row[1] for row in rows if row[1] in {"PENDING", "BLOCKED_WAITING_INPUT"}}
+        began = [row for row in rows if row[1] in {"READY", "RUNNING", "COMPLETED"}]
+        states |= dict.fromkeys(superseding.reopened(self, sheet, failed, began) if began else (), "PENDING")
+        if only is not None:
+            states = {task_id: state for task_id, state in states.items() if task_id == only}
         nodes = [self._before(sheet, dependant, failed) for dependant in states]
         fallbacks: dict[str, None] = {}
         why = f"{failed} failed"
@@ -176,8 +188,9 @@ class Moves:
         """Look at tasks that nothing holds up, and at those whose input or answer came; how many are due."""
         for row in self.tx.run("answered_tasks", plan_id=sheet.plan_id):
             self._answered(sheet, row)
-        for task_id, since, request_id in self.tx.run("waiting_tasks", plan_id=sheet.plan_id):
-            self._look_again(sheet, task_id, since, request_id)
+        for task_id, since, request_id, cause in self.tx.run("waiting_tasks", plan_id=sheet.plan_id):
+            if cause != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, task_id).depends_on):
+                self._look_again(sheet, task_id, since, request_id)
         rows = self.tx.run("due_tasks", plan_id=sheet.plan_id, limit=limit)
         for task_id, delivery in rows:
             self.consider(sheet, task_id, first=delivery is None)
@@ -186,8 +199,10 @@ class Moves:
     def look_at_waiting(self, sheet: Sheet, task_id: str) -> None:
         """Look at those that wait for another version of what a task makes."""
         for dependant, state, _ in self.tx.run("dependants", plan_id=sheet.plan_id, task_id=task_id):
-            if state == "BLOCKED_WAITING_INPUT":
-                row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=dependant)[0]
+            if state != "BLOCKED_WAITING_INPUT":
+                continue
+            row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=dependant)[0]
+            if row[8] != "INPUT_REJECTED" or not self._any_open(sheet, sheet.node(self.tx, dependant).depends_on):
                 self._look_again(sheet, dependant, row[17], row[16])
 
     def consider(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
@@ -195,7 +210,7 @@ class Moves:
         if (sheet.plan_id, task_id) in self._ordered:
             return
         node = sheet.node(self.tx, task_id)
-        picked = self._pick(sheet, node)
+        picked = self.pick(sheet, node)
         match picked:
             case Picked():
                 self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
@@ -204,13 +219,18 @@ class Moves:
             case Ambiguous():
                 self._ask_which(sheet, node, picked, "PENDING")
 
-    def _pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
-        return readiness.pick(node, self._candidates(sheet, node), final=frozenset(node.depends_on))
+    def is_ordered(self, sheet: Sheet, task_id: str) -> bool:
+        """Whether this transaction made a command for a task."""
+        return (sheet.plan_id, task_id) in self._ordered
+
+    def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
+        """Fill the inputs of a task with what is there."""
+        return readiness.pick(node, picking.candidates(self.tx, sheet, node), final=frozenset(node.depends_on))
 
     def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
         """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
         outside = [need.name for need in node.needs if need.external and need.name in missing.names]
-        request_id = self._ask_for_files(sheet, node, outside) if outside else None
+        request_id = asking.for_files(self.tx, sheet, node, outside, at=self.at) if outside else None
         reason = f"waits for {', '.join(missing.names)}"
         names = missing.names
         self.put(sheet, node.task_id, "PENDING", "INPUTS_MISSING", reason=reason, missing=names, request_id=request_id)
@@ -220,7 +240,7 @@ class Moves:
         if (sheet.plan_id, task_id) in self._ordered:
             return
         node = sheet.node(self.tx, task_id)
-        match self._pick(sheet, node):
+        match self.pick(sheet, node):
             case Picked() as picked:
                 self.queue(sheet, node, picked, "BLOCKED_WAITING_INPUT", "INPUT_ARRIVED")
             case Ambiguous() as unclear:
@@ -229,7 +249,7 @@ class Moves:
                 patience = node.timeout or sheet.policies.timeout_default_seconds
                 if (moment(self.at) - moment(since)).total_seconds() < patience:
                     return
-                request_id = request_id or self._ask_for_files(sheet, node, missing.names)
+                request_id = request_id or asking.for_files(self.tx, sheet, node, missing.names, at=self.at)
                 reason = f"has waited more than {patience} seconds for {', '.join(missing.names)}"
                 names = missing.names
                 self.put(
@@ -286,7 +306,7 @@ class Moves:
         self.put(sheet, node.task_id, "READY", "SOFT_DENIED", reason=why, request_id=request_id, gates=gates)
 
     def _ask_to_override(self, sheet: Sheet, node: Node, title: str) -> str:
-        return self._request(sheet, node, "APPROVAL", title, "", ("override", "give up"))
+        return asking.request(self.tx, sheet, node, "APPROVAL", title, "", ("override", "give up"), at=self.at)
 
     def _override(self, sheet: Sheet, node: Node, delivery: int, response: HumanInterventionResponse, by: str) -> None:
         """An operator lets a task begin that a checkpoint held up, for exactly the reasons that were shown."""
@@ -309,7 +329,7 @@ class Moves:
 
     def _go_on(self, sheet: Sheet, node: Node, state: State, cause: str, chosen: Sequence[str]) -> None:
         """Make the next command of a task that a person let go on; what is still missing is named in it."""
-        candidates = self._candidates(sheet, node)
+        candidates = picking.candidates(self.tx, sheet, node)
         if cause == "INPUTS_AMBIGUOUS":
             named = [each for each in candidates if any(each.message_id in answer for answer in chosen)]
             outputs = {(each.task_id, each.output_name) for each in named}
@@ -323,9 +343,13 @@ class Moves:
         if isinstance(picked, Ambiguous):
             self._ask_which(sheet, node, picked, state)
             return
-        if isinstance(picked, Missing):
-            picked = Picked(inputs=(), sources={}, absent=picked.names)
         moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
+        if isinstance(picked, Missing):
+            if self._any_open(sheet, node.depends_on):  # another version of it is being made
+                self.put(sheet, node.task_id, state, moved)
+                superseding.wait_for_inputs(self, sheet, node.task_id)
+                return
+            picked = Picked(inputs=(), sources={}, absent=picked.names)
         self.queue(sheet, node, picked, state, moved)
 
     def queue(
@@ -353,7 +377,7 @@ class Moves:
             self.tx.run("reassign_task", plan_id=sheet.plan_id, task_id=node.task_id, agent_id=agent_id)
         order = commanding.order(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
         if order.in_folder:
-            self._put_into_queue(order, cause, commanding.post(self.tx, order))
+            self._put_into_queue(order, cause, commanding.post(self.tx, order, at=self.at))
             self.in_folders = True
         else:
             self.orders.setdefault(order.agent_id, deque()).append((order, picked, cause))
@@ -464,135 +488,33 @@ class Moves:
             self.tx.record("plan.ended", plan_id, dict(zip(ended, totals, strict=True)))
             self.closed.append(plan_id)
 
-    def _candidates(self, sheet: Sheet, node: Node) -> list[Candidate]:
-        """What the tasks before this one have made."""
-        found: list[Candidate] = []
-        if not node.needs:
-            return found
-        for task_id in self._sources(sheet, node):
-            for output_name, message_id, seq, command_id, at, envelope in self.tx.run(
-                "versions_from", plan_id=sheet.plan_id, task_id=task_id
-            ):
-                artifact = json.loads(envelope)  # ours, and checked when it was accepted
-                found.append(
-                    Candidate(
-                        message_id=message_id,
-                        task_id=task_id,
-                        output_name=output_name,
-                        subtype=artifact.get("subtype"),
-                        paths=tuple((_inside(file["path"]), file["sha256"]) for file in artifact["payload"]["files"]),
-                        delivered_at=at,
-                        score=artifact["score"]["value"] if artifact.get("score") else None,
-                        seq=seq,
-                        command_id=command_id,
-                    )
-                )
-        return found
-
-    def _sources(self, sheet: Sheet, node: Node) -> dict[str, None]:
-        """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
-        found: dict[str, None] = dict.fromkeys(node.depends_on)
-        for task_id in node.depends_on:
-            wards = sheet.spec(self.tx, task_id).wards
-            row = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
-            if row is not None and failure.standing(row[1], row[8]) == "failed":
-                found |= dict.fromkeys(wards)
-        if any(need.external for need in node.needs):  # what people give is filed under the task itself
-            found[node.task_id] = None
-        return found
-
     def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:
-        names = [f"{each.task_id}/{each.output_name} ({each.message_id})" for each in unclear.candidates]
-        title = f"Which one is the input {unclear.name!r} of {node.task_id}?"
-        request_id = self._request(sheet, node, "DECISION", title, f"{unclear.why}: {', '.join(names)}", names)
+        request_id = asking.which(self.tx, sheet, node, unclear, at=self.at)
         self.put(sheet, node.task_id, state, "INPUTS_AMBIGUOUS", reason=unclear.why, request_id=request_id)
 
     def order_again(self, sheet: Sheet, node: Node, cause: Cause) -> None:
         """Make the next command of a task whose last one ended."""
-        picked = self._pick(sheet, node)
+        picked = self.pick(sheet, node)
         if not isinstance(picked, Picked):
             picked = Picked(inputs=(), sources={}, absent=())
         self.queue(sheet, node, picked, "RUNNING", cause)
 
     def _ask_whether(self, sheet: Sheet, node: Node, why: str, state: State) -> None:
-        title = f"{why}: shall {node.task_id} run all the same?"
-        request_id = self._request(sheet, node, "APPROVAL", title, "", ("run", "skip", "give up"))
+        request_id = asking.whether(self.tx, sheet, node, why, at=self.at)
         reason = f"{why}; somebody has to decide"
         self.put(sheet, node.task_id, state, "DEPENDENCY_BLOCK", reason=reason, request_id=request_id)
 
-    def _ask_for_files(self, sheet: Sheet, node: Node, names: Sequence[str]) -> str:
-        title = f"{node.task_id} needs {', '.join(names)}"
-        files = [{"name": each, "deliver_to_agent_id": node.assigned_agent_id} for each in names]
-        return self._request(sheet, node, "MISSING_FILE", title, "", (), files)
-
     def ask_person(self, sheet: Sheet, node: Node, title: str) -> str:
         """Ask a person what to do with a task that waits for that; the question."""
-        request_id = self._request(sheet, node, "DECISION", title, "", ("retry", "give up"))
+        request_id = asking.what_next(self.tx, sheet, node, title, at=self.at)
         self.tx.run("note_request", plan_id=sheet.plan_id, task_id=node.task_id, request_id=request_id, reason=title)
         return request_id
 
     def _ask_for_plan(self, sheet: Sheet, node: Node, failed: str, state: State) -> None:
-        title = f"{failed} failed, and {node.task_id} needs another plan"
-        request_id = self._request(sheet, node, "DECISION", title, "", ("replan", "skip"))
-        self.request_plan(sheet, request_id, "DEPENDENCY_FAILED", title, failed=failed, downstream=node.task_id)
+        request_id = asking.for_plan(self.tx, sheet, node, failed, at=self.at)
         why = f"{failed} failed; a new plan is asked for"
         self.put(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
-
-    def request_plan(
-        self, sheet: Sheet, request_id: str, kind: str, reason: str, *, failed: str, downstream: str | None = None
-    ) -> None:
-        """Ask the plan's planner, if it has one, for a new plan: a file in its inbox. A person was asked as well."""
-        planner = sheet.policies.planner
-        asked = ReplanRequest.from_json(
-            {
-                "schema_version": "1.0",
-                "request_id": request_id,
-                "trigger": {"type": kind, "failed_task_id": failed, "downstream_task_id": downstream},
-                "reason": reason,
-                "recommendation": f"put a new DAG in force: agenttalk plan apply FILE (plan {sheet.plan_id})",
-                "deliver_to_agent_id": planner or places.GATEWAY,
-            }
-        )
-        data, name = asked.to_bytes() + b"\n", f"replan_{request_id}.json"
-        records.show(self.tx, f"plans/{sheet.plan_id}/{name}", data)
-        if planner is not None:
-            records.show(self.tx, f"{places.agent(planner)}/inbox/{sheet.plan_id}/{name}", data)
-        self.tx.record("replan.requested", sheet.plan_id, asked.as_json())
-
-    def _request(
-        self,
-        sheet: Sheet,
-        node: Node,
-        kind: str,
-        title: str,
-        description: str,
-        options: Sequence[str],
-        files: Sequence[dict[str, Any]] = (),
-    ) -> str:
-        request_id = records.named("req", f"{sheet.plan_id}/{node.task_id}/{title}/{self.at}")
-        body: dict[str, Any] = {
-            "schema_version": "1.0",
-            "request_id": request_id,
-            "plan_id": sheet.plan_id,
-            "created_at": records.written(self.at),
-            "created_by": {"agent_id": node.assigned_agent_id, "task_id": node.task_id},
-            "severity": "HIGH",
-            "type": kind,
-            "title": title,
-            "blocking": True,
-            "needed": {"files": list(files)},
-        }
-        if options:
-            choices = [{"key": each, "label": each} for each in options]
-            body["needed"]["decision"] = {"question": description or title, "options": choices}
-        human.ask(self.tx, HumanInterventionRequest.from_json(body), plan_id=sheet.plan_id, at=self.at)
-        return request_id
 
 
 def _age(made: tuple[Order, Picked, Cause]) -> int:
     return made[0].message
-
-
-def _inside(path: str) -> str:
-    """A payload's path inside its output: the sender's folder for it is left out."""
-    return path.partition("/")[2] or path

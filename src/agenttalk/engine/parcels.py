@@ -4,16 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from agenttalk.contracts import places, wire
+from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Output
 from agenttalk.engine import records
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
-from agenttalk.ports import Job, Made
+from agenttalk.ports import Made
 
 FOLDER = "folder"
+
+
+class Work(Protocol):
+    """Whose outputs they are."""
+
+    @property
+    def plan_id(self) -> str:
+        """The plan."""
+
+    @property
+    def task_id(self) -> str:
+        """The task."""
+
+    @property
+    def agent_id(self) -> str:
+        """Who made them."""
+
+    @property
+    def command(self) -> Command:
+        """The command that they were made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +53,7 @@ class Parcel:
     lines: tuple[dict[str, Any], ...]
     """What the journal says of it."""
 
-    def send(self, moves: Moves, sheet: Sheet, job: Job) -> None:
+    def send(self, moves: Moves, sheet: Sheet, job: Work) -> None:
         """Write it down. Who works in folders gets it from the router."""
         tx, plan_id = moves.tx, job.plan_id
         for each in self.files:
@@ -71,7 +92,7 @@ class Parcel:
 
 
 def pack(
-    sheet: Sheet, job: Job, output: Output, files: Sequence[Made], score: float | None, *, at: str, key: str
+    sheet: Sheet, job: Work, output: Output, files: Sequence[Made], score: float | None, *, at: str, key: str
 ) -> Parcel:
     """Make the message of an output; the same `key` gives it the same id."""
     message_id = records.named("msg", f"{job.plan_id}/{key}/{output.name}")

@@ -8,16 +8,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts import places
 from agenttalk.engine import outcomes
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
-from agenttalk.engine.turns import FEEDBACK, Environment, argv_of, handed, limits_of
+from agenttalk.engine.turns import Environment, argv_of, handed, limits_of
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
+from agenttalk.rules import rework
 from agenttalk.rules.results import Fault, said_object
 
 _JUDGEMENT: Final = 1024 * 1024
@@ -77,13 +78,8 @@ class Programs:
         for file in job.inputs:
             target = f"{layout.inputs}/{places.segment(file.input_name)}/{file.path}"
             await asyncio.to_thread(seat.root.write, target, await _content(seat, file), parents=True)
-            if target.endswith(f"/{FEEDBACK}"):
+            if job.command.reexecute is not None and file.input_name == rework.FEEDBACK_INPUT:
                 feedback = target
-        rework = job.command.reexecute
-        if rework is not None and feedback is None:
-            feedback = f"{layout.inputs}/{FEEDBACK}"
-            body = rework.validation_result.as_json() | {"decision": "REJECT", "attempt": rework.attempt}
-            await asyncio.to_thread(seat.root.write, feedback, wire.write(body) + b"\n", parents=True)
         return feedback
 
     async def _turn(

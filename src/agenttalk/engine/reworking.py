@@ -1,34 +1,67 @@
-"""Work that flows back: a consumer refused an input, so whoever made it does it again, with the issues in hand."""
+"""Work that flows back: a consumer or the verifier refused it, so whoever made it does it again, with the issues.
+
+When another round makes no sense the task has failed, and a person decides (see `deciding`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.engine import commanding, records
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.validation import Issue
+from agenttalk.engine import asking, commanding, records, rounds, superseding
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code
+from agenttalk.ports import Made, Performance, Proof, Row
 from agenttalk.rules import rework
+from agenttalk.rules.checks import shown_hash
+from agenttalk.rules.done import Evidence, Verdict
+from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.readiness import Picked
 from agenttalk.rules.rework import Judgement
+
+_FILES: Final = 200
+"""Files of a refused version that come along with the next command."""
+_PRINTED: Final = 2_000
+"""Characters of what a check printed that are sent back."""
+_ASKED: Final = 20
+"""Issues of each round that a question shows."""
+OPTIONS: Final = ("grant 1", "grant 2", "grant 3", "accept", "abort")
+Files = list[dict[str, Any]]
+"""Files of a version, as commands and facts write them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Somebody's word that what a task made is not good enough."""
+
+    validator: str
+    consumer: str | None
+    """The task that was to use it."""
+    command_id: str
+    judgement: Judgement
 
 
 def send_back(moves: Moves, sheet: Sheet, granted: Granted, judgements: Mapping[str, Judgement]) -> None:
     """Have the tasks whose outputs were refused done again. Who refused waits for the new versions."""
+    job = granted.job
     moves.tx.run(
         "wait_for_input",
         plan_id=sheet.plan_id,
-        task_id=granted.job.task_id,
+        task_id=job.task_id,
         missing=wire.write([name for name, each in judgements.items() if not each.accepted]),
         at=moves.at,
     )
     for name, judgement in judgements.items():
         if not judgement.accepted:
+            refusal = Refusal(job.agent_id, job.task_id, job.command.command_id, judgement)
             for producer in dict.fromkeys(path.partition("/")[0] for path in _paths(granted, name)):
-                _rework(moves, sheet, granted, producer, judgement)
+                refuse(moves, sheet, producer, refusal)
 
 
 def note(moves: Moves, granted: Granted, judgements: Mapping[str, Judgement]) -> None:
@@ -48,67 +81,227 @@ def _paths(granted: Granted, name: str) -> list[str]:
     ]
 
 
-def _rework(moves: Moves, sheet: Sheet, granted: Granted, producer: str, judgement: Judgement) -> None:
-    """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense."""
+def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal) -> bool:
+    """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense.
+
+    False when it is not done, so that there is nothing to refuse.
+    """
     tx, plan_id = moves.tx, sheet.plan_id
     rows = tx.run("engine_task", plan_id=plan_id, task_id=producer)
     if not rows or rows[0][1] != "COMPLETED":
-        return
-    row = rows[0]
-    node = sheet.node(tx, producer)
-    own = node.failure_policy.max_reexecute_times if node.failure_policy else None
-    most = own if own is not None else sheet.policies.max_reexecute_times
-    subject = f"rework/{plan_id}/{producer}/{granted.job.task_id}"
-    known = tx.run("latest_fact", subject=subject, kind="rework.ordered")
-    before: Any = wire.read(bytes(known[0][2])) if known else {}
-    now = rework.fingerprint(judgement.issues)
-    answer = rework.another_round([before["fingerprint"]] if before else [], now, used=row[14], most=most)
-    if answer != "yes":
-        _give_up(moves, sheet, granted, producer, judgement, stuck=answer == "stuck")
-        return
-    [(rounds,)] = tx.run("add_round", plan_id=plan_id, task_id=producer, rounds=1)
-    body = {"round": rounds, "fingerprint": now, "by": granted.job.agent_id, **judgement.as_json()}
-    tx.record("rework.ordered", subject, body)
-    gone = len(tx.run("supersede_outputs", plan_id=plan_id, task_id=producer))
-    records.tally(tx, plan_id, delivered=-gone, superseded=gone)
-    tx.run("unmeet", plan_id=plan_id, task_id=producer)
+        return False
+    row, node = rows[0], sheet.node(tx, producer)
+    now = rework.fingerprint(refusal.judgement.issues)
+    earlier = rounds.earlier_sets(rounds.history(tx, plan_id, producer), refusal.consumer, row[14])
+    answer = rework.another_round(earlier, now, used=row[14], most=rounds.most(tx, sheet, node))
+    files = in_force(moves, sheet, producer)
+    told = {
+        "by": refusal.validator,
+        "consumer": refusal.consumer,
+        "command_id": refusal.command_id,
+        "fingerprint": list(now),
+        **refusal.judgement.as_json(),
+        "files": files,
+    }
     tx.run("count_run", plan_id=plan_id, open=1, completed=-1, failed=0, skipped=0)
-    inputs = commanding.inputs_of(tx, row[4]) if row[4] is not None else ()
-    moves.queue(
-        sheet,
-        node,
-        Picked(inputs=inputs, sources={}, absent=()),
-        "COMPLETED",
-        "REWORK",
-        rework={
-            "original_task_id": producer,
-            "original_agent": row[0],
-            "attempt": rounds,
-            "validation_result": {
-                "validator": granted.job.agent_id,
-                "score": judgement.score,
-                "reason": judgement.reason,
-                "issues": [issue.as_json() for issue in judgement.issues],
-            },
-        },
-        agent_id=row[0],
-    )
+    if answer != "yes":
+        _give_up(moves, sheet, node, told, stuck=answer == "stuck")
+        return True
+    [(number,)] = tx.run("add_round", plan_id=plan_id, task_id=producer, rounds=1)
+    tx.record(rounds.ORDERED, rounds.subject(plan_id, producer), {"round": number, **told})
+    result = refusal.judgement.as_result(refusal.validator)
+    _again(moves, sheet, node, row, "COMPLETED", "REWORK", reexecution(producer, row[0], number, result, files, moves))
+    superseding.superseded(moves, sheet, producer)
+    return True
 
 
-def _give_up(moves: Moves, sheet: Sheet, granted: Granted, producer: str, judgement: Judgement, *, stuck: bool) -> None:
+def reexecution(
+    task_id: str, agent_id: str, number: int, result: dict[str, Any], files: Files, moves: Moves
+) -> dict[str, Any]:
+    """The part of a command that says what was refused, and why."""
+    return {
+        "original_task_id": task_id,
+        "original_agent": agent_id,
+        "attempt": max(number, 1),
+        "validation_result": result,
+        "validated_at": records.written(moves.at),
+        "previous": files[:_FILES],
+    }
+
+
+def _again(moves: Moves, sheet: Sheet, node: Node, row: Row, state: Any, cause: Cause, again: dict[str, Any]) -> None:
+    """Make the next command of a task, with the inputs that it had; if those are not there any more, it waits."""
+    inputs = commanding.inputs_of(moves.tx, row[4]) if row[4] is not None else ()
+    if superseding.is_lost(moves.tx, sheet, inputs):
+        moves.put(sheet, node.task_id, state, cause)
+        superseding.wait_for_inputs(moves, sheet, node.task_id)
+        return
+    picked = Picked(inputs=inputs, sources={}, absent=())
+    moves.queue(sheet, node, picked, state, cause, rework=again, agent_id=row[0])
+
+
+def again(moves: Moves, sheet: Sheet, node: Node, row: Row, reexecute: dict[str, Any]) -> None:
+    """Have a task that failed done once more."""
+    _again(moves, sheet, node, row, "FAILED", "OPERATOR_RETRY", reexecute)
+
+
+def in_force(moves: Moves, sheet: Sheet, task_id: str) -> Files:
+    """The files of what a task made last, as far as nobody refused it."""
+    found: dict[str, Files] = {}
+    for row in superseding.in_force(moves.tx, sheet.plan_id, task_id):
+        listed = [
+            {"output_name": row[4], "path": path, "sha256": sha256, "size_bytes": size}
+            for path, sha256, size in superseding.files_of(row[6])
+        ]
+        found.setdefault(row[4], listed)
+    return [each for listed in found.values() for each in listed]
+
+
+def _give_up(moves: Moves, sheet: Sheet, node: Node, told: dict[str, Any], *, stuck: bool) -> None:
     """Another round makes no sense: the work has failed, and people are told."""
     why = "the same issues came back unchanged" if stuck else "all rounds of rework are used up"
-    reason = f"{granted.job.agent_id} refuses it, and {why}: {judgement.reason}"
-    moves.tx.run("count_run", plan_id=sheet.plan_id, open=1, completed=-1, failed=0, skipped=0)
-    moves.put(sheet, producer, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
+    reason = f"{told['by']} refuses it, and {why}: {told['reason']}"
+    moves.put(sheet, node.task_id, "COMPLETED", "REWORK_EXHAUSTED", reason=reason)
     records.alert(
         moves.tx,
         at=moves.at,
         plan_id=sheet.plan_id,
         code=Code.COMMAND_FAILED,
-        message=f"task {producer!r} failed: {reason}",
-        key=f"{producer}/{granted.job.command.command_id}",
-        source=records.Source(granted.job.agent_id, producer, granted.job.command.command_id),
-        details=judgement.as_json(),
+        message=f"task {node.task_id!r} failed: {reason}",
+        key=f"{node.task_id}/{told['command_id']}",
+        source=records.Source(told["by"], node.task_id, told["command_id"]),
+        details={key: told[key] for key in ("decision", "score", "reason", "issues")},
     )
-    moves.lost(sheet, producer)
+    superseding.superseded(moves, sheet, node.task_id)
+    moves.lost(sheet, node.task_id)
+    exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
+
+
+def exhausted(moves: Moves, sheet: Sheet, node: Node, reason: str, told: dict[str, Any]) -> None:
+    """Write down that a task has no round left, and ask a person what is to become of it."""
+    tx, plan_id, task_id = moves.tx, sheet.plan_id, node.task_id
+    question = f"{task_id} has no round of rework left. Grant more rounds, accept it as it is, or abort?"
+    seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in told["files"]}
+    seen |= {"commit": told["left"]} if told.get("left") else {}
+    shown = shown_hash(question, seen)
+    tx.record(rounds.EXHAUSTED, rounds.subject(plan_id, task_id), {**told, "shown": shown})
+    criteria = {
+        "shown": shown,
+        "files": seen,
+        "history": rounds.shown(rounds.history(tx, plan_id, task_id), _ASKED),
+    }
+    request_id = asking.request(
+        tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.at, criteria=criteria
+    )
+    tx.run("note_request", plan_id=plan_id, task_id=task_id, request_id=request_id, reason=reason)
+
+
+def order_again(
+    moves: Moves,
+    sheet: Sheet,
+    node: Node,
+    granted: Granted,
+    performance: Performance,
+    proof: Proof,
+    *,
+    cause: Cause,
+    reason: str,
+    verdict: Verdict | None,
+    hand_to: str | None,
+) -> None:
+    """Send a task back to its agent, or to another one, with what is missing and what it left."""
+    tx, job = moves.tx, granted.job
+    counts = int(cause != "CONFLICT")  # that somebody else was quicker is nobody's fault
+    [(number,)] = tx.run("add_round", plan_id=job.plan_id, task_id=job.task_id, rounds=counts)
+    judgement = by_engine(reason, verdict, proof)
+    files = left_files(moves, performance)
+    told = {
+        "round": number if counts else 0,
+        "by": "engine",
+        "consumer": None,
+        "command_id": job.command.command_id,
+        "fingerprint": list(rework.fingerprint(judgement.issues)),
+        **judgement.as_json(),
+        "files": files,
+    }
+    tx.record(rounds.ORDERED, rounds.subject(job.plan_id, job.task_id), told)
+    inputs = rework.own_inputs(job.command)
+    if superseding.is_lost(tx, sheet, inputs):
+        superseding.wait_for_inputs(moves, sheet, job.task_id)
+        return
+    picked = Picked(inputs=inputs, sources={}, absent=())
+    result = judgement.as_result("engine")
+    again = reexecution(job.task_id, job.agent_id, number, result, files, moves)
+    moves.queue(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
+
+
+def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
+    """The verifier's judgement of a turn."""
+    faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)] if verdict else [reason]
+    said = rework.refused([each or "not done" for each in (faults or [reason])], "completeness")
+    return Judgement(False, 0, reason or "not done", (*said.issues, *_printed(proof)))
+
+
+def left_files(moves: Moves, performance: Performance) -> Files:
+    """What a turn left that is not good enough. It is kept, because the next one is to mend it."""
+    found = []
+    for each in performance.outputs[:_FILES]:
+        if each.data is not None:
+            moves.tx.run("put_blob", hash=each.sha256, content=each.data)
+        found.append(
+            {"output_name": each.output_name, "path": each.path, "sha256": each.sha256, "size_bytes": each.size}
+        )
+    return found
+
+
+def out_of_rounds(
+    moves: Moves,
+    sheet: Sheet,
+    node: Node,
+    granted: Granted,
+    performance: Performance,
+    proof: Proof,
+    *,
+    reason: str,
+    verdict: Verdict | None,
+    evidence: Sequence[Evidence],
+) -> None:
+    """A task that the verifier refuses has no round left."""
+    job = granted.job
+    judgement = by_engine(reason, verdict, proof)
+    told = {
+        "by": "engine",
+        "consumer": None,
+        "command_id": job.command.command_id,
+        "attempt": job.attempt,
+        "fingerprint": list(rework.fingerprint(judgement.issues)),
+        **judgement.as_json(),
+        "files": left_files(moves, performance),
+        "left": proof.left,
+        "refused": proof.refused,
+        "made_score": performance.score,
+        "evidence": [asdict(each) for each in evidence],
+    }
+    exhausted(moves, sheet, node, reason, told)
+
+
+def _printed(proof: Proof) -> list[Issue]:
+    """What checks that did not pass printed last, for whoever has to mend it."""
+    return [
+        Issue(
+            severity="HIGH",
+            category="check",
+            description=f"{check['id']} printed: {check['output'][-_PRINTED:]}",
+        )
+        for check in proof.told
+        if check.get("passed") is False and check.get("output")
+    ]
+
+
+def made(files: Files) -> dict[str, list[Made]]:
+    """Files of a version by their output, as they are sent."""
+    found: dict[str, list[Made]] = {}
+    for each in files:
+        one = Made(each["output_name"], each["path"], each["sha256"], each["size_bytes"], None)
+        found.setdefault(one.output_name, []).append(one)
+    return found

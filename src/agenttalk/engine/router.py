@@ -243,7 +243,7 @@ class Router:
         """As `_judge`, for control files."""
         at = self._deps.stamp()
         try:
-            return await plan.board.transact(partial(_collect, batch=batch, plan=plan, at=at))
+            return await plan.board.transact(partial(_collect, batch=batch, plan=plan, deps=self._deps, at=at))
         except MachineError:
             raise
         except Exception:
@@ -251,7 +251,7 @@ class Router:
             if len(batch) > 1:
                 return [taken for each in batch for taken in await self._collect(plan, [each])]
             failed: list[Said] = [(*batch[0][:2], intake.OUR_FAULT)]
-            return await plan.board.transact(partial(_collect, batch=failed, plan=plan, at=at))
+            return await plan.board.transact(partial(_collect, batch=failed, plan=plan, deps=self._deps, at=at))
 
     async def _with_files(
         self, plan: Plan, found: Found, said: tuple[bytes, Control | Rejection]
@@ -385,8 +385,8 @@ def _fault(tx: Tx, arrival: Arrival, at: str) -> Fate:
     return intake.bury(tx, arrival, intake.OUR_FAULT, at)
 
 
-def _collect(tx: Tx, batch: list[Said], plan: Plan, at: str) -> list[bool]:
-    return [collect.take_in(tx, found, data, said, plan, at) for found, data, said in batch]
+def _collect(tx: Tx, batch: list[Said], plan: Plan, deps: Deps, at: str) -> list[bool]:
+    return [collect.take_in(tx, found, data, said, plan, deps, at) for found, data, said in batch]
 
 
 def _clear(root: Folder, leavings: list[Leaving]) -> list[InputError | MachineError | None]:

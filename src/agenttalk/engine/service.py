@@ -36,6 +36,7 @@ from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.rules import rework
 from agenttalk.rules.notes import Note
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
@@ -128,10 +129,12 @@ class Service:
         onwards: bool = False,
         why: str = "",
         checkpoint: str | None = None,
+        answer: str = "",
     ) -> Any:
         """Pause, resume or cancel a plan; try a task of it again, with everything that hangs on it (`onwards`).
 
-        Or stop a task, or override the `checkpoint` that holds it up, for which a reason must be given.
+        Or stop a task, or override the `checkpoint` that holds it up, for which a reason must be given. Of a task that
+        has no round of rework left, `answer` says what is to become of it.
         """
         dispatcher = self._dispatching()
         match action:
@@ -147,8 +150,17 @@ class Service:
                 return await dispatcher.abort(plan_id, task_id, by=by, why=why)
             case "override" if task_id and checkpoint and why.strip():
                 return await dispatcher.override(plan_id, task_id, checkpoint=checkpoint, by=by, why=why)
+            case "rework" if task_id:
+                decision = rework.decision("PROVIDE", [answer])
+                if decision is None:
+                    hint = f"'grant N' (up to {rework.MOST_GRANTED}), 'accept' or 'abort'"
+                    raise UsageError(Code.OPTION_INVALID, f"{answer[:40]!r} is no decision", hint=hint)
+                await dispatcher.rework(plan_id, task_id, decision, by=by)
+                return {"task": task_id, "decided": str(decision)}
             case _:
-                hint = "there are: pause, resume, cancel; with a task retry and abort; override with a reason, too"
+                hint = (
+                    "there are: pause, resume, cancel; with a task retry, abort, rework; override with a reason"
+                )
                 raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan", hint=hint)
 
     def _dispatching(self) -> Dispatcher:

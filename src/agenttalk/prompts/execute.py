@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agenttalk.contracts.command import Command, Reexecution
-from agenttalk.prompts.wording import EXECUTE, ExecuteWording, Locale
+from agenttalk.prompts.wording import EXECUTE, PATCH, ExecuteWording, Locale
 
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 
@@ -76,6 +76,11 @@ def execute(
         (wording.rework, prompt.rework(rework)),
     ]
     return "\n\n".join(f"# {title}\n\n{text}" for title, text in sections if text) + "\n"
+
+
+def previous_attempt(path: str, *, locale: Locale = "en") -> str:
+    """What an agent that works on a repository is told of its previous attempt, after the prompt."""
+    return f"\n{PATCH[locale].format(path=_line(path))}\n"
 
 
 def _free(fence: str, texts: Sequence[str]) -> str:

@@ -170,3 +170,10 @@ JUDGE: Final[dict[Locale, JudgeWording]] = {
         ),
     ),
 }
+
+PATCH: Final[dict[Locale, str]] = {
+    "en": "Your previous attempt is in the tree already, unless it does not fit what others did meanwhile. "
+    "In that case this file has it as a patch: {path}",
+    "zh": "你上一次的改动已在工作区中；如果与他人的改动冲突而无法合并，则以补丁形式保存在此文件：{path}",
+}
+"""Where an agent that works on a repository finds its previous attempt."""

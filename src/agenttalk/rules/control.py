@@ -7,9 +7,10 @@ from typing import Final, Literal
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import Document
+from agenttalk.contracts.command import ReexecuteRequest
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
-from agenttalk.contracts.validation import DecisionRecord, ReleaseManifest
+from agenttalk.contracts.validation import ArtifactValidationResult, DecisionRecord, ReleaseManifest
 from agenttalk.errors import Code, ContractError, JsonError, Problem
 from agenttalk.rules.routing import Rejection
 
@@ -21,6 +22,8 @@ _MODELS: Final[dict[str, type[Document]]] = {
     "task_state": TaskStateReport,
     "alert": Alert,
     "ack": Ack,
+    "cmd_reexecute": ReexecuteRequest,
+    "artifact_validation_result": ArtifactValidationResult,
 }
 """What the name of a control file begins with → what it is."""
 FOLDERS: Final = {
@@ -30,6 +33,8 @@ FOLDERS: Final = {
     "human_intervention_request": "human_requests",
     "human_intervention_response": "human_responses",
     "task_state": "task_states",
+    "cmd_reexecute": "refusals",
+    "artifact_validation_result": "validations",
 }
 """Where the archived file lies in the plan's folder; alerts lie elsewhere."""
 
@@ -94,6 +99,10 @@ def _author(document: Document) -> str | None:
             return places.GATEWAY
         case DecisionRecord():
             return document.decided_by_agent_id
+        case ReexecuteRequest():
+            return document.validation_result.validator
+        case ArtifactValidationResult():
+            return document.validator_agent_id
         case Alert():
             return document.source.agent_id if document.source else None
     return None
@@ -109,6 +118,10 @@ def _id(document: Document, owner: str) -> str:
             return document.request_id
         case DecisionRecord():
             return document.decision_id
+        case ReexecuteRequest():
+            return f"{document.original_task_id}@{owner}"
+        case ArtifactValidationResult():
+            return f"{document.validation_id}@{owner}"
         case ReleaseManifest():
             return document.release_id
         case Alert():
@@ -119,11 +132,13 @@ def _id(document: Document, owner: str) -> str:
 def advance(control: Control, earlier: Document | None, earlier_sha256: str) -> Step | Rejection:
     """What a control file adds to an earlier one with its id.
 
-    A receipt may go from CONSUMED to a final status, once. A task's state may be replaced by a later one.
-    Everything else stands for ever.
+    A receipt may go from CONSUMED to a final status, once. A task's state may be replaced by a later one. What is
+    refused once may be refused again, with the same words. Everything else stands for ever.
     """
     if earlier is None:
         return "new"
+    if isinstance(control.document, ReexecuteRequest):
+        return "advance"
     if control.sha256 == earlier_sha256:
         return "same"
     match control.document, earlier:

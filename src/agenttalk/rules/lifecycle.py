@@ -50,6 +50,7 @@ Cause = Literal[
     "CONFLICT",  # text conflict with the plan branch
     "CANCELLED",  # somebody called it off
     "REMOVED",  # the new DAG has no such task
+    "ACCEPTED",  # a person accepted what was refused, as it is
     "OPERATOR_RETRY",  # an operator tries again or grants more rounds
     "RUN_AGAIN",  # an operator has it begin anew, whatever it waits for included
     "CHANGED",  # the new DAG says something else of the task
@@ -136,6 +137,7 @@ _TABLE: Final[dict[State, dict[Cause, State]]] = {
     "FAILED": {
         **_ANYTIME,
         "OPERATOR_RETRY": "READY",
+        "ACCEPTED": "COMPLETED",
     },
     "SKIPPED": {
         **_ANYTIME,

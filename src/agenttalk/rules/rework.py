@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import Many, Score
-from agenttalk.contracts.command import ValidationCriteria
-from agenttalk.contracts.validation import Issue
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import Many, Score, write_time
+from agenttalk.contracts.command import Command, Reexecution, ResolvedInput, ValidationCriteria
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.contracts.validation import Expectations, Issue, ValidationFeedback
 from agenttalk.rules import media
 from agenttalk.rules.checks import Confirmation
+from agenttalk.rules.done import Evidence
 
 FEEDBACK: Final = "validation_feedback.json"
+"""The file that says why work came back."""
+FEEDBACK_INPUT: Final = "validation_feedback"
+PREVIOUS_INPUT: Final = "previous_output"
+PATCH: Final = "attempt.patch"
+"""The previous attempt at a repository, when it does not merge with what others did meanwhile."""
+EXTRAS: Final = frozenset({FEEDBACK_INPUT, PREVIOUS_INPUT})
+"""Inputs that a re-execution gets besides its own."""
+_ADDS: Final = frozenset({"completeness", "missing", "coverage"})
+"""Categories of issues that ask for something to be added."""
 _TYPES: Final = {"json": "application/json", "text": "text/plain", "markdown": "text/markdown", "csv": "text/csv"}
 _ISSUES: Final = TypeAdapter(Many[Issue])
 _SCORE: Final = TypeAdapter(Score)
+_EXPECTATIONS: Final = TypeAdapter(Expectations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +42,23 @@ class Judgement:
     score: float
     reason: str
     issues: tuple[Issue, ...] = ()
+    expectations: Expectations | None = None
+    """What the next version should have."""
 
     def as_json(self) -> dict[str, Any]:
         """For documents and the ledger."""
-        return {
+        told: dict[str, Any] = {
             "decision": "ACCEPT" if self.accepted else "REJECT",
             "score": self.score,
             "reason": self.reason,
             "issues": [issue.as_json() for issue in self.issues],
         }
+        return told if self.expectations is None else told | {"expectations": self.expectations.as_json()}
+
+    def as_result(self, validator: str) -> dict[str, Any]:
+        """The `validation_result` of a re-execution command."""
+        told = {key: value for key, value in self.as_json().items() if key != "decision"}
+        return {"validator": validator, **told}
 
 
 def format_faults(criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
@@ -52,9 +73,9 @@ def wants_judgement(criteria: ValidationCriteria) -> bool:
     return criteria.quality_threshold is not None or criteria.completeness is not None
 
 
-def refused(faults: Sequence[str]) -> Judgement:
+def refused(faults: Sequence[str], category: str = "FORMAT") -> Judgement:
     """What a machine found wrong."""
-    issues = tuple(Issue(severity="HIGH", category="FORMAT", description=each) for each in faults)
+    issues = tuple(Issue(severity="HIGH", category=category, description=each) for each in faults)
     return Judgement(False, 0, faults[0], issues)
 
 
@@ -65,6 +86,8 @@ def judged(criteria: ValidationCriteria, said: object) -> Judgement | None:
     try:
         score = _SCORE.validate_python(said.get("score"))
         issues = _ISSUES.validate_python(said.get("issues") or ())
+        wanted = said.get("expectations")
+        expectations = None if wanted is None else _EXPECTATIONS.validate_python(wanted)
     except ValidationError:
         return None
     reason = said.get("reason")
@@ -74,7 +97,7 @@ def judged(criteria: ValidationCriteria, said: object) -> Judgement | None:
         reason = "it is as asked for" if accepted else "it is not good enough"
     if said.get("decision") == "ACCEPT" and not enough:
         reason = f"{reason} (it scores {score:g}, and {criteria.quality_threshold:g} is asked for)"
-    return Judgement(accepted, score, reason, tuple(issues))
+    return Judgement(accepted, score, reason, tuple(issues), expectations)
 
 
 def by_person(said: Confirmation) -> Judgement:
@@ -85,16 +108,131 @@ def by_person(said: Confirmation) -> Judgement:
     return Judgement(False, 0, reason, (Issue(severity="HIGH", description=reason),))
 
 
-def fingerprint(issues: Sequence[Issue]) -> str:
-    """Tells whether two sets of issues are the same, however they are ordered and spaced."""
+def fingerprint(issues: Sequence[Issue]) -> tuple[str, ...]:
+    """What a set of issues is known by, however they are ordered and spaced: one mark for each."""
     told = {
         " ".join(f"{each.category or ''} {each.location or ''} {each.description}".lower().split()) for each in issues
     }
-    return wire.sha256(wire.write(sorted(told)))
+    return tuple(sorted(wire.sha256(each.encode())[7:23] for each in told))
 
 
-def another_round(earlier: Sequence[str], now: str, *, used: int, most: int) -> Literal["yes", "stuck", "limit"]:
-    """Whether work is sent back once more. The same issues again, unchanged, mean that it does not get anywhere."""
-    if earlier and earlier[-1] == now:
+def another_round(
+    earlier: Sequence[Sequence[str]], now: Sequence[str], *, used: int, most: int
+) -> Literal["yes", "stuck", "limit"]:
+    """Whether work is sent back once more.
+
+    `earlier` are the sets of issues of the rounds before, by the same validator. One of them again, unchanged, means
+    that it does not get anywhere: also when others came between. A set that shrinks may use all rounds.
+    """
+    if set(now) in [set(each) for each in earlier]:
         return "stuck"
     return "yes" if used < most else "limit"
+
+
+def own_inputs(command: Command) -> tuple[ResolvedInput, ...]:
+    """The inputs of a command, without those that it has because it is a re-execution."""
+    inputs = tuple(command.resolved_inputs or ())
+    return inputs if command.reexecute is None else tuple(each for each in inputs if each.input_name not in EXTRAS)
+
+
+def extra_inputs(again: Reexecution) -> tuple[ResolvedInput, ...]:
+    """The inputs that a re-execution has on top: what was refused, and why."""
+    paths = tuple(f"{PREVIOUS_INPUT}/{places.segment(each.output_name)}/{each.path}" for each in again.previous)
+    feedback = ResolvedInput(input_name=FEEDBACK_INPUT, required=True, paths=(FEEDBACK,))
+    if not paths:
+        return (feedback,)
+    return ResolvedInput(input_name=PREVIOUS_INPUT, required=True, paths=paths), feedback
+
+
+def feedback(again: Reexecution, *, at: str) -> ValidationFeedback:
+    """Why work comes back, as a document; `at` is when, if the command does not say it."""
+    result = again.validation_result
+    return ValidationFeedback.from_json(
+        {
+            "schema_version": "1.0",
+            "validator": result.validator,
+            "original_agent": again.original_agent,
+            "original_task_id": again.original_task_id,
+            "validation_time": write_time(again.validated_at) if again.validated_at else at,
+            "score": result.score,
+            "decision": "REJECT",
+            "reason": result.reason,
+            "issues": [issue.as_json() for issue in result.issues],
+            "expectations": (result.expectations or expected(result.issues)).as_json(),
+        }
+    )
+
+
+def expected(issues: Sequence[Issue]) -> Expectations:
+    """What the next version should have, as it follows from the issues."""
+    adds = [each for each in issues if (each.category or "").lower() in _ADDS]
+    return Expectations(
+        additions=tuple(each.suggestion or each.description for each in adds),
+        modifications=tuple(each.suggestion or each.description for each in issues if each not in adds),
+    )
+
+
+def confirmations(
+    promise: CompletionPromise, evidence: Sequence[Evidence], *, by: str, at: str, shown: str
+) -> list[Evidence]:
+    """What a person who accepts work as it is confirms: all evidence that the promise asks for and that did not pass.
+
+    It is bound to the hash of what was shown. What is done is decided as always, with this evidence.
+    """
+    wanted = dict.fromkeys(
+        [
+            *promise.required_evidence,
+            *(name for criterion in promise.acceptance for name in criterion.evidence_required),
+            *(each.target for each in promise.done_when if each.type == "evidence-present" and each.target),
+        ]
+    )
+    passed = {each.id for each in evidence if each.passed and each.fresh}
+    detail = f"{by} accepted it as it is ({shown})"
+    return [Evidence(name, True, True, "confirmed", by, at, detail) for name in wanted if name not in passed]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A person grants more rounds."""
+
+    rounds: int
+
+    def __str__(self) -> str:
+        return f"grant {self.rounds}"
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """A person takes it as it is."""
+
+    def __str__(self) -> str:
+        return "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """A person leaves it failed."""
+
+    def __str__(self) -> str:
+        return "abort"
+
+
+Decision = Grant | Accept | Abort
+MOST_GRANTED: Final = 100
+_GRANT: Final = re.compile(r"grant(?:[ =:]+([0-9]{1,3}))?\Z")
+
+
+def decision(said: str, answers: Sequence[object]) -> Decision | None:
+    """What an answer to the question about a task without rounds means; None when it is not clear."""
+    if said in {"REJECT", "ABORT"}:
+        return Abort()
+    found = {_decided(str(each).strip().lower()) for each in answers}
+    return found.pop() if len(found) == 1 else None
+
+
+def _decided(answer: str) -> Decision | None:
+    if answer in {"accept", "abort"}:
+        return Accept() if answer == "accept" else Abort()
+    match = _GRANT.match(answer)
+    number = int(match[1] or 1) if match else 0
+    return Grant(number) if 0 < number <= MOST_GRANTED else None

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeVar
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import is_id
+from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, read_envelope
 from agenttalk.errors import Code, ContractError, JsonError, Problem
@@ -83,7 +84,7 @@ def unpack(data: bytes, *, owner: str | None, plan_id: str) -> Parcel | Rejectio
         return Rejection(
             Code.ENVELOPE_PARSE_ERROR, error.message, (Problem(error.code, "", error.message, error.hint),)
         )
-    envelope = _opened(document)
+    envelope = _opened(lifted(document))
     if isinstance(envelope, tuple):
         return replace(_rejected(envelope), message_id=_message_id(document))
     if owner is not None and envelope.producer_agent_id != owner:
@@ -186,6 +187,56 @@ def may_command(sender: str, node: Node, plan: PlanFacts, *, reexecution: bool) 
     else:
         allowed = plan.foreign
     return allowed or (reexecution and any(_reaches(output, sender, plan) for output in node.outputs))
+
+
+def may_refuse(sender: str, node: Node, maker: str, said: Reexecution, plan: PlanFacts) -> Rejection | None:
+    """Why somebody may not have a task's work done again; None if it may.
+
+    Only who receives an output may, in its own name, and never who made it. `maker` is who works on the task by now.
+    """
+    result = said.validation_result
+    if said.original_task_id != node.task_id:
+        return Rejection(Code.COMMAND_ENVELOPE_MISMATCH, f"it is for {node.task_id!r} and names another task")
+    if result.validator != sender:
+        return Rejection(Code.PRODUCER_MISMATCH, f"it speaks for {result.validator!r}, but {sender!r} owns the outbox")
+    if sender in {maker, node.assigned_agent_id}:
+        return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} cannot judge its own work")
+    if not any(_reaches(output, sender, plan) for output in node.outputs):
+        return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} receives nothing that {node.task_id!r} makes")
+    if said.original_agent != maker:
+        return Rejection(
+            Code.PRODUCER_MISMATCH, f"{node.task_id!r} is the work of {maker!r}, not of {said.original_agent!r}"
+        )
+    return None
+
+
+def lifted(document: wire.JsonValue) -> wire.JsonValue:
+    """A command that says at its top what was refused says it in `reexecute` afterwards."""
+    command = _command_in(document)
+    if not isinstance(document, dict) or command is None or "reexecute" in command or "original_task_id" not in command:
+        return document
+    names = ("original_task_id", "original_agent", "validation_result")
+    again = {"attempt": 1, **{name: command[name] for name in names if name in command}}
+    inside = {key: value for key, value in command.items() if key not in names}
+    return {**document, "payload": {"command": {**inside, "reexecute": again}}}
+
+
+def lifted_bytes(data: bytes) -> bytes:
+    """The same of a file; one that needs no lifting, or cannot be read, is as it was."""
+    if b'"original_task_id"' not in data:
+        return data
+    try:
+        document = wire.read(data)
+    except JsonError:
+        return data
+    changed = lifted(document)
+    return data if changed is document else wire.write(changed)
+
+
+def _command_in(document: wire.JsonValue) -> dict[str, wire.JsonValue] | None:
+    payload = document.get("payload") if isinstance(document, dict) else None
+    command = payload.get("command") if isinstance(payload, dict) else None
+    return command if isinstance(command, dict) else None
 
 
 def _reaches(output: Output, agent_id: str, plan: PlanFacts) -> bool:

@@ -191,16 +191,43 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease = :
 UPDATE tasks SET waiting_since = :at, missing = :missing
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
--- What was refused goes no further.
--- name: supersede_outputs
-UPDATE messages SET state = 'superseded'
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'artifact' AND state = 'delivered'
+-- What a task made, as far as it is on its way or there; not what people gave it.
+-- name: outputs_in_force
+SELECT id, message_id, state, seq, output_name, command_id, envelope FROM messages
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'artifact' AND output_name IS NOT NULL
+    AND producer <> :gateway AND state IN ('stored', 'delivered')
+ORDER BY output_name DESC, seq DESC, id DESC
+
+-- What a task had made before a message was written, the newest version of each output first, whatever became of it.
+-- name: versions_before
+SELECT output_name, message_id, seq, state, producer, envelope FROM messages
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND type = 'artifact' AND output_name IS NOT NULL
+    AND id < :before
+ORDER BY output_name DESC, seq DESC, id DESC
+
+-- name: withdraw_deliveries
+UPDATE deliveries SET state = 'superseded', finished_at = :at, details = :details
+WHERE board = :board AND message = :message AND state IN ('stored', 'delivered', 'claimed')
 RETURNING id
+
+-- name: order_of_delivery
+SELECT m.id, m.message_id, m.state, m.seq, m.command_id, m.envelope, d.receiver, d.state
+FROM deliveries AS d JOIN messages AS m ON m.id = d.message
+WHERE d.board = :board AND d.id = :id
+
+-- A turn that is to end because its inputs were replaced: it keeps its lease until nothing of it runs any more.
+-- name: revoke_turn
+UPDATE tasks SET epoch = epoch + 1, cause = 'SUPERSEDED', token = NULL
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NOT NULL AND cause <> 'SUPERSEDED'
+RETURNING lease
+
+-- name: set_unmet
+UPDATE tasks SET unmet = :unmet WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- Whoever has not begun waits for a task again.
 -- name: unmeet
 UPDATE tasks SET unmet = unmet + 1
-WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND task_id IN (
+WHERE board = :board AND plan_id = :plan_id AND (state = 'PENDING' OR unmet > 0) AND task_id IN (
     SELECT dependant FROM edges WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id)
 
 -- name: run_state
@@ -383,12 +410,33 @@ WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id IN (
     AND t.unmet IS NOT NULL AND r.board = t.board AND r.request_id = t.request_id AND r.state = 'answered'
 ORDER BY t.task_id
 
+-- Tasks that have no round left, and what a person answered; also of plans that have ended.
+-- name: answered_failures
+SELECT t.plan_id, t.task_id, t.request_id, r.response, r.answered_by
+FROM tasks AS t CROSS JOIN requests AS r
+WHERE t.board || '' = :board AND t.state = 'FAILED' AND t.request_id IS NOT NULL
+    AND r.board = :board AND r.request_id = t.request_id AND r.state = 'answered'
+ORDER BY t.plan_id, t.task_id
+
 -- name: waiting_tasks
-SELECT task_id, waiting_since, request_id FROM tasks
+SELECT task_id, waiting_since, request_id, cause FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL AND task_id IN (
     SELECT o.task_id FROM tasks AS o
     WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'BLOCKED_WAITING_INPUT')
 ORDER BY task_id
+
+-- Refusals that came through folders.
+-- name: add_refusal
+INSERT INTO refusals (board, refusal_id, plan_id, task_id, agent_id, body, at)
+VALUES (:board, :refusal_id, :plan_id, :task_id, :agent_id, :body, :at)
+ON CONFLICT (board, refusal_id) DO NOTHING
+
+-- name: open_refusals
+SELECT refusal_id, task_id, agent_id, body FROM refusals
+WHERE board = :board AND plan_id = :plan_id AND ended_at IS NULL ORDER BY at, refusal_id
+
+-- name: end_refusal
+UPDATE refusals SET ended_at = :at WHERE board = :board AND refusal_id = :refusal_id
 
 -- Tasks that agents work on by hand, and what became of their commands.
 -- name: tasks_by_hand

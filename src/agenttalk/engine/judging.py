@@ -1,0 +1,99 @@
+"""Judging inputs before they are used: by a machine, then by the agent that is to use them, or by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.promise import HumanCheck
+from agenttalk.engine import rounds
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.watching import listening
+from agenttalk.ports import Job, Judge, Performer, Prover, Store
+from agenttalk.prompts.judge import judging
+from agenttalk.rules import checks, rework
+from agenttalk.rules.checks import Confirmation
+from agenttalk.rules.rework import Judgement
+
+TRIES: Final = 2
+"""How often an agent is asked for a judgement that can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Whoever can say what an input is worth."""
+
+    deps: Deps
+    store: Store
+    performers: Mapping[str, Performer]
+    prover: Prover
+    confirm: Callable[[HumanCheck, str], Awaitable[Confirmation]]
+    """Asks a person."""
+
+    async def judge(self, job: Job) -> dict[str, Judgement]:
+        """What is said of each input of a job that has to be looked at."""
+        found = {}
+        blobs = await self.deps.stores.blobs(job.board)
+        for name, criteria in job.criteria.items():
+            files = {
+                each.path: each.data if each.data is not None else await blobs.get(each.sha256)
+                for each in job.inputs
+                if each.input_name == name
+            }
+            if files:
+                found[name] = await self._judged(job, name, criteria, files)
+        return found
+
+    async def _judged(self, job: Job, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> Judgement:
+        accepted = await self._accepted(job, name)
+        if accepted is not None:
+            return accepted
+        faults = await self.prover.faults(criteria, files)
+        if faults:
+            return rework.refused(faults)
+        if not rework.wants_judgement(criteria):
+            return Judgement(True, 100, "a machine finds nothing wrong with it")
+        if name in job.own_inputs or not hasattr(self.performers.get(job.profile.driver), "judge"):
+            return await self._asked(job, name, criteria, files)
+        return await self._said(job, name, criteria)
+
+    async def _accepted(self, job: Job, name: str) -> Judgement | None:
+        """A person's word that these very files are to be used as they are, if there is one."""
+        paths = [path for each in job.command.resolved_inputs or () if each.input_name == name for path in each.paths]
+        known: dict[str, str] = {}
+        for task_id in dict.fromkeys(path.partition("/")[0] for path in paths):
+            about = {"subject": rounds.subject(job.plan_id, task_id), "kind": rounds.ACCEPTED}
+            for _, _, data in await self.store.read("latest_fact", **about):
+                body: Any = wire.read(bytes(data), limit=wire.DOCUMENT_LIMIT)
+                if body["overrules"]["consumer"] is not None:
+                    known |= {each["sha256"]: body["by"] for each in body["files"]}
+        files = [each.sha256 for each in job.inputs if each.input_name == name]
+        if not all(each in known for each in files):
+            return None
+        return Judgement(True, 100, f"{known[files[0]]} accepted it as it is")
+
+    async def _asked(self, job: Job, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> Judgement:
+        """Have a person judge an input, because its user made it itself, or cannot judge."""
+        wanted = f": {criteria.completeness}" if criteria.completeness else ""
+        question = f"Is the input {name!r} of {job.task_id} good enough to work with{wanted}?"
+        shown = checks.shown_hash(question, {path: wire.sha256(data) for path, data in files.items()})
+        check = HumanCheck(id=f"input:{name}", kind="human", question=question)
+        return rework.by_person(await self.confirm(check, shown))
+
+    async def _said(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement:
+        """Have the agent that is to use an input judge it."""
+        judge = cast("Judge", self.performers[job.profile.driver])
+        for _ in range(TRIES):
+            watch = listening(job)
+            try:
+                said = await judge.judge(job, name, judging(name, criteria, locale=job.profile.locale))
+            finally:
+                if watch is not None:
+                    watch.rest()
+            judgement = rework.judged(criteria, said)
+            if judgement is not None:
+                return judgement
+        return rework.refused([f"{job.agent_id} did not say what it thinks of {name}"])

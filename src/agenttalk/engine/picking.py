@@ -1,0 +1,55 @@
+"""What there is for the inputs of a task: the artifacts of the tasks before it, and of whoever stands in for them."""
+
+from __future__ import annotations
+
+import json
+
+from agenttalk.contracts.dag import Node
+from agenttalk.engine.sheets import Sheet
+from agenttalk.ports import Tx
+from agenttalk.rules import failure
+from agenttalk.rules.readiness import Candidate
+
+
+def candidates(tx: Tx, sheet: Sheet, node: Node) -> list[Candidate]:
+    """What the tasks before this one have made."""
+    found: list[Candidate] = []
+    if not node.needs:
+        return found
+    for task_id in sources(tx, sheet, node):
+        for output_name, message_id, seq, command_id, at, envelope in tx.run(
+            "versions_from", plan_id=sheet.plan_id, task_id=task_id
+        ):
+            artifact = json.loads(envelope)  # ours, and checked when it was accepted
+            found.append(
+                Candidate(
+                    message_id=message_id,
+                    task_id=task_id,
+                    output_name=output_name,
+                    subtype=artifact.get("subtype"),
+                    paths=tuple((inside(file["path"]), file["sha256"]) for file in artifact["payload"]["files"]),
+                    delivered_at=at,
+                    score=artifact["score"]["value"] if artifact.get("score") else None,
+                    seq=seq,
+                    command_id=command_id,
+                )
+            )
+    return found
+
+
+def sources(tx: Tx, sheet: Sheet, node: Node) -> dict[str, None]:
+    """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
+    found: dict[str, None] = dict.fromkeys(node.depends_on)
+    for task_id in node.depends_on:
+        wards = sheet.spec(tx, task_id).wards
+        row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
+        if row is not None and failure.standing(row[1], row[8]) == "failed":
+            found |= dict.fromkeys(wards)
+    if any(need.external for need in node.needs):  # what people give is filed under the task itself
+        found[node.task_id] = None
+    return found
+
+
+def inside(path: str) -> str:
+    """A payload's path inside its output: the sender's folder for it is left out."""
+    return path.partition("/")[2] or path
