@@ -108,6 +108,10 @@ INSERT INTO evidence (board, plan_id, task_id, check_id, command_id, tree, resul
 SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'tests', 'cmd', 'tree', {blob}, 'key_' || value, '2026'
 FROM numbers WHERE value < {plans} * {tasks};
 
+INSERT INTO joined_checks (board, plan_id, task_id, owner, check_id, body, at)
+SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 't0', 'tests', {blob}, '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO check_results (board, key, result, made_by, at)
 SELECT '{board}', 'key_' || value, {blob}, 'old_0/t0', '2026' FROM numbers WHERE value < {plans} * {tasks};
 

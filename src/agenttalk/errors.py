@@ -96,6 +96,8 @@ class Code(StrEnum):
     SCOPE_PROTECTED_OVERLAP = "SCOPE_PROTECTED_OVERLAP"
     CHECK_ALREADY_GREEN = "CHECK_ALREADY_GREEN"
     BRANCH_MOVED = "BRANCH_MOVED"
+    CHECK_BROKEN = "CHECK_BROKEN"
+    CHECK_UNREPEATABLE = "CHECK_UNREPEATABLE"
 
     NAME_UNKNOWN = "NAME_UNKNOWN"
     FILE_UNREADABLE = "FILE_UNREADABLE"
@@ -226,6 +228,8 @@ MEANINGS: dict[Code, Meaning] = {
     Code.SCOPE_PROTECTED_OVERLAP: Meaning("Everything that a glob allows to change is protected by a check."),
     Code.CHECK_ALREADY_GREEN: Meaning("A check that has to fail before the work passes already."),
     Code.BRANCH_MOVED: Meaning("Somebody else than the plan's own tasks put commits on the plan's branch."),
+    Code.CHECK_BROKEN: Meaning("What was proven does not hold any more."),
+    Code.CHECK_UNREPEATABLE: Meaning("What was proven cannot be looked at again.", retriable=True),
     Code.NAME_UNKNOWN: Meaning("Nothing has this name."),
     Code.FILE_UNREADABLE: Meaning("A file is missing or cannot be read.", retriable=True),
     Code.FILE_UNWRITABLE: Meaning("A file cannot be written.", retriable=True),

@@ -14,12 +14,13 @@ from agenttalk.contracts.command import Command, ValidationCriteria
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.forge import Comment, Comparison, ForgeUser, Issue, PullRequest, Review, ReviewVerdict, Status
 from agenttalk.contracts.plan import Workspace
-from agenttalk.contracts.promise import CompletionPromise, HumanCheck
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
-from agenttalk.rules.evidence import Result
+from agenttalk.rules.evidence import Fingerprint, Result
+from agenttalk.rules.living import Ground
 from agenttalk.rules.notes import Note
 from agenttalk.rules.rework import Judgement
 
@@ -489,6 +490,14 @@ class Findings(Protocol):
         """Keep a result under its key, with whom it was made for. What is there already stays."""
 
 
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """Where a plan's branch stands, and how everything stands there that evidence can rest on."""
+
+    commit: str
+    ground: Ground
+
+
 Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"
 """Asks a person the question of a check about something with this hash, and waits for the answer."""
 
@@ -528,6 +537,21 @@ class Prover(Protocol):
         """Merge what an attempt left, because a person accepted it as it is; the commit. Doing it again is harmless.
 
         Protected paths are put back all the same. Raises InputError when it cannot be merged.
+        """
+
+    async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
+        """Where the branch of a job's plan stands now, and what each glob matches there."""
+
+    async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> Result:
+        """Make a check of a job's promise at a commit of the plan's branch; `kept` says what its evidence rests on.
+
+        Nothing is run if its result is known. Changes nothing.
+        """
+
+    async def arrived(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
+        """What came onto the plan's branch behind a commit, the oldest first, each with the task whose work it is.
+
+        None stands for what somebody else put there. There is nothing if the commit does not lead to the tip.
         """
 
 

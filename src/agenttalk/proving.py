@@ -28,11 +28,25 @@ from agenttalk.contracts.promise import (
 )
 from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.ports import Baseline, Blobs, Clock, Confirm, Findings, Handed, Job, Left, Made, Performance, Proof
+from agenttalk.ports import (
+    Baseline,
+    Blobs,
+    Clock,
+    Confirm,
+    Findings,
+    Handed,
+    Job,
+    Left,
+    Made,
+    Performance,
+    Proof,
+    Tip,
+)
 from agenttalk.rules import checks, evidence, findings, rework, scope
 from agenttalk.rules.checks import GitFacts, Stored, shown_hash
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
+from agenttalk.rules.living import Ground
 from agenttalk.rules.promise_checks import RUNNER_FILES, own_files
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
@@ -51,6 +65,8 @@ Done = Callable[[Proof], bool]
 Checkout = Callable[[], AbstractAsyncContextManager[Sealed]]
 _UNSEEN: Final = Baseline("")
 _NONE: Final[Mapping[str, bytes]] = MappingProxyType({})
+_PREPARED: Final = "workspace.prepare"
+"""Under this name a fingerprint holds what was made of lock files."""
 
 
 @dataclass(slots=True)
@@ -177,9 +193,7 @@ class Prover:
             tree=candidate.tree,
             inputs=_inputs(job, prepared),
             files=_hashes(promise),
-            covered={
-                glob: (await space.covered(candidate.tree, scope.globs([glob]))).digest for glob in _covers(promise)
-            },
+            covered=await _covered(space, candidate.tree, _covers(promise)),
             git=_git_facts(promise, taken, candidate),
             artifacts=_stored(job, performance),
             report=_report(performance),
@@ -247,6 +261,35 @@ class Prover:
         if key is not None and key == evidence.exact_key(result.fingerprint) and evidence.keepable(result):
             await self.findings.keep(job, key, result)
         return result
+
+    async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
+        """Where the plan's branch stands; see the port."""
+        space = await self._space(job)
+        commit = await space.ensure()
+        tree = await space.tree(commit)
+        command = job.repo.prepare if job.repo is not None else None
+        inputs = {_PREPARED: await space.prepare_key(tree, command)} if command else {}
+        return Tip(commit, Ground(tree, await _covered(space, tree, globs), inputs=inputs))
+
+    async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> Result:
+        """Make a check at a commit; see the port."""
+        space = await self._space(job)
+        tree = await space.tree(commit)
+        prepared = await _prepared(space, job, tree)
+        before = (await self.findings.baseline(job) or _UNSEEN).results.get(check.id)
+        facts = Facts(
+            tree=tree,
+            covered=await _covered(space, tree, check.covers or ()),
+            files=check.files_sha256 or {},
+            inputs={**kept.inputs, **_inputs(None, prepared)},
+            base=before.tests if before is not None else None,
+        )
+        result = await self._checked(job, check, facts, lambda: space.sealed(tree, prepared=prepared))
+        return evidence.weighed(result, evidence.red_first(check.red_first, check.kind, before))
+
+    async def arrived(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
+        """What came onto the plan's branch; see the port."""
+        return await (await self._space(job)).arrived(since)
 
     async def fingerprint(self, check: AnyCheck, facts: Facts) -> Fingerprint:
         """What a check's result would rest on."""
@@ -347,7 +390,7 @@ def _looked_at_before(check: AnyCheck, known: Result | None) -> bool:
 def _inputs(job: Job | None, prepared: Prepared | None) -> dict[str, str]:
     """What a check's result rests on beside the tree: what the task was given, and what was made of lock files."""
     found = {f"{each.input_name}/{each.path}": each.sha256 for each in job.inputs} if job is not None else {}
-    return {**found, **({"workspace.prepare": prepared.key} if prepared is not None else {})}
+    return {**found, **({_PREPARED: prepared.key} if prepared is not None else {})}
 
 
 def _rests_on_more(job: Job, facts: Facts) -> bool:
@@ -434,6 +477,11 @@ async def _tampered(space: Workspace, job: Job, candidate: Candidate, since: str
 
 def _covers(promise: CompletionPromise | None) -> Sequence[str]:
     return list(dict.fromkeys(glob for check in _checks(promise) for glob in check.covers or ()))
+
+
+async def _covered(space: Workspace, tree: str, globs: Sequence[str]) -> dict[str, str]:
+    """What each glob matches in a tree, as a hash."""
+    return await space.hashes(tree, {glob: scope.globs([glob]) for glob in globs})
 
 
 def _breach(promise: CompletionPromise | None, taken: Taken) -> tuple[str, ...]:

@@ -174,6 +174,18 @@ async def serve(
                     watch.close()
 
 
+def verifying(root: Path, deps: Deps) -> Service:
+    """What looks again at what plans proved, of a root that has no engine. It begins nothing."""
+    from agenttalk.drivers.processes import LocalProcesses
+    from agenttalk.drivers.script import ScriptDriver
+    from agenttalk.engine.dispatcher import Dispatcher
+    from agenttalk.engine.service import Service
+
+    processes = LocalProcesses()
+    prover = _prover(root, deps, ScriptDriver(processes))
+    return Service(deps, dispatcher=Dispatcher(deps, {}, processes, max_running=0, prover=prover))
+
+
 def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:
     """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
     from agenttalk import sandbox

@@ -32,6 +32,7 @@ ROUTES = [
     ("POST", "/api/plans", {OPERATOR}),
     ("POST", "/api/plans/apply", {OPERATOR}),
     ("GET", "/api/plans/dl_1", {OPERATOR, VIEWER}),
+    ("POST", "/api/plans/dl_1/verify", {OPERATOR}),
     ("POST", "/api/plans/dl_1/pause", {OPERATOR}),
     ("POST", "/api/plans/dl_1/override", {OPERATOR}),
     ("POST", "/api/plans/dl_1/abort", {OPERATOR}),

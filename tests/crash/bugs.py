@@ -7,12 +7,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agenttalk.contracts import places
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.engine import granting, heartbeat, intake, outcomes, resuming, turns
+from agenttalk.engine import granting, heartbeat, intake, outcomes, regressing, resuming, turns
+from agenttalk.engine.closing import Closing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.granting import Granted
@@ -187,6 +189,25 @@ def _about(job: Any) -> dict[str, str]:
     return {"plan_id": job.plan_id, "task_id": job.task_id}
 
 
+def _join_after_commit() -> None:
+    """Whoever broke a check is sent back, and then it is recorded that it has to keep the check."""
+    real_join, real_look = regressing._join, Closing._look_once
+    late: list[tuple[Any, ...]] = []
+
+    async def look_once(self: Closing) -> bool:
+        more = await real_look(self)
+        while late:
+            await self.step(partial(_later, real_join, late.pop()))
+        return more
+
+    _replace(regressing, _join=lambda _, *about: late.append(about))
+    _replace(Closing, _look_once=look_once)
+
+
+def _later(do: Callable[..., None], about: tuple[Any, ...], moves: Any) -> None:
+    do(moves, *about)
+
+
 def _replace(where: Any, **new: Any) -> None:
     for name, value in new.items():
         setattr(where, name, value)
@@ -201,4 +222,5 @@ BUGS: dict[str, Callable[[], None]] = {
     "no check at the end of a turn": _no_check_at_the_end_of_a_turn,
     "process without keeper": _process_without_keeper,
     "verifying what is not kept": _verify_what_is_not_kept,
+    "joined after commit": _join_after_commit,
 }

@@ -11,6 +11,9 @@ _RULES = [
     (re.compile(r"\bsealed-\w{8}\b"), "sealed-*"),
     (re.compile(r"(/\d+){2}(?=$|[\",])"), "/inode/time"),
     (re.compile(r'("(?:uptime_seconds|duration_s|retry_count)": ?)[\d.]+'), r"\1*"),
+    (re.compile(r"\b[0-9a-f]{40}\b"), "<object>"),  # a commit names its attempt
+    (re.compile(r'"seconds": ?[\d.]+'), '"seconds":*'),
+    (re.compile(r', ?"seen_(?:at|for)": ?"[^"]*"'), ""),  # what was found before a death is not looked for again
     (re.compile(r'("last_heartbeat": ?)"[^"]+"'), r"\1*"),
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crash import messages, running, work, writing
+from crash import living, messages, running, work, writing
 from crash.life import Scenario, Step
 
 
@@ -11,4 +11,5 @@ async def _nothing(_: object) -> None:
 
 
 EMPTY = Scenario("empty", lambda _: None, (Step(_nothing),), made=False)
-ALL = {each.name: each for each in (*writing.SCENARIOS, *messages.SCENARIOS, *work.SCENARIOS, *running.SCENARIOS)}
+_PARTS = (writing, messages, work, running, living)
+ALL = {each.name: each for part in _PARTS for each in part.SCENARIOS}

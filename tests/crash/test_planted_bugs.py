@@ -62,3 +62,10 @@ def test_a_process_that_outlives_its_turn_is_found(crash: Harness) -> None:
 def test_an_agent_that_is_asked_again_although_it_had_done_its_part_is_found(crash: Harness) -> None:
     failures = _found(crash, "verifying what is not kept", "proven", "mkdir workspaces/_outputs")
     assert len(_says(failures, "log: p/cmd_write")) >= 2
+
+
+def test_a_broken_check_that_joins_a_promise_too_late_is_found(crash: Harness) -> None:
+    failures = _found(crash, "joined after commit", "living", "commit:default #1", "commit:default #2")
+    lost = _says(failures, "default.joined_checks: 1 missing")
+    assert lost
+    assert "" not in lost

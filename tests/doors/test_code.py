@@ -79,3 +79,29 @@ def test_explain_says_what_was_proven(shop: Path) -> None:
     assert "merged as" in told
     assert "works on no repository" not in told
     assert "the engine runs no task" in agenttalk(shop, "diff", "shop/nothing", code=2)
+
+
+def test_what_was_proven_is_looked_at_on_demand_and_mended_if_it_broke(shop: Path) -> None:
+    assert "fix right: fresh" in agenttalk(shop, "verify", "shop")
+    repo = shop / "shop"
+    git(repo, "switch", "-q", "agenttalk/shop")
+    (repo / "other.md").write_text("more")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "harmless")
+    assert "fix right: verified again (the tree changed)" in agenttalk(shop, "verify", "shop/fix")
+    (repo / "price.py").write_text("def price(n):\n    return 1\n")
+    git(repo, "commit", "-aqm", "cheaper")
+    git(repo, "switch", "-q", "main")
+    told = json.loads(agenttalk(shop, "verify", "shop", "--json", code=1))
+    [check] = told["checks"]
+    cheaper = git(repo, "rev-parse", "agenttalk/shop")
+    assert (told["ok"], check["state"], check["broke"]) == (False, "red", {"commit": cheaper, "task_id": None})
+    assert told["reopened"] == ["fix"]
+    agenttalk(shop, "run", "plan.json")
+    assert git(repo, "show", "agenttalk/shop:price.py") == RIGHT.strip()
+    assert "since a commit of somebody else" in agenttalk(shop, "explain", "shop/fix")
+
+
+def test_wrong_names_of_what_is_to_be_verified_are_told(shop: Path) -> None:
+    assert "runs no plan" in agenttalk(shop, "verify", "shoe", code=2)
+    assert "has no task" in agenttalk(shop, "verify", "shop/nothing", code=2)

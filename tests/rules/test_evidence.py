@@ -126,6 +126,13 @@ def test_keys_are_equal_exactly_for_equal_fingerprints(one: Fingerprint, other: 
     assert (cache_key(one) == cache_key(other)) is (one == other)
 
 
+def test_what_no_work_can_cause_says_nothing_of_it() -> None:
+    for reason in ("exit_code", "timeout", "missing", "check_file", "unsafe"):
+        assert evidence.tells_of_the_work(result(passed=False, reason=reason))
+    for reason in ("not_started", "not_isolated", "stuck", "fault"):
+        assert not evidence.tells_of_the_work(result(passed=False, reason=reason))
+
+
 def test_luck_and_faults_of_the_machine_are_not_kept() -> None:
     assert evidence.keepable(result())
     assert evidence.keepable(result(passed=False, reason="exit_code"))

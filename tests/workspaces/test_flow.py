@@ -400,6 +400,33 @@ def test_advancing_twice_is_harmless_and_trailers_tell_what_is_merged(space: Wor
     assert run(space.merged("cmd_three_001")) is None
 
 
+def test_whose_work_came_onto_the_branch_is_told_and_what_only_says_so_is_not(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "shop")
+    space = opened(repo)
+    begin_at = run(space.ensure())
+    one = merge(space, work(space, attempt("one"), {"one.txt": "1\n"}))
+    said = git(repo, "log", "-1", "--format=%B", one.commit).replace("one", "two")
+    forged = git(repo, "commit-tree", "-p", one.commit, "-m", said, "HEAD^{tree}")
+    git(repo, "update-ref", f"refs/heads/{space.branch}", forged)
+    three = merge(space, work(space, attempt("three"), {"three.txt": "3\n"}))
+    commits = [(one.commit, "one"), (forged, None), (three.commit, "three")]
+    assert run(space.arrived(begin_at)) == commits
+    assert run(space.arrived(forged)) == commits[2:]
+    assert run(space.arrived(three.commit)) == []
+    assert run(space.arrived(git(repo, "commit-tree", "-m", "elsewhere", "HEAD^{tree}"))) == []
+    assert run(space.arrived("0" * 40)) == []
+
+
+def test_what_globs_cover_has_one_hash_each(space: Workspace) -> None:
+    before = run(space.tree(run(space.ensure())))
+    after = merge(space, work(space, attempt("one"), {"one.txt": "1\n"})).tree
+    both = {each: globs([each]) for each in ("src/**", "*.txt")}
+    old, new = run(space.hashes(before, both)), run(space.hashes(after, both))
+    assert (old["src/**"] == new["src/**"], old["*.txt"] == new["*.txt"]) == (True, False)
+    assert new["*.txt"] == run(space.covered(after, both["*.txt"])).digest
+    assert run(space.hashes(after, {})) == {}
+
+
 def test_a_turn_that_changed_nothing_leaves_the_branch_where_it_is(space: Workspace) -> None:
     found = merge(space, work(space, attempt(), {}))
     assert found.commit == found.onto == run(space.ensure())

@@ -51,6 +51,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
             _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
             _route(service, "GET", "/api/plans/{id}/repository", _repository, _READERS),
+            _route(service, "POST", "/api/plans/{id}/verify", _verify, _OPERATOR),
             _route(service, "POST", "/api/plans/{id}/{action}", _steer, _OPERATOR),
             _route(service, "POST", "/api/passes", _pass, _OPERATOR),
             _route(service, "GET", "/api/human-requests", _requests, _READERS),
@@ -162,6 +163,11 @@ async def _standing(service: Service, request: Request, _: Caller) -> Response:
 
 async def _explain(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.explain(request.path_params["id"], request.path_params["task"]))
+
+
+async def _verify(service: Service, request: Request, _: Caller) -> Response:
+    body = await bodies.read(request, bodies.VerifyBody)
+    return answered(await service.verify(request.path_params["id"], body.task))
 
 
 async def _repository(service: Service, request: Request, _: Caller) -> Response:

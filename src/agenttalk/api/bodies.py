@@ -118,6 +118,12 @@ class SteerBody(Body):
     by: Text | None = None
 
 
+class VerifyBody(Body):
+    """Which task of a plan is looked at again; all without it."""
+
+    task: TaskIdText | None = None
+
+
 class SendBody(Body):
     """A command to be sent in the operator's name."""
 

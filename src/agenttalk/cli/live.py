@@ -44,6 +44,8 @@ class Live:
         self._working: dict[str, float] = {}
         """When tasks that are being worked on were first seen at it."""
         self._live: RichLive | None = None
+        self._closing: str | None = None
+        """What was said last of what is done before the end."""
 
     def __enter__(self) -> Self:
         console = self._out.console(err=True)
@@ -93,6 +95,10 @@ class Live:
         return f"{time.monotonic() - self._began:.1f}"
 
     def _lines(self, standing: dict[str, Any]) -> None:
+        closing = standing.get("closing")
+        if closing and closing != self._closing:
+            self._out.say(f"[blue]◆[/] closing: {plain(closing)}", err=True)
+        self._closing = closing
         for task in standing["tasks"]:
             look = (task["board"], task["reason"])
             if self._states.get(task["task_id"], ("pending", None)) != look:
@@ -121,6 +127,8 @@ class Live:
             )
         if len(tasks) > MOST:
             table.add_row("", f"[dim]and {len(tasks) - MOST} more[/]", "", "", "", "")
+        if standing.get("closing"):
+            table.add_row("[blue]◆[/]", "[dim]closing[/]", "", "", "", plain(standing["closing"]))
         return table
 
     def _took(self, task: dict[str, Any]) -> str:
@@ -176,6 +184,8 @@ def _remark(task: dict[str, Any]) -> str:
         parts.append(f"score {task['score']:g}")
     if task["reexecutions"]:
         parts.append(f"round {task['reexecutions'] + 1}")
+    if task.get("freshness") == "stale":
+        parts.append("stale")
     if task["reason"]:
         parts.append(plain(task["reason"][:160]))
     if task["request_id"]:

@@ -322,6 +322,8 @@ def tell(out: Output, told: dict[str, Any]) -> None:
     for gate in told.get("gates", ()):
         out.say(f"  {gate_line(gate)} [dim]{plain(gate['trace_id'])}[/]")
     tell_rounds(out, told.get("history", []))
+    if told.get("broke"):
+        out.say(f"  [yellow]![/] it was sent back: {plain(told['broke']['reason'][:300])}")
     verdict = told["verdict"]
     if verdict is not None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"

@@ -78,6 +78,8 @@ def _remark(task: dict[str, Any]) -> str:
         said = f"waits for {plain(', '.join(task['missing']))}"
     elif task.get("reason"):
         said = one_line(task["reason"][:REASON])
+    elif task.get("freshness") == "stale":
+        said = "[yellow]stale: what was proven has changed since, and is verified again before the plan ends[/]"
     else:
         said = "[dim]claimed by the agent, not verified[/]" if task["trust"] == "claimed" else ""
     return " [dim]·[/] ".join(part for part in (spent(task.get("usage")), said) if part)

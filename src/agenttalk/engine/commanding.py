@@ -192,7 +192,7 @@ def _parts(
     if outputs:
         told["produces"] = [{"output_name": each.name, "files": []} for each in outputs]
         parts["produces"] = tuple(Produces.of(output_name=each.name, files=()) for each in outputs)
-    if node.promise is not None:
+    if node.promise is not None or node.task_id in sheet.joined:
         parts["promise"] = sheet.promise(node)
         told["promise"] = parts["promise"].as_json()
     for name, notice in (("on_complete", node.on_complete), ("on_failure", node.on_failure)):

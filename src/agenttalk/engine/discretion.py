@@ -56,17 +56,17 @@ class Discretion:
             proof,
             evidence=tuple(replace(each, detail=known.redact(each.detail)) for each in proof.evidence),
             told=known.redact_json(proof.told),
+            results=tuple(self.result(each) for each in proof.results),
             refused=known.redact(proof.refused),
             conflict=known.redact(proof.conflict),
-            results=tuple(self.result(each) for each in proof.results),
         )
 
     def result(self, result: Result) -> Result:
         """What came of a check, without them."""
         known = self.secrets
-        return (
-            replace(result, detail=known.redact(result.detail), output=known.redact(result.output)) if known else result
-        )
+        if not known:
+            return result
+        return replace(result, detail=known.redact(result.detail), output=known.redact(result.output))
 
     def withhold(self, folder: Folder, path: str, limit: int) -> None:
         """Remove a file that holds one, and raise InputError. One that cannot be read is somebody else's matter."""

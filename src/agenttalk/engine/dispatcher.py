@@ -29,18 +29,21 @@ from agenttalk.engine import (
     granting,
     human,
     people,
+    regressing,
     resuming,
     revising,
     spending,
     steering,
 )
 from agenttalk.engine import evidence as kept
+from agenttalk.engine.closing import Closing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.judging import Judges
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.plans import board_of, boards
 from agenttalk.engine.resuming import Left
+from agenttalk.engine.reviewing import Review
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
@@ -98,6 +101,7 @@ class Dispatcher:
         self._turns: dict[str, asyncio.Task[None]] = {}
         self.watches = Watches()
         """Who looks on at turns under way."""
+        self._closings: dict[str, asyncio.Task[None]] = {}
         self._ours: set[str] = set()
         self._lost: set[str] = set()
         """Leases of turns that our own code failed on: they count as deaths of the engine, so that it ends somewhen."""
@@ -150,7 +154,10 @@ class Dispatcher:
             await spending.see_the_day(self._deps, self._desk.purse)
         for store in await boards(self._deps):
             board = self._boards.setdefault(store.name, _Board(store))
-            plans = deque(plan_id for plan_id, state in await store.read("open_runs") if state == "RUNNING")
+            runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING"]
+            for plan_id in (row[0] for row in runs if not row[2]):
+                self._close_plan(board, plan_id)
+            plans = deque(row[0] for row in runs if row[2])
             while plans:
                 more = await self._look_at(board, plans) or more
             for row in await store.read("answered_failures"):
@@ -221,6 +228,8 @@ class Dispatcher:
             self._revoke(lease)
         if moves.in_folders:
             self._nudge_router()
+        for plan_id in moves.closing:
+            self._close_plan(board, plan_id)
         self._ended.update(moves.closed)
         if moves.left:
             self._wake.set()
@@ -235,6 +244,38 @@ class Dispatcher:
             self._turns[lease].cancel()
         else:
             self._wake.set()
+
+    def _close_plan(self, board: _Board, plan_id: str) -> None:
+        """Look once more at what a plan proved, and end it if all of that holds."""
+        if plan_id in self._closings:
+            return
+        mark = f"closing/{plan_id}"
+        self._working.add(mark)
+        self._closings[plan_id] = asyncio.create_task(self._closing(board, plan_id).close())
+
+        def over(task: asyncio.Task[None]) -> None:
+            del self._closings[plan_id]
+            self._working.discard(mark)
+            if not task.cancelled() and task.exception() is not None:
+                LOG.error("%s: our own code failed on it", plan_id, exc_info=task.exception())
+            self._tell(ended=False)
+
+        self._closings[plan_id].add_done_callback(over)
+
+    def _closing(self, board: _Board, plan_id: str) -> Closing:
+        step, without_secrets = partial(self._step, board), self._deps.discretion.result
+        return Closing(board.store, board.sheets, self._prover, step, plan_id, without_secrets)
+
+    @property
+    def closing(self) -> frozenset[str]:
+        """Plans that are looked at once more before they end."""
+        return frozenset(self._closings)
+
+    async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
+        """Look now whether what a plan, or a task of it, proved still holds; also when it has ended."""
+        board = await self._board_of(plan_id)
+        await board.store.transact(partial(steering.require, plan_id=plan_id, task_id=task_id))
+        return await self._closing(board, plan_id).verify(task_id)
 
     def _drop(self, taken: list[Granted]) -> None:
         for each in taken:
@@ -267,11 +308,10 @@ class Dispatcher:
         job = granted.job
         try:
             performance, proof = await self._watched(board, granted, known)
+            seen = await self._closing(board, job.plan_id).look() if proof.commit else None
             while True:
                 try:
-                    await self._step(
-                        board, lambda moves: ending.conclude(moves, granted, performance, proof), after=granted
-                    )
+                    await self._step(board, partial(_conclude, granted, performance, proof, seen), after=granted)
                 except MachineError as error:
                     LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.conclude"})
                     await asyncio.sleep(PAUSE)
@@ -443,6 +483,9 @@ class Dispatcher:
         rows = await board.store.read("run", plan_id=plan_id)
         if rows and rows[0][0] != "ENDED":
             await board.store.transact(lambda tx: steering.pause(tx, plan_id, by=by, at=at))
+        if plan_id in self._closings:
+            self._closings[plan_id].cancel()
+            await asyncio.wait({self._closings[plan_id]})
         tasks = {row[1] for row in await board.store.read("working_in_plan", plan_id=plan_id)}
         await self._end_turns(board, plan_id, tasks)
         return await self._step(board, lambda moves: steering.cancel(moves, plan_id, by=by, why=why))
@@ -630,7 +673,7 @@ class Dispatcher:
 
     async def close(self) -> None:
         """End every turn under way and give its task back."""
-        while turns := list(self._turns.values()):
+        while turns := [*self._turns.values(), *self._closings.values()]:
             for turn in turns:
                 turn.cancel()
             await asyncio.gather(*turns, return_exceptions=True)
@@ -686,6 +729,13 @@ def _look(moves: Moves, plans: Sequence[str]) -> tuple[int, bool]:
         if moves.full:
             break
     return looked, due > 0
+
+
+def _conclude(granted: Granted, performance: Performance, proof: Proof, seen: Review | None, moves: Moves) -> None:
+    """Write down the end of a turn, and what was proven of other tasks and is not as it was since its merge."""
+    ending.conclude(moves, granted, performance, proof)
+    if seen is not None:
+        regressing.mark(moves, granted.job.plan_id, seen)
 
 
 def _offer(moves: Moves, agents: list[str]) -> None:

@@ -10,7 +10,7 @@ from agenttalk.engine import objections
 from agenttalk.engine import rounds as rounds_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
-from agenttalk.engine.sheets import sheet_of
+from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
 
@@ -36,6 +36,7 @@ _FOLLOWED: Final = {
 _COMES: Final = {"COMPLETED": "the next version is good enough so far", "FAILED": "doing it again failed"}
 _ISSUES: Final = 50
 """Issues that are shown of each round."""
+_STALE: Final = "what was proven of it has changed since; it is verified again before the plan ends"
 _BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
 
 _HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
@@ -52,7 +53,9 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     node = Node.model_validate_json(bytes(found[0][0]))
     agent_id, state, _, lease, _, attempt, unmet, phase, cause, reason, score, retries, *rest = rows[0]
     _, _, rounds, missing, request_id, _, _, fact = rest
-    promise = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0]).promise(node)
+    sheet = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0])
+    sheet.joined = joined_of(await store.read("joined_checks", plan_id=plan_id))
+    promise = sheet.promise(node)
     turns = await _turns(store, fact)
     about = rounds_of.subject(plan_id, task_id)
     history = rounds_of.read(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
@@ -61,8 +64,9 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         accepted = next(each.body for each in reversed(history) if each.kind == rounds_of.ACCEPTED)
         shared = {key: accepted[key] for key in ("shown", "confirmed", "overrules")}
         verdict = {"missing": [], "blockers": [], **accepted["verdict"], "accepted_by": accepted["by"], **shared}
+    stale = state == "COMPLETED" and (task_id,) in await store.read("stale_tasks", plan_id=plan_id)
     told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": _HELD}.get(cause, _NEXT[state])
-    moves_on = told.format(plan=plan_id, task=task_id)
+    moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)
     if lease is None and attempt == 0 and state == "RUNNING":
         moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
     return {
@@ -71,6 +75,8 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "agent_id": agent_id,
         "state": state,
         "phase": phase,
+        "freshness": ("stale" if stale else "fresh") if state == "COMPLETED" else None,
+        "broke": await _broke(store, plan_id, task_id),
         "cause": cause,
         "reason": reason,
         "score": score,
@@ -101,6 +107,13 @@ def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
             later = history[number]["what"] if number < len(history) else None
             each["came_of_it"] = _FOLLOWED[later] if later else _COMES.get(state, "it is being done again")
     return history
+
+
+async def _broke(store: Store, plan_id: str, task_id: str) -> dict[str, Any] | None:
+    """What a task broke last of what was proven, if it broke anything."""
+    rows = await store.read("latest_fact", subject=f"{plan_id}/{task_id}", kind="regression.found")
+    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else None
+    return {"reason": said["reason"], "broken": said["broken"]} if said is not None else None
 
 
 async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:

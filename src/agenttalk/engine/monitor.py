@@ -110,7 +110,9 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     tasks = await board.read("tasks_of", plan_id=plan_id)
     runs = await board.read("run", plan_id=plan_id)
     reasons: dict[str, str] = dict(await board.read("failures_of", plan_id=plan_id))
-    taken = {each[0]: usage_of(each) for each in await board.read("standings", plan_id=plan_id)} if runs else {}
+    stands = await board.read("standings", plan_id=plan_id) if runs else []
+    taken = {each[0]: usage_of(each) for each in stands}
+    fresh = {each[0]: bool(each[7]) for each in stands}
     held = [objections.shown(each) for each in await board.read("objections_in", plan_id=plan_id)] if runs else []
     return {
         "plan_id": plan_id,
@@ -129,14 +131,21 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
         "usage": together(taken.values()),
         "gates": held,
         "tasks": [
-            {**_task(row, engine=bool(runs)), "reason": reasons.get(row[0]), "usage": taken.get(row[0])}
+            {
+                **_task(row, fresh=fresh.get(row[0]) if runs else None),
+                "reason": reasons.get(row[0]),
+                "usage": taken.get(row[0]),
+            }
             for row in tasks
         ],
     }
 
 
-def _task(row: tuple[Any, ...], *, engine: bool) -> dict[str, Any]:
-    """A task. What an agent of a foreign plan says of itself is its claim; of its own plans the engine saw more."""
+def _task(row: tuple[Any, ...], *, fresh: bool | None) -> dict[str, Any]:
+    """A task. What an agent of a foreign plan says of itself is its claim; of its own plans the engine saw more.
+
+    `fresh` says whether what the engine saw still holds; None when it saw nothing.
+    """
     task_id, agent_id, state, updated_at, _, _, attempt, _, missing, request_id, _, _ = row
     done = state == "COMPLETED"
     return {
@@ -144,8 +153,8 @@ def _task(row: tuple[Any, ...], *, engine: bool) -> dict[str, Any]:
         "agent_id": agent_id,
         "state": state,
         "board": board_status(state),
-        "freshness": "fresh" if done and engine else None,
-        "trust": ("observed" if engine else "claimed") if done else None,
+        "freshness": ("fresh" if fresh else "stale") if done and fresh is not None else None,
+        "trust": ("claimed" if fresh is None else "observed") if done else None,
         "updated_at": updated_at,
         "attempt": attempt,
         "missing": wire.read(bytes(missing)) if missing else [],

@@ -52,7 +52,9 @@ class Moves:
     queued: dict[int, Order] = field(default_factory=dict)
     """Commands that this transaction put into queues, by their deliveries."""
     closed: list[str] = field(default_factory=list)
-    """Plans in which nothing is open any more."""
+    """Plans that have ended."""
+    closing: list[str] = field(default_factory=list)
+    """Plans in which nothing is open any more, and which look once more at what was proven before they end."""
     revoked: list[str] = field(default_factory=list)
     """Leases of turns that are to end, because what they were given was replaced."""
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -483,9 +485,16 @@ class Moves:
         ended = {what: counts[what] for what in ("completed", "failed", "skipped")}
         if not any(ended.values()):
             return
-        [(still_open, *totals)] = self.tx.run("count_run", plan_id=plan_id, open=-sum(ended.values()), **ended)
-        if still_open == 0 and self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
-            self.tx.record("plan.ended", plan_id, dict(zip(ended, totals, strict=True)))
+        [(still_open, closing, *totals)] = self.tx.run("count_run", plan_id=plan_id, open=-sum(ended.values()), **ended)
+        if still_open == 0 and closing:
+            self.closing += [plan_id] if self.goes_on(plan_id) else []
+        elif still_open == 0:
+            self.end_run(plan_id, dict(zip(ended, totals, strict=True)))
+
+    def end_run(self, plan_id: str, totals: dict[str, int]) -> None:
+        """Nothing of a plan is left to do; `totals` say what became of its tasks."""
+        if self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
+            self.tx.record("plan.ended", plan_id, totals)
             self.closed.append(plan_id)
 
     def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:

@@ -66,6 +66,8 @@ def take_up(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted,
     [task] = tx.run("engine_task", **about)
     if not rows or task[3] != left.lease or task[5] != rows[0][1] or _too_often(left, task[13]):
         return None
+    if task[8] == "SUPERSEDED":  # what it was given was replaced meanwhile
+        return None
     said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT)
     inputs = tuple(Handed(*_content(each)) for each in said["inputs"])
     granted = granting.take_over(moves, desk, left.agent_id, left.delivery, inputs, ticket, task)

@@ -5,7 +5,7 @@ All of it is one transaction. Programs of tasks that changed must be dead before
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import settings_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Tx, Value
-from agenttalk.rules import failure, lifecycle
+from agenttalk.rules import failure, lifecycle, living
 from agenttalk.rules.lifecycle import Cause, State
 from agenttalk.rules.readiness import Picked
 
@@ -68,6 +68,7 @@ def apply(
     """Put a new DAG in force; a plan that somebody had `paused` stays so."""
     tx, plan_id = moves.tx, dag.plan_id
     found = difference(tx, dag)
+    _forget_proof(tx, plan_id, (*found.removed, *found.changed))
     revision = _put_documents(moves, dag, manifest, profiles)
     gate = planning.pre_plan(dag, manifest, revision=revision)
     gate.note(tx, moves.at)
@@ -93,7 +94,7 @@ def apply(
     for task_id, (state, _) in states.items():
         if state == "READY" and task_id in nodes:  # its command names the old DAG
             _order_anew(moves, plan_id, nodes[task_id])
-    _recount(tx, plan_id, moves.at, paused=paused)
+    _recount(tx, plan_id, moves.at, paused=paused, closing=living.closes(dag, manifest))
     for task_id, (state, cause) in states.items():
         if state in lifecycle.FINAL and failure.standing(state, cause) == "failed" and task_id in nodes:
             moves.fail_dependants_of(sheet, task_id)
@@ -102,6 +103,13 @@ def apply(
     tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json(), **gate.told()})
     moves.left = True
     return found
+
+
+def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
+    """What was proven of tasks that changed was proven of others."""
+    for task_id in tasks:
+        tx.run("drop_evidence", plan_id=plan_id, task_id=task_id)
+        tx.run("drop_joined", plan_id=plan_id, task_id=task_id)
 
 
 def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]) -> int:
@@ -184,8 +192,9 @@ def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submissi
     return states
 
 
-def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool) -> None:
+def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool, closing: bool) -> None:
     tx.run("recount_run", plan_id=plan_id)
+    tx.run("set_run_closing", plan_id=plan_id, closing=int(closing))
     [(_, _, still_open, *_)] = tx.run("run", plan_id=plan_id)
     goes_on = "PAUSED" if paused else "RUNNING"
-    tx.run("set_run_state", plan_id=plan_id, state=goes_on if still_open else "ENDED", at=at)
+    tx.run("set_run_state", plan_id=plan_id, state=goes_on if still_open or closing else "ENDED", at=at)

@@ -81,7 +81,7 @@ def _paths(granted: Granted, name: str) -> list[str]:
     ]
 
 
-def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal) -> bool:
+def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal, cause: Cause = "REWORK") -> bool:
     """Send one task back, unless it went back for another reason meanwhile, or another round makes no sense.
 
     False when it is not done, so that there is nothing to refuse.
@@ -110,7 +110,7 @@ def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal) -> bool:
     [(number,)] = tx.run("add_round", plan_id=plan_id, task_id=producer, rounds=1)
     tx.record(rounds.ORDERED, rounds.subject(plan_id, producer), {"round": number, **told})
     result = refusal.judgement.as_result(refusal.validator)
-    _again(moves, sheet, node, row, "COMPLETED", "REWORK", reexecution(producer, row[0], number, result, files, moves))
+    _again(moves, sheet, node, row, "COMPLETED", cause, reexecution(producer, row[0], number, result, files, moves))
     superseding.superseded(moves, sheet, producer)
     return True
 

@@ -115,6 +115,10 @@ class Service:
         """Why a task is in its state."""
         return await foreign.explain(self.deps, plan_id, task_id)
 
+    async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
+        """Look now whether what a plan, or a task of it, proved still holds."""
+        return await self._dispatching().verify(plan_id, task_id)
+
     async def repository(self, plan_id: str) -> dict[str, Any]:
         """The repository that a plan works on."""
         return await repository.of(self.deps, plan_id)
@@ -158,9 +162,7 @@ class Service:
                 await dispatcher.rework(plan_id, task_id, decision, by=by)
                 return {"task": task_id, "decided": str(decision)}
             case _:
-                hint = (
-                    "there are: pause, resume, cancel; with a task retry, abort, rework; override with a reason"
-                )
+                hint = "there are: pause, resume, cancel; with a task retry, abort, rework; override with a reason"
                 raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan", hint=hint)
 
     def _dispatching(self) -> Dispatcher:

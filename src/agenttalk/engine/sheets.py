@@ -11,18 +11,22 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.base import AgentId, moment
 from agenttalk.contracts.dag import EVERYONE, Node, Output
 from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspace
-from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.errors import Code, MissingError
 from agenttalk.ports import Row, Tx
-from agenttalk.rules import done
+from agenttalk.rules import done, living
+from agenttalk.rules.living import Joined
 
 _UNNAMED: Final = "cp-0-0000"
 """The id of a promise that was not submitted yet, or that follows from its node."""
+_CHECK: Final[TypeAdapter[AnyCheck]] = TypeAdapter(AnyCheck)
 _KEPT: Final = 20_000
 """Tasks that are kept in memory for each plan."""
 
@@ -66,6 +70,8 @@ class Sheet:
     limits: PlanLimits | None = None
     """What its tasks may use altogether."""
     specs: dict[str, Spec] = field(default_factory=dict)
+    joined: dict[str, tuple[Joined, ...]] = field(default_factory=dict)
+    """Task → checks of others that it broke, and has to keep."""
 
     def spec(self, tx: Tx, task_id: str) -> Spec:
         """What is asked for in a task, and whose fate hangs on it."""
@@ -91,6 +97,9 @@ class Sheet:
 
         A score may make more outputs due.
         """
+        return living.joined(self._own_promise(node, score), self.joined.get(node.task_id, ()))
+
+    def _own_promise(self, node: Node, score: float | None) -> CompletionPromise:
         promise = node.promise
         if promise is not None and promise.id != _UNNAMED:
             return promise
@@ -132,6 +141,8 @@ class Sheets:
             if manifest:
                 document = PlanManifest.model_validate_json(bytes(manifest))
                 known.workspace, known.limits = document.workspace, document.limits
+            if known.workspace is not None:  # where no tree is shared nobody breaks what others made
+                known.joined = joined_of(tx.run("joined_checks", plan_id=plan_id))
             self._known[plan_id] = known
         return known
 
@@ -142,7 +153,7 @@ class Sheets:
 
 def sheet_of(plan_id: str, run: Row) -> Sheet:
     """The sheet of a plan, from its row (the query `run`)."""
-    _, data, _, _, _, _, began_at, _, dag_sha256, revision = run
+    _, data, _, _, _, _, began_at, _, dag_sha256, revision, *_ = run
     policies, profiles = _settings(bytes(data))
     return Sheet(plan_id, dag_sha256, revision or 1, policies, profiles, int(moment(began_at).timestamp() * 1000))
 
@@ -153,6 +164,15 @@ def _settings(data: bytes) -> tuple[Policies, dict[str, AgentProfile]]:
     said: Any = wire.read(data)
     profiles = {name: AgentProfile.from_json(each) for name, each in said["profiles"].items()}
     return Policies.model_validate(said["policies"]), profiles
+
+
+def joined_of(rows: Sequence[Row]) -> dict[str, tuple[Joined, ...]]:
+    """The checks of others that tasks have to keep, from their rows (the query `joined_checks`)."""
+    found: dict[str, tuple[Joined, ...]] = {}
+    for task_id, owner, body in rows:
+        check = _CHECK.validate_json(bytes(body))
+        found[task_id] = (*found.get(task_id, ()), Joined(owner, check))
+    return found
 
 
 def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
 from agenttalk.engine import objections
@@ -13,6 +13,7 @@ from agenttalk.engine.plans import board_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.rules.lifecycle import board_status
 
+_NAMED: Final = 5
 Result = Literal["running", "done", "failed", "waiting", "paused"]
 
 
@@ -30,6 +31,8 @@ class Standing:
     tasks: tuple[dict[str, Any], ...]
     gates: tuple[dict[str, Any], ...] = ()
     """What checkpoints held against its tasks."""
+    closing: str | None = None
+    """What is done before it ends, now that nothing of it is open any more."""
 
     @property
     def usage(self) -> dict[str, float] | None:
@@ -46,6 +49,7 @@ class Standing:
             "began_at": self.began_at,
             "ended_at": self.ended_at,
             "usage": self.usage,
+            "closing": self.closing,
             "tasks": list(self.tasks),
             "gates": list(self.gates),
         }
@@ -60,13 +64,15 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     if not rows:
         raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint="'agenttalk status' lists all")
     state, _, still_open, completed, failed, skipped, began_at, ended_at, *_ = rows[0]
+    closing = state == "RUNNING" and not still_open
     tasks = tuple(_task(row) for row in await store.read("standings", plan_id=plan_id))
     [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
-    goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due))
+    goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
     counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
     held = tuple(objections.shown(row) for row in await store.read("objections_in", plan_id=plan_id))
-    return Standing(plan_id, state, result, counts, began_at, ended_at, tasks, held)
+    told = _closing(tasks) if closing else None
+    return Standing(plan_id, state, result, counts, began_at, ended_at, tasks, held, told)
 
 
 def _result(state: str, *, goes_on: bool, failed: bool) -> Result:
@@ -77,6 +83,12 @@ def _result(state: str, *, goes_on: bool, failed: bool) -> Result:
     if state == "ENDED":
         return "done"
     return "paused" if state == "PAUSED" else "waiting"
+
+
+def _closing(tasks: Iterable[dict[str, Any]]) -> str:
+    stale = [task["task_id"] for task in tasks if task["freshness"] == "stale"]
+    named = ", ".join(stale[:_NAMED]) + (" …" if len(stale) > _NAMED else "")
+    return f"verifying again: {named}" if stale else "looking whether all that was proven still holds"
 
 
 def _task(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -232,6 +232,13 @@ def wake_stopped(moves: Moves, sheet: Sheet, task_id: str) -> list[str]:
     return woken
 
 
+def require(tx: Tx, plan_id: str, task_id: str | None = None) -> None:
+    """Raise UsageError unless the engine runs such a plan, and it has such a task."""
+    _run(tx, plan_id)
+    if task_id is not None and not tx.run("engine_task", plan_id=plan_id, task_id=task_id):
+        raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}")
+
+
 def _run(tx: Tx, plan_id: str) -> Any:
     rows = tx.run("run", plan_id=plan_id)
     if not rows:

@@ -28,6 +28,7 @@ from agenttalk.engine.plans import DEFAULT, place
 from agenttalk.engine.sheets import remember, settings_of
 from agenttalk.errors import Code, InputError, UsageError
 from agenttalk.ports import Store, Tx
+from agenttalk.rules import living
 
 _AT_ONCE: Final = 5_000
 """Tasks that one transaction takes in."""
@@ -44,7 +45,8 @@ async def submit(
     """
     gate = planning.pre_plan(dag, manifest, revision=1)
     store = await place(deps, dag.plan_id, board)
-    plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), deps.stamp(), gate)
+    closing = living.closes(dag, manifest)
+    plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), deps.stamp(), gate, closing)
     if len(dag.nodes) > _AT_ONCE:
         with collector_paused():
             return await _submit_in_parts(deps, store, plan)
@@ -110,6 +112,8 @@ class _Plan:
     team: _Team
     at: str
     gate: PrePlan
+    closing: bool
+    """Whether what was proven is looked at once more before it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +228,15 @@ def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
 
 
 def _put_run(tx: Tx, plan: _Plan, state: str, settings: bytes) -> None:
-    tx.run("add_run", plan_id=plan.dag.plan_id, state=state, settings=settings, open=len(plan.dag.nodes), at=plan.at)
+    tx.run(
+        "add_run",
+        plan_id=plan.dag.plan_id,
+        state=state,
+        settings=settings,
+        open=len(plan.dag.nodes),
+        closing=int(plan.closing),
+        at=plan.at,
+    )
 
 
 def _room_for(tx: Tx, plan_id: str) -> tuple[str, bytes] | None:

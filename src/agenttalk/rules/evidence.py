@@ -53,6 +53,8 @@ _OUTSIDE: Final[frozenset[Reason]] = frozenset(
     {"not_started", "not_isolated", "stuck", "facts_missing", "unknown_kind", "fault", "check_file", "unsafe"}
 )
 """Reasons that tell of the machine or the set-up, and nothing of the work."""
+_MACHINE: Final = _OUTSIDE - {"check_file", "unsafe"}
+"""Those that no work can cause."""
 _EXECUTED: Final = frozenset({"run", "tests"})
 _LASTING: Final = frozenset({"run", "tests", "file", "json"})
 """Kinds whose answer depends on the tree alone. The others look at a world that changes by itself."""
@@ -191,6 +193,11 @@ def known_tests(base: Outcomes | None) -> str:
         return ""
     told = {"known": sorted(base.known), "ran": sorted(base.ran), "failed": sorted(base.failed)}
     return wire.sha256(wire.write(told))
+
+
+def tells_of_the_work(result: Result) -> bool:
+    """Whether a result says anything of the work, and not only of the machine that it was looked at on."""
+    return result.reason not in _MACHINE
 
 
 def keepable(result: Result) -> bool:

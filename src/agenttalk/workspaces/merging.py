@@ -56,6 +56,20 @@ def is_ours(told: Mapping[str, str], refs: Mapping[str, str], own: str) -> bool:
     return kept is not None and kept == told.get(COMMIT)
 
 
+def arrived(
+    objects: Objects, plan: str, refs: Mapping[str, str], own: str, since: str, tip: str
+) -> list[tuple[str, str | None]]:
+    """Commits that came onto a plan's branch behind `since`, the oldest first, each with the task whose work it is.
+
+    None stands for what somebody else put there. There are none if `since` does not lead to the tip.
+    """
+    if objects.resolve(since) is None or not objects.is_ancestor(since, tip):
+        return []
+    tasks = {commit: told[TASK] for commit, told in history(objects, plan, since, tip) if is_ours(told, refs, own)}
+    commits = objects.call("rev-list", "--first-parent", "--reverse", f"{since}..{tip}").out.decode().split()
+    return [(commit, tasks.get(commit)) for commit in commits]
+
+
 def put_back(objects: Objects, commit: str, protected: Globs) -> Merged:
     """The tree of an attempt with its protected paths as they were where it started."""
     changes = objects.changes(objects.parent_of(commit), commit)

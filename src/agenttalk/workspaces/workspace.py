@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -168,6 +168,20 @@ class Workspace:
             is_ours = told.get(merging.PLAN) == self.plan and merging.is_ours(told, own, self._own)
             (ours if is_ours else others).append(commit)
         return ours, others
+
+    @threaded
+    def arrived(self, since: str) -> list[tuple[str, str | None]]:
+        """Everything that came onto the plan branch behind a commit, the oldest first, with the task whose work it is.
+
+        None stands for what somebody else put there. There is nothing if the commit does not lead to the tip.
+        """
+        own = self._objects.read_refs(self._own)
+        return merging.arrived(self._objects, self.plan, own, self._own, since, self._tip())
+
+    @threaded
+    def tree(self, commit: str) -> str:
+        """The tree of a commit."""
+        return self._objects.tree_of(commit)
 
     @threaded
     def commit(self, name: str) -> str:
@@ -363,13 +377,13 @@ class Workspace:
     @threaded
     def covered(self, tree: str, globs: Globs = EVERYTHING) -> Covered:
         """The files of a tree that globs cover, by their content."""
-        found = {
-            path: f"{item.mode} {item.oid}"
-            for path, item in sorted(self._objects.listing(tree).items())
-            if globs.covers(path)
-        }
-        lines = b"".join(f"{told} ".encode() + os.fsencode(path) + b"\0" for path, told in found.items())
-        return Covered(f"sha256:{sha256(lines).hexdigest()}", found)
+        return _covered(self._objects.listing(tree), globs)
+
+    @threaded
+    def hashes(self, tree: str, globs: Mapping[str, Globs]) -> dict[str, str]:
+        """One hash for what each of some globs covers in a tree, by their names."""
+        listing = self._objects.listing(tree) if globs else {}
+        return {name: _covered(listing, each).digest for name, each in globs.items()}
 
     @threaded
     def read(self, tree: str, path: str) -> bytes | None:
@@ -388,6 +402,10 @@ class Workspace:
         async with self._preparing:
             key = await self._prepare_key(tree, command)
             return await self._prepared(key) or await self._make(key, tree, command, run)
+
+    async def prepare_key(self, tree: str, command: str) -> str:
+        """What decides whether something that was prepared still fits a tree."""
+        return await self._prepare_key(tree, command)
 
     @threaded
     def _prepare_key(self, tree: str, command: str) -> str:
@@ -488,6 +506,12 @@ class Workspace:
 
     def _attempt(self, attempt: Attempt) -> Path:
         return self._home / "attempts" / attempt.key
+
+
+def _covered(listing: Listing, globs: Globs) -> Covered:
+    found = {path: f"{item.mode} {item.oid}" for path, item in sorted(listing.items()) if globs.covers(path)}
+    lines = b"".join(f"{told} ".encode() + os.fsencode(path) + b"\0" for path, told in found.items())
+    return Covered(f"sha256:{sha256(lines).hexdigest()}", found)
 
 
 def _check_link(folder: Path, path: str) -> None:

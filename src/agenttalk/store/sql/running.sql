@@ -1,9 +1,10 @@
 -- Plans that the engine runs.
 -- name: add_run
-INSERT INTO runs (board, plan_id, state, settings, open, began_at)
-VALUES (:board, :plan_id, :state, :settings, :open, :at)
+INSERT INTO runs (board, plan_id, state, settings, open, closing, began_at)
+VALUES (:board, :plan_id, :state, :settings, :open, :closing, :at)
 ON CONFLICT (board, plan_id) DO UPDATE
-SET state = excluded.state, settings = excluded.settings, open = excluded.open, began_at = excluded.began_at
+SET state = excluded.state, settings = excluded.settings, open = excluded.open, closing = excluded.closing,
+    began_at = excluded.began_at
 WHERE runs.state = 'SUBMITTED'
 RETURNING plan_id
 
@@ -17,13 +18,14 @@ SELECT
     (SELECT settings FROM runs WHERE board = :board AND plan_id = :plan_id)
 
 -- name: run
-SELECT r.state, r.settings, r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at, p.dag_sha256, p.revision
+SELECT r.state, r.settings, r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at, p.dag_sha256, p.revision,
+    r.closing
 FROM runs AS r JOIN plans AS p ON p.board = r.board AND p.plan_id = r.plan_id
 WHERE r.board = :board AND r.plan_id = :plan_id
 
 -- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
 -- name: open_runs
-SELECT plan_id, state FROM runs WHERE board || '' = :board AND state <> 'ENDED' ORDER BY plan_id
+SELECT plan_id, state, open FROM runs WHERE board || '' = :board AND state <> 'ENDED' ORDER BY plan_id
 
 -- name: any_run
 SELECT plan_id FROM runs WHERE board = :board ORDER BY plan_id LIMIT 1
@@ -37,7 +39,7 @@ RETURNING plan_id
 UPDATE runs
 SET open = open + :open, completed = completed + :completed, failed = failed + :failed, skipped = skipped + :skipped
 WHERE board = :board AND plan_id = :plan_id
-RETURNING open, completed, failed, skipped
+RETURNING open, closing, completed, failed, skipped
 
 -- What is asked for. Many rows come as one JSON object, by task: that is one statement, during which other threads work.
 -- name: put_nodes
@@ -144,7 +146,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 -- name: ready_task
 UPDATE tasks
 SET state = 'READY', cause = :cause, queued = NULL, updated_at = :at, phase = NULL, missing = NULL, request_id = NULL,
-    waiting_since = NULL, reason = NULL
+    waiting_since = NULL, reason = NULL, fresh = 1
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- name: reassign_task
@@ -153,7 +155,7 @@ UPDATE tasks SET agent_id = :agent_id WHERE board = :board AND plan_id = :plan_i
 -- name: set_engine_task
 UPDATE tasks
 SET state = :state, cause = :cause, reason = :reason, queued = NULL, phase = NULL, updated_at = :at, missing = :missing,
-    request_id = :request_id,
+    request_id = :request_id, fresh = 1,
     waiting_since = CASE WHEN :state LIKE 'BLOCKED%' THEN coalesce(waiting_since, :at) ELSE NULL END
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
@@ -496,6 +498,9 @@ SET open = (SELECT count(*) FROM tasks AS t WHERE t.board = :board AND t.plan_id
     failed = (SELECT count(*) FROM tasks AS t WHERE t.board = :board AND t.plan_id = :plan_id AND t.state = 'FAILED'),
     skipped = (SELECT count(*) FROM tasks AS t WHERE t.board = :board AND t.plan_id = :plan_id AND t.state = 'SKIPPED')
 WHERE board = :board AND plan_id = :plan_id
+
+-- name: set_run_closing
+UPDATE runs SET closing = :closing WHERE board = :board AND plan_id = :plan_id
 
 -- name: set_run_settings
 UPDATE runs SET settings = :settings WHERE board = :board AND plan_id = :plan_id
