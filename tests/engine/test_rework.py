@@ -543,7 +543,7 @@ def test_what_is_accepted_as_it_is_in_a_repository_is_merged(repo: Path) -> None
         assert states(await engine.ended()) == {"fix": "FAILED"}
         assert git(repo, "rev-parse", "agenttalk/p") == git(repo, "rev-parse", "main")
         await _answered(engine, "accept")
-        found = await engine.until(lambda now: states(now)["fix"] == "COMPLETED")
+        found = await engine.until(lambda now: states(now)["fix"] == "COMPLETED" and now.state == "ENDED")
         assert found.result == "done"
         return await explaining.explain(engine.deps, "p", "fix")
 
