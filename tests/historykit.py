@@ -84,6 +84,16 @@ FROM numbers WHERE value < {plans} * {tasks};
 INSERT INTO effects (id, board, kind, key, body, state) {given}
 SELECT value + 1, '{board}', 'post', 'key_' || value, {blob}, 'done' FROM numbers WHERE value < {plans} * {tasks} / 2;
 
+INSERT INTO releases (board, plan_id, number, release_id, state, at)
+SELECT '{board}', 'old_' || value, 1, 'rel_' || value, 'rejected', '2026' FROM numbers WHERE value < {plans};
+
+INSERT INTO judgements (board, plan_id, sha256, validator, accepted, task_id, output_name, at)
+SELECT '{board}', 'old_' || (value / {tasks}), 'sha256:' || value, 'dev', 1, 't' || (value % {tasks}), 'report.md', '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO reviews (board, plan_id, revision, dag_sha256, state, review_plan, began_at)
+SELECT '{board}', 'old_' || value, 1, 'sha256:dag', 'approved', 'review_' || value, '2026' FROM numbers WHERE value < {plans};
+
 INSERT INTO requests (board, request_id, plan_id, task_id, agent_id, body, sha256, at, state, response)
 SELECT '{board}', 'req_' || value, 'old_0', 't0', 'dev', {blob}, 'sha256:x', '2026', 'answered', {blob}
 FROM numbers WHERE value < {plans} * {tasks} / 2;

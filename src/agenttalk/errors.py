@@ -95,6 +95,11 @@ class Code(StrEnum):
     CHECK_CIRCULAR = "CHECK_CIRCULAR"
     SCOPE_PROTECTED_OVERLAP = "SCOPE_PROTECTED_OVERLAP"
     CHECK_ALREADY_GREEN = "CHECK_ALREADY_GREEN"
+    JUDGE_NOT_TRUSTED = "JUDGE_NOT_TRUSTED"
+    RELEASE_REJECTED = "RELEASE_REJECTED"
+    RELEASE_REVOKED = "RELEASE_REVOKED"
+    DAG_NOT_APPROVED = "DAG_NOT_APPROVED"
+    REVIEWERS_MISSING = "REVIEWERS_MISSING"
     BRANCH_MOVED = "BRANCH_MOVED"
     CHECK_BROKEN = "CHECK_BROKEN"
     CHECK_UNREPEATABLE = "CHECK_UNREPEATABLE"
@@ -227,6 +232,11 @@ MEANINGS: dict[Code, Meaning] = {
     Code.CHECK_CIRCULAR: Meaning("A task's promise waits for somebody to accept the task's own output."),
     Code.SCOPE_PROTECTED_OVERLAP: Meaning("Everything that a glob allows to change is protected by a check."),
     Code.CHECK_ALREADY_GREEN: Meaning("A check that has to fail before the work passes already."),
+    Code.JUDGE_NOT_TRUSTED: Meaning("Somebody would judge what is his own, or may not judge it."),
+    Code.RELEASE_REJECTED: Meaning("Something that a release needs is missing, or says no."),
+    Code.RELEASE_REVOKED: Meaning("What a release rests on does not hold any more, so it was taken back."),
+    Code.DAG_NOT_APPROVED: Meaning("A plan's DAG has to be approved before its tasks begin, and is not."),
+    Code.REVIEWERS_MISSING: Meaning("A DAG was decided on without all of those who were to review it."),
     Code.BRANCH_MOVED: Meaning("Somebody else than the plan's own tasks put commits on the plan's branch."),
     Code.CHECK_BROKEN: Meaning("What was proven does not hold any more."),
     Code.CHECK_UNREPEATABLE: Meaning("What was proven cannot be looked at again.", retriable=True),

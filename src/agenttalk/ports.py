@@ -17,7 +17,7 @@ from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.rules.aborts import Abort
-from agenttalk.rules.checks import Confirmation
+from agenttalk.rules.checks import Confirmation, Stored
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
 from agenttalk.rules.living import Ground
@@ -357,6 +357,8 @@ class Job:
     """What that place needs from elsewhere, to be read."""
     watch: Watch | None = None
     """Who is told what is used and done meanwhile."""
+    others: Mapping[str, Stored] = field(default_factory=dict)
+    """Outputs of other tasks that the promise wants to see, as they are stored."""
     again: bool = False
     """Whether it was being proven before, by an engine that ended meanwhile: the agent has done its part."""
 
@@ -498,6 +500,29 @@ class Tip:
     ground: Ground
 
 
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """What is about to be shipped."""
+
+    board: str
+    plan_id: str
+    repo: Workspace | None
+    files: Mapping[str, str]
+    """Paths and hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What came of looking at a shipment."""
+
+    told: tuple[dict[str, Any], ...] = ()
+    """What came of each check, with `id` and `passed`."""
+    commit: str = ""
+    """Where the plan's branch stands, if it has one."""
+    faults: tuple[str, ...] = ()
+    """What went wrong, apart from checks that did not pass."""
+
+
 Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"
 """Asks a person the question of a check about something with this hash, and waits for the answer."""
 
@@ -538,6 +563,9 @@ class Prover(Protocol):
 
         Protected paths are put back all the same. Raises InputError when it cannot be merged.
         """
+
+    async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> Examined:
+        """Make checks at the `tip` of the plan's branch, or on the `artifacts` that are shipped, as each check says."""
 
     async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
         """Where the branch of a job's plan stands now, and what each glob matches there."""

@@ -8,15 +8,17 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from agenttalk.checking.checker import Checker, Facts
 from agenttalk.checking.running import Context
-from agenttalk.contracts import places, plan, wire
+from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import write_time
 from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.plan import Workspace as Repository
 from agenttalk.contracts.promise import (
     AnyCheck,
     CompletionPromise,
@@ -33,6 +35,7 @@ from agenttalk.ports import (
     Blobs,
     Clock,
     Confirm,
+    Examined,
     Findings,
     Handed,
     Job,
@@ -40,6 +43,7 @@ from agenttalk.ports import (
     Made,
     Performance,
     Proof,
+    Shipment,
     Tip,
 )
 from agenttalk.rules import checks, evidence, findings, rework, scope
@@ -158,6 +162,25 @@ class Prover:
                 return replace(proof, commit=await _merged(space, job, candidate))
         return Proof(conflict="others merged again and again while this was checked")
 
+    async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> Examined:
+        """Make checks on what is about to be shipped; see the port."""
+        space = await self._opened(shipment.plan_id, shipment.repo) if shipment.repo is not None else None
+        tip = await space.ensure() if space is not None else ""
+        command = shipment.repo.prepare if shipment.repo is not None else None
+        prepared = await space.prepare(tip, command) if space is not None and command and checks else None
+        blobs = await self.blobs(shipment.board)
+        files = {path: await blobs.get(sha256) for path, sha256 in shipment.files.items()} if checks else {}
+        laid = wire.sha256(wire.write(dict(sorted(shipment.files.items()))))
+        told = []
+        for check, where in checks:
+            if where == "tip" and space is not None:
+                result = await self._made(check, Facts(tip), partial(space.sealed, tip, prepared=prepared))
+            else:
+                result = await self._made(check, Facts(laid), lambda: self._laid_out(files))
+            told.append(findings.told(result) | {"on": where})
+        moved = space is not None and await space.ensure() != tip
+        return Examined(tuple(told), tip, ("the plan's branch moved while the gates were looked at",) if moved else ())
+
     async def _taken(self, space: Workspace, job: Job) -> Taken | Refused:
         """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
         before = await space.taken(_attempt(job)) if job.again else None
@@ -195,7 +218,7 @@ class Prover:
             files=_hashes(promise),
             covered=await _covered(space, candidate.tree, _covers(promise)),
             git=_git_facts(promise, taken, candidate),
-            artifacts=_stored(job, performance),
+            artifacts={**job.others, **_stored(job, performance)},
             report=_report(performance),
             retuned=await _retuned(space, candidate),
         )
@@ -209,7 +232,7 @@ class Prover:
             tree=tree,
             files=_hashes(job.command.promise),
             inputs=_inputs(job, None),
-            artifacts=_stored(job, performance),
+            artifacts={**job.others, **_stored(job, performance)},
             report=_report(performance),
         )
         blobs = await self.blobs(job.board)
@@ -367,7 +390,7 @@ class Prover:
             raise InputError(Code.NAME_UNKNOWN, f"{job.task_id} works on no repository")
         return await self._opened(job.plan_id, job.repo)
 
-    async def _opened(self, plan_id: str, repo: plan.Workspace) -> Workspace:
+    async def _opened(self, plan_id: str, repo: Repository) -> Workspace:
         known = self._spaces.get(plan_id)
         if known is None:
             home = self.root.absolute() / FOLDER / plan_id

@@ -174,6 +174,14 @@ async def serve(
                     watch.close()
 
 
+def local_prover(root: Path, deps: Deps) -> Prover:
+    """Whoever makes checks for a command that works without an engine."""
+    from agenttalk.drivers.processes import LocalProcesses
+    from agenttalk.drivers.script import ScriptDriver
+
+    return _prover(root, deps, ScriptDriver(LocalProcesses()))
+
+
 def verifying(root: Path, deps: Deps) -> Service:
     """What looks again at what plans proved, of a root that has no engine. It begins nothing."""
     from agenttalk.drivers.processes import LocalProcesses

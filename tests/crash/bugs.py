@@ -13,7 +13,7 @@ from typing import Any
 
 from agenttalk.contracts import places
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.engine import granting, heartbeat, intake, outcomes, regressing, resuming, turns
+from agenttalk.engine import granting, heartbeat, intake, outcomes, regressing, releasing, resuming, turns
 from agenttalk.engine.closing import Closing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
@@ -213,6 +213,20 @@ def _replace(where: Any, **new: Any) -> None:
         setattr(where, name, value)
 
 
+def _archive_after_the_decision() -> None:
+    """What is shipped is archived only once the decision is committed."""
+    left: list[tuple[Any, ...]] = []
+    real, archive = releasing.release, releasing._archive
+
+    async def release(deps: Deps, store: Any, plan_id: str, prover: Any, **more: Any) -> Any:
+        found = await real(deps, store, plan_id, prover, **more)
+        while left:
+            await store.transact(lambda tx: archive(tx, *left.pop()))
+        return found
+
+    _replace(releasing, release=release, _archive=lambda _, *rest: left.append(rest))
+
+
 BUGS: dict[str, Callable[[], None]] = {
     "acknowledgement before commit": _acknowledge_before_commit,
     "effect before commit": _start_before_commit,
@@ -221,6 +235,7 @@ BUGS: dict[str, Callable[[], None]] = {
     "turn before commit": _turn_before_commit,
     "no check at the end of a turn": _no_check_at_the_end_of_a_turn,
     "process without keeper": _process_without_keeper,
+    "archive after the decision": _archive_after_the_decision,
     "verifying what is not kept": _verify_what_is_not_kept,
     "joined after commit": _join_after_commit,
 }

@@ -94,7 +94,11 @@ class Engine:
         while True:
             news.clear()
             found = await standing.of(self._deps, plan_id)
-            if not found.counts["running"] and plan_id not in self.dispatcher.closing:
+            if (
+                plan_id not in self.dispatcher.deciding
+                and not found.counts["running"]
+                and plan_id not in self.dispatcher.closing
+            ):
                 return found
             await news.wait()
 

@@ -49,7 +49,7 @@ def ended(found: Standing) -> bool:
     return found.state == "ENDED"
 
 
-async def _show(life: Life) -> None:
+async def show(life: Life) -> None:
     """Write what is shown of plans, as an engine does from time to time."""
     for board in await boards(life.deps):
         for plan_id, *_ in await board.read("plans"):
@@ -112,7 +112,7 @@ SMALL = plan(
     task("four", needs=["three"]),
     agents={"b": {"driver": "folder"}},
 )  # fmt: skip
-SUBMITTED = Scenario("submitted", lambda tree: tree.agent("b"), (submit(SMALL), Step(_show)), witness=kept)
+SUBMITTED = Scenario("submitted", lambda tree: tree.agent("b"), (submit(SMALL), Step(show)), witness=kept)
 """A plan is submitted; it takes more than one transaction."""
 
 
@@ -158,7 +158,7 @@ async def _work(life: Life, turn: Turn) -> Any:
 COURSE = Scenario(
     "course",
     lambda _: None,
-    (until(ended), Step(_show)),
+    (until(ended), Step(show)),
     before=(submit(_course()),),
     functions=everybody(_work),
     witness=kept,
@@ -190,7 +190,7 @@ async def _write(_: Life, turn: Turn) -> str:
 PROVEN = Scenario(
     "proven",
     lambda _: None,
-    (until(ended), Step(_show)),
+    (until(ended), Step(show)),
     before=(submit(_proven()),),
     functions=everybody(_write),
     witness=kept,
@@ -220,7 +220,7 @@ async def _rework(_: Life, turn: Turn) -> Any:
 REWORKED = Scenario(
     "reworked",
     lambda _: None,
-    (until(ended), Step(_show)),
+    (until(ended), Step(show)),
     before=(submit(_reworked()),),
     functions=everybody(_rework),
     witness=kept,
@@ -245,7 +245,7 @@ def _scripts(tree: Tree) -> None:
 PROGRAMS = Scenario(
     "programs",
     _scripts,
-    (until(ended), Step(_show)),
+    (until(ended), Step(show)),
     before=(
         submit(
             plan(
@@ -317,7 +317,7 @@ STEERED = Scenario(
                     agents={"dev": SCRIPT})),
         Step(_begin),
         Step(_cancel),
-        Step(_show),
+        Step(show),
     ),
     before=(submit(plan(task("one"), task("two", needs=["one"], on_dependency_failed="SKIP"))),),
     functions=everybody(_fixable),
@@ -362,7 +362,7 @@ ASKED = Scenario(
         by_hand(_draft),
         route(),
         until(ended),
-        Step(_show),
+        Step(show),
     ),
     before=(
         submit(
@@ -418,7 +418,7 @@ async def _overtake(life: Life) -> None:
 OVERTAKEN = Scenario(
     "overtaken",
     lambda _: None,
-    (Step(_overtake), Step(_show)),
+    (Step(_overtake), Step(show)),
     before=(submit(plan(task("one", outputs=[{"name": "one.md", "deliverable": True}]))),),
     again=1,
     witness=kept,
@@ -466,7 +466,7 @@ LIMITED = Scenario(
         until(lambda found: states(found) == {"one": "COMPLETED", "two": "BLOCKED_WAITING_REVIEW"}),
         Step(_override),
         until(ended),
-        Step(_show),
+        Step(show),
     ),
     before=(submit(_limited(P), _limited("q")),),
     functions=everybody(_spend),

@@ -69,3 +69,9 @@ def test_a_broken_check_that_joins_a_promise_too_late_is_found(crash: Harness) -
     lost = _says(failures, "default.joined_checks: 1 missing")
     assert lost
     assert "" not in lost
+
+
+def test_an_archive_that_is_not_part_of_the_decision_is_found(crash: Harness) -> None:
+    failures = _found(crash, "archive after the decision", "shipped", "commit:default")
+    assert _says(failures, "app.md/app.md")
+    assert "" not in failures

@@ -19,8 +19,8 @@ from storekit import Place
 
 OF_A_BOARD: Final = {"plans"}
 """Asks for every plan of a board, of which each is one short row."""
-OF_A_PLAN: Final = {"artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
-    "drop_edges", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
+OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
+    "drop_edges", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "finished_tasks", "gate_results", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
@@ -35,11 +35,11 @@ ALLOWED: Final = 60
 """Steps by which a deeper index may be dearer; a scan of the long past takes thousands."""
 
 BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "missing", "payloads", "pointer", "prev",
-    "progress", "reason", "reasons", "response", "settings", "node", "wards", "guards", "verdict", "result", "results")  # fmt: skip
+    "progress", "reason", "reasons", "response", "settings", "node", "wards", "guards", "verdict", "result", "results", "told")  # fmt: skip
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
     "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd",
-    "seconds", "tool_calls", "closing", "fresh")  # fmt: skip
+    "seconds", "tool_calls", "closing", "fresh", "number", "accepted")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),
@@ -74,6 +74,10 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "next_effect_at": {"kind": "post"},
     "queue_effect": {"kind": "post", "key": "new"},
     "seal_fact": {"hash": b"", "link": 10**9, "seq": 7},
+    "add_release": {"number": 10**6},
+    "add_review": {"revision": 10**6},
+    "decide_release": {"state": "approved"},
+    "decide_review": {"state": "approved"},
     "show_view": {"content": "sha256:x"},
     "unsealed_facts": {"after": 10**9},
 }

@@ -51,6 +51,8 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
             _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
             _route(service, "GET", "/api/plans/{id}/repository", _repository, _READERS),
+            _route(service, "GET", "/api/plans/{id}/release", _release, _READERS),
+            _route(service, "GET", "/api/plans/{id}/release_manifest", _release_manifest, _READERS),
             _route(service, "POST", "/api/plans/{id}/verify", _verify, _OPERATOR),
             _route(service, "POST", "/api/plans/{id}/{action}", _steer, _OPERATOR),
             _route(service, "POST", "/api/passes", _pass, _OPERATOR),
@@ -172,6 +174,14 @@ async def _verify(service: Service, request: Request, _: Caller) -> Response:
 
 async def _repository(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.repository(request.path_params["id"]))
+
+
+async def _release(service: Service, request: Request, _: Caller) -> Response:
+    return answered(await service.release(request.path_params["id"]))
+
+
+async def _release_manifest(service: Service, request: Request, _: Caller) -> Response:
+    return answered(await service.release_manifest(request.path_params["id"]))
 
 
 async def _steer(service: Service, request: Request, caller: Caller) -> Response:

@@ -6,6 +6,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from agenttalk.cli import decisions
 from agenttalk.cli.output import Output, plain
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Live:
         for gate in standing.get("gates", ()):
             if gate["allowed"]:  # what is denied is the reason of its task
                 self._out.say(f"  {gate_line(gate)}")
+        decisions.tell(self._out, standing)
 
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._began:.1f}"

@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "override": ("agenttalk.cli.gates:override_app", "Let a task begin that a checkpoint holds up."),
     "rework": ("agenttalk.cli.rework", "Decide on a task that has no round of rework left."),
     "verify": ("agenttalk.cli.verify:verify_app", "Look whether what a plan proved still holds."),
+    "release": ("agenttalk.cli.release:release_app", "Show what was decided about a plan's release, or decide anew."),
     "diff": ("agenttalk.cli.code:diff_app", "Show what a plan or a task changed in its repository."),
     "merge": ("agenttalk.cli.code:merge_app", "Bring what a plan has done into your own branch."),
     "serve": ("agenttalk.cli.serve", "Be the engine of a root, and answer over HTTP."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.cli import decisions
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 if TYPE_CHECKING:
@@ -203,6 +204,7 @@ def _tell_plan(out: Output, compiled: Compiled, order: list[list[str]]) -> None:
         for branch in (node.gates.branches if node.gates else ())
         for task_id in branch.activate
     }
+    decisions.tell_policies(out, manifest.policies)
     left = SHOWN
     for number, wave in enumerate(order, 1):
         if not left:

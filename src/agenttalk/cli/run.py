@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.cli import decisions
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 from agenttalk.cli.rework import tell_rounds
 
@@ -336,6 +337,7 @@ def tell(out: Output, told: dict[str, Any]) -> None:
             words = "waits for" if name == "waits_for" else "is missing"
             out.say(f"  {words}: {plain(', '.join(told[name]))}")
     out.say(f"  [cyan]→[/] {plain(told['moves_on'])}")
+    decisions.tell(out, told)
 
 
 def _tell_turn(out: Output, turn: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agenttalk.cli import decisions
 from agenttalk.cli.live import gate_line, spent
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 
@@ -58,6 +59,7 @@ def _tell_plan(out: Output, plan: dict[str, Any]) -> None:
     if plan["halted"]:
         out.say(f"  [bold red]✗ halted:[/] {plain(plan['halted'])}")
     out.say(f"  messages: {counts or 'none'}")
+    decisions.tell(out, plan)
     tasks = [(plain(task["task_id"]), plain(task["agent_id"]), task) for task in plan["tasks"]]
     wide, wider = (max((len(row[column]) for row in tasks), default=0) for column in (0, 1))
     for task_id, agent_id, task in tasks:

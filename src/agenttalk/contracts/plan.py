@@ -18,10 +18,12 @@ from agenttalk.contracts.base import (
     PlanIdText,
     Positive,
     RelativePath,
+    Score,
     Sha256,
     TaskIdText,
     Text,
 )
+from agenttalk.contracts.promise import AnyCheck
 
 TaskState = Literal[
     "PENDING",
@@ -91,6 +93,41 @@ class PhaseTimeouts(Part):
     """Release; never defaults to approve."""
 
 
+class GatePolicy(Part):
+    """How a release gate gets its result: by a check of the engine's own, or from a trusted validator."""
+
+    check: AnyCheck | None = None
+    """What the engine does itself."""
+    on: Literal["tip", "artifacts"] | None = None
+    """Where it does so: at the tip of the plan's branch, or on what is shipped."""
+    validator: AgentIdText | None = None
+    """The agent whose task delivers the result."""
+
+
+class ReleasePolicy(Part):
+    """What a plan ships, and what must be shown before."""
+
+    gates: dict[str, GatePolicy] = {}
+    """Gate → how it gets its result."""
+    deliverables: Many[Deliverable] = ()
+    """What is shipped."""
+    accepted_by: Many[AgentIdText] = ()
+    """Agents that must have accepted every one of them."""
+
+
+class ReviewPolicy(Part):
+    """Who looks at the DAG before any of its tasks begins."""
+
+    reviewers: Many[AgentIdText]
+    """Agents that score it."""
+    coordinator: AgentIdText | None = None
+    """The agent that decides; without one a rule does."""
+    min_score: Score = 70
+    """The least that every reviewer must give."""
+    criteria: str | None = None
+    """What it is measured by."""
+
+
 class Policies(Part):
     """Rules of a plan."""
 
@@ -104,6 +141,10 @@ class Policies(Part):
     """Gates that a release needs."""
     planner: AgentIdText | None = None
     """The agent that is asked for a new plan; people are asked in any case."""
+    release: ReleasePolicy | None = None
+    """What is shipped at the end, if anything is."""
+    review: ReviewPolicy | None = None
+    """Who has to approve the DAG before it is worked on, if anybody has."""
 
 
 class Workspace(Part):

@@ -20,6 +20,7 @@ from agenttalk.contracts.base import (
     Part,
     PlanIdText,
     Positive,
+    Score,
     Sha256,
     TaskIdText,
     Text,
@@ -41,6 +42,7 @@ from agenttalk.contracts.promise import (
     CHECK_KINDS,
     AbortCondition,
     AcceptanceCriterion,
+    AnyCheck,
     ArtifactCheck,
     Budget,
     Check,
@@ -264,12 +266,75 @@ class PoliciesSpec(Policies):
     """Limits of deciding."""
     commanders: Many[AgentIdText] | None = None
     """Agents that may send commands; by default nobody but the engine and operators."""
+    release: None = None
+    """Stands at the top of the file."""
+    review: None = None
+    """Stands at the top of the file."""
 
 
 class LimitsSpec(PlanLimits):
     """What the plan may use altogether."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class GateSpec(Spec):
+    """How a release gate gets its result: the keys of a check, or `validator`."""
+
+    check: AnyCheck | None = None
+    on: Literal["tip", "artifacts"] | None = None
+    """Where the check is made; by default at the tip of the plan's branch if it has one."""
+    validator: AgentIdText | None = None
+    """The agent whose task delivers the result."""
+
+
+def _named_gates(data: object) -> object:
+    """Gates as their models read them: a check stands apart from where it is made, and is called like its gate."""
+    if not isinstance(data, dict):
+        return data
+    return {
+        name: {key: gate[key] for key in _BESIDE_CHECK if key in gate}
+        | ({"check": _gate_check(name, gate)} if "kind" in gate else _left(gate))
+        if isinstance(gate, dict)
+        else gate
+        for name, gate in data.items()
+    }
+
+
+_BESIDE_CHECK: Final = ("on", "validator")
+
+
+def _gate_check(name: object, gate: dict[Any, Any]) -> dict[Any, Any]:
+    return {"red_first": "off", **{key: gate[key] for key in gate if key not in _BESIDE_CHECK}, "id": str(name)}
+
+
+def _left(gate: dict[Any, Any]) -> dict[Any, Any]:
+    """Keys that are none of a gate without a check; `check` itself is no key of the file."""
+    return {f"{key} " if key == "check" else key: gate[key] for key in gate if key not in _BESIDE_CHECK}
+
+
+class ReleaseSpec(Spec):
+    """What the plan ships, and what must be shown before."""
+
+    gates: Annotated[dict[Text, GateSpec], BeforeValidator(_named_gates)] = {}
+    """Gate → how it gets its result."""
+    deliverables: Many[Text] = ()
+    """Outputs that are shipped; by default those that are marked as deliverable."""
+    accepted_by: Many[AgentIdText] = ()
+    """Agents that must have accepted each of them."""
+
+
+class ReviewSpec(Spec):
+    """Who looks at the plan before it begins."""
+
+    reviewers: Many[AgentIdText]
+    """Agents that score it."""
+    coordinator: AgentIdText | None = None
+    """The agent that decides; without one a rule does."""
+    min_score: Score = 70
+    """The least that every reviewer must give."""
+    criteria: str | None = None
+    """What it is measured by."""
 
 
 class PlanFile(Spec):
@@ -287,6 +352,10 @@ class PlanFile(Spec):
     """Its rules."""
     limits: LimitsSpec | None = None
     """What it may use altogether."""
+    release: ReleaseSpec | None = None
+    """What is shipped at the end."""
+    review: ReviewSpec | None = None
+    """Who has to approve the plan before it begins."""
     agents: dict[AgentIdText, AgentSpec] = {}
     """Who takes part; agents may also be described in agenttalk.toml."""
     tasks: Many[TaskSpec]
@@ -328,6 +397,7 @@ def plan_of(source: Source) -> PlanFile:
     if plan is not None and not plan.tasks:
         problems += source.located([Problem(Code.FIELD_VALUE, "tasks", "there is no task", "add one")])
     problems += source.located(islice(_strange_promises(value.get("tasks")), MAX_PROBLEMS))
+    problems += source.located(islice(_strange_gates(value.get("release")), MAX_PROBLEMS))
     if plan is None or problems:
         raise refusal(problems)
     return plan
@@ -364,19 +434,25 @@ def _keys(kind: type[BaseModel]) -> tuple[str, ...]:
 def _place(loc: tuple[int | str, ...]) -> tuple[str, ...]:
     """Which kind of object stands at a place: its path without numbers and without the author's own names."""
     steps = [part for part in loc if isinstance(part, str)]
-    own = {"agents": 1, "validate": 2}
-    return tuple(step for at, step in enumerate(steps) if not (at and own.get(steps[at - 1]) == at))
+    return tuple(step for at, step in enumerate(steps) if tuple(steps[:at]) not in _OWN_NAMES)
+
+
+_OWN_NAMES: Final = frozenset({("agents",), ("tasks", "validate"), ("release", "gates")})
+"""Below these the author chooses the keys."""
 
 
 _KEYS: Final = {
     (): _keys(PlanFile),
     ("workspace",): _keys(WorkspaceSpec),
-    ("policies",): _keys(PoliciesSpec),
+    ("policies",): tuple(key for key in _keys(PoliciesSpec) if key not in {"release", "review"}),
     ("policies", "timeouts"): _keys(PhaseTimeoutsSpec),
     ("policies", "timeouts", "dag_review"): _keys(PhaseTimeoutSpec),
     ("policies", "timeouts", "artifact_validation"): _keys(PhaseTimeoutSpec),
     ("policies", "timeouts", "release_gate"): _keys(PhaseTimeoutSpec),
     ("limits",): _keys(LimitsSpec),
+    ("release",): _keys(ReleaseSpec),
+    ("release", "gates"): ("kind", *_BESIDE_CHECK),
+    ("review",): _keys(ReviewSpec),
     ("agents",): _keys(AgentSpec),
     ("tasks",): _keys(TaskSpec),
     ("tasks", "inputs"): _keys(InputSpec),
@@ -426,16 +502,27 @@ def _strange_promise(loc: tuple[int | str, ...], promise: dict[str, Any]) -> Ite
         for at, part in _listed(promise.get(name)):
             yield from _strange((*loc, name, at), part, kind)
     for at, check in _listed(promise.get("checks")):
-        kind_name = check.get("kind") if isinstance(check, dict) else None
-        if not isinstance(kind_name, str):
-            continue
-        if kind_name in _CHECKS:
-            yield from _strange((*loc, "checks", at), check, _CHECKS[kind_name])
-        elif kind_name not in CHECK_KINDS and (near := nearest(kind_name, CHECK_KINDS)):
-            message = f"there is no kind of check {kind_name[:80]!r}"
-            yield Problem(
-                Code.FIELD_VALUE, field_path((*loc, "checks", at, "kind")), message, f"did you mean {near!r}?"
-            )
+        yield from _strange_check((*loc, "checks", at), check)
+
+
+def _strange_gates(release: object) -> Iterator[Problem]:
+    """Unknown keys in the checks of gates."""
+    gates = release.get("gates") if isinstance(release, dict) else None
+    for name, gate in gates.items() if isinstance(gates, dict) else ():
+        if isinstance(gate, dict):
+            check = {key: value for key, value in gate.items() if key not in _BESIDE_CHECK}
+            yield from _strange_check(("release", "gates", str(name)), check)
+
+
+def _strange_check(loc: tuple[int | str, ...], check: object) -> Iterator[Problem]:
+    kind_name = check.get("kind") if isinstance(check, dict) else None
+    if not isinstance(kind_name, str):
+        return
+    if kind_name in _CHECKS:
+        yield from _strange(loc, check, _CHECKS[kind_name])
+    elif kind_name not in CHECK_KINDS and (near := nearest(kind_name, CHECK_KINDS)):
+        message = f"there is no kind of check {kind_name[:80]!r}"
+        yield Problem(Code.FIELD_VALUE, field_path((*loc, "kind")), message, f"did you mean {near!r}?")
 
 
 def _strange(loc: tuple[int | str, ...], data: object, kind: type[Part]) -> Iterator[Problem]:

@@ -213,6 +213,8 @@ class DecisionRecord(Document):
     """Who did not take part."""
     evidence_files: Many[str] = ()
     """What it rests on."""
+    reasons: Many[str] = ()
+    """Why it was decided so."""
 
 
 class NamedHash(Part):
@@ -224,6 +226,17 @@ class NamedHash(Part):
     """Hash of its bytes."""
 
 
+class ShippedArtifact(NamedHash):
+    """Something that is shipped, and where it comes from."""
+
+    task_id: TaskIdText | None = None
+    """The task that made it."""
+    producer_agent_id: AgentIdText | None = None
+    """The agent that made it."""
+    promise_id: str | None = None
+    """The promise that its task fulfilled."""
+
+
 class ReleaseManifest(Document):
     """What was released, or why it was not."""
 
@@ -231,8 +244,14 @@ class ReleaseManifest(Document):
     """The plan it belongs to."""
     release_id: IdText
     """Its id."""
-    artifacts: Many[NamedHash]
+    artifacts: Many[ShippedArtifact]
     """What is shipped."""
+    commit: str | None = None
+    """The tip of the plan's branch that it rests on, if the plan works on a repository."""
+    decided_at: Instant | None = None
+    """When it was decided."""
+    revoked_at: Instant | None = None
+    """When an approval was taken back."""
     evidence_required: Many[str]
     """Gates that had to pass."""
     evidence_refs: Many[NamedHash]

@@ -23,6 +23,7 @@ from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import (
+    acceptance,
     by_hand,
     deciding,
     ending,
@@ -30,12 +31,15 @@ from agenttalk.engine import (
     human,
     people,
     regressing,
+    releasing,
     resuming,
+    reviews,
     revising,
     spending,
     steering,
 )
 from agenttalk.engine import evidence as kept
+from agenttalk.engine.awaiting import Deciding
 from agenttalk.engine.closing import Closing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
@@ -115,6 +119,13 @@ class Dispatcher:
         self._followers: set[asyncio.Event] = set()
         self._waiters: set[asyncio.Event] = set()
         self._ended: set[str] = set()
+        self._deciding = Deciding(
+            deps,
+            prover,
+            lambda store, do: self._step(self._boards.setdefault(store.name, _Board(store)), do),
+            lambda plan_id: self.cancel(plan_id, by="engine", why="the review is over"),
+            self._release_decided,
+        )
 
     def nudge(self) -> None:
         """Look at everything soon."""
@@ -162,6 +173,7 @@ class Dispatcher:
                 more = await self._look_at(board, plans) or more
             for row in await store.read("answered_failures"):
                 await self._answered(board, *row)
+            more = await self._deciding.look(store) or more
             agents = [row[0] for row in await store.read("queueing_agents")]
             if agents:
                 await self._step(board, partial(_offer, agents=agents))
@@ -231,7 +243,7 @@ class Dispatcher:
         for plan_id in moves.closing:
             self._close_plan(board, plan_id)
         self._ended.update(moves.closed)
-        if moves.left:
+        if moves.left or moves.undecided or self._deciding.awaits(moves.closed):
             self._wake.set()
         if after is not None:
             self._working.discard(after.job.lease)
@@ -389,6 +401,9 @@ class Dispatcher:
         """Have proven what came of a job."""
         if self._prover is None:
             return Proof(refused="checks and repositories are not supported here")
+        if names := acceptance.others(job):
+            blobs = await self._deps.stores.blobs(job.board)
+            job = replace(job, others=await acceptance.stored(board.store, blobs, job.plan_id, names))
         try:
             done = partial(ending.is_done, granted, performance, at=self._deps.stamp())
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
@@ -487,8 +502,16 @@ class Dispatcher:
             self._closings[plan_id].cancel()
             await asyncio.wait({self._closings[plan_id]})
         tasks = {row[1] for row in await board.store.read("working_in_plan", plan_id=plan_id)}
+        review = await reviews.last(board.store, plan_id)
         await self._end_turns(board, plan_id, tasks)
-        return await self._step(board, lambda moves: steering.cancel(moves, plan_id, by=by, why=why))
+        count = await self._step(board, lambda moves: steering.cancel(moves, plan_id, by=by, why=why))
+        await self._drop_review(board, review, by)
+        return count
+
+    async def _drop_review(self, board: _Board, review: reviews.Review | None, by: str) -> None:
+        """Nobody needs to know any more what reviewers think."""
+        if review is not None and review.state == "open" and await board.store.read("run", plan_id=review.review_plan):
+            await self.cancel(review.review_plan, by=by, why="the review is over")
 
     async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
         """Try a failed task again; the tasks that wait for something again. `onwards`, all that hangs on it, too."""
@@ -590,12 +613,22 @@ class Dispatcher:
         at = self._deps.stamp()
         found = await board.store.transact(lambda tx: revising.difference(tx, dag))
         state = (await board.store.read("run", plan_id=dag.plan_id))[0][0]
+        review = await reviews.last(board.store, dag.plan_id)
+        paused = review.held if review is not None and review.undecided else state == "PAUSED"
         if state == "RUNNING":
             await board.store.transact(lambda tx: steering.pause(tx, dag.plan_id, by=by, at=at))
         await self._end_turns(board, dag.plan_id, {*found.changed, *found.removed})
-        return await self._step(
-            board, lambda moves: revising.apply(moves, dag, manifest, profiles, by=by, paused=state == "PAUSED")
+        found = await self._step(
+            board, lambda moves: revising.apply(moves, dag, manifest, profiles, by=by, paused=paused)
         )
+        await self._drop_review(board, review, by)
+        return found
+
+    async def release(self, plan_id: str, *, by: str) -> None:
+        """Decide anew whether a plan's results are shipped."""
+        board = await self._board_of(plan_id)
+        await releasing.release(self._deps, board.store, plan_id, self._prover, again=True, by=by)
+        self._release_decided()
 
     async def _end_turns(self, board: _Board, plan_id: str, tasks: set[str]) -> None:
         rows = await board.store.read("working_in_plan", plan_id=plan_id)
@@ -673,12 +706,24 @@ class Dispatcher:
 
     async def close(self) -> None:
         """End every turn under way and give its task back."""
+        await self._deciding.close()
         while turns := [*self._turns.values(), *self._closings.values()]:
             for turn in turns:
                 turn.cancel()
             await asyncio.gather(*turns, return_exceptions=True)
         with suppress(AgentTalkError):
             await self.recover(stopping=True)
+
+    @property
+    def deciding(self) -> frozenset[str]:
+        """Plans whose release is being decided on."""
+        return self._deciding.releasing
+
+    def _release_decided(self, *, again: bool = False) -> None:
+        """A release was decided on, or could not be."""
+        if again:
+            self._wake.set()
+        self._tell(ended=True)
 
     def _free(self, granted: Granted) -> None:
         self._slots.free(granted.job.agent_id, granted.ticket)

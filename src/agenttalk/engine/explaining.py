@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import objections
+from agenttalk.engine import objections, releases, reviews
 from agenttalk.engine import rounds as rounds_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
@@ -40,6 +40,8 @@ _STALE: Final = "what was proven of it has changed since; it is verified again b
 _BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
 
 _HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
+_REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review"
+_NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
 
 
 async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
@@ -69,6 +71,10 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)
     if lease is None and attempt == 0 and state == "RUNNING":
         moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
+    review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
+    if review is not None and review.undecided and state == "PENDING":
+        words = _REVIEWED if review.state == "open" else _NOT_APPROVED
+        moves_on = words.format(review=review.review_plan, request=review.request_id)
     return {
         "plan_id": plan_id,
         "task_id": task_id,
@@ -97,6 +103,8 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "verdict": verdict,
         "gates": [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
         "moves_on": moves_on,
+        **({"review": review.as_json()} if review else {}),
+        **({"release": release.as_json()} if release else {}),
     }
 
 

@@ -247,17 +247,17 @@ def _settle(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, by: st
         for file in response.provided_files:
             to = file.deliver_to_agent_id or agent_id
             task, key = task_id or request_id, f"{request_id}/file"
-            _send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at, arrived=True)
+            send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at, arrived=True)
         return True
     if task_id and response.decision in {"REJECT", "ABORT"}:
         _give_up(tx, request_id, Waiting(agent_id, plan_id), task_id, f"{response.decision} by {by}", at)
     name = f"human_intervention_response_{request_id}.json"
     sha256 = records.keep(tx, data)
-    _send(tx, f"{request_id}/answer", plan_id, task_id or request_id, ANSWER_OUTPUT, (name, sha256), agent_id, at)
+    send(tx, f"{request_id}/answer", plan_id, task_id or request_id, ANSWER_OUTPUT, (name, sha256), agent_id, at)
     for file in response.provided_files:
         to = file.deliver_to_agent_id or agent_id
         task, key = task_id or request_id, f"{request_id}/file"
-        _send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at)
+        send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at)
     return True
 
 
@@ -301,7 +301,7 @@ def _give_up(tx: Tx, request_id: str, waiting: Waiting, task_id: str, why: str, 
     handover.report_state(tx, waiting, task_id, "FAILED", at=at, message_id=command.message_id)
 
 
-def _send(
+def send(
     tx: Tx,
     key: str,
     plan_id: str,

@@ -12,7 +12,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.dag import Output, Versioning
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import handover, outbox, records, refusing, sheets
+from agenttalk.engine import acceptance, handover, outbox, records, refusing, sheets
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
@@ -21,6 +21,7 @@ from agenttalk.errors import Code, InputError, MissingError
 from agenttalk.ports import Blobs, Tx
 from agenttalk.rules import routing, versioning
 from agenttalk.rules.control import kind_of
+from agenttalk.rules.release import VALIDATION
 from agenttalk.rules.routing import Order, Parcel, Rejection
 from agenttalk.rules.versioning import Version
 
@@ -271,12 +272,16 @@ def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan
         records.show(tx, f"plans/{plan.plan_id}/commands/{parcel.envelope.file_name}", arrival.data)
     for content in arrival.contents:
         records.keep(tx, content)
-    if accept.output and accept.output.deliverable:
-        folder = f"artifacts/{plan.plan_id}/{letter.task_id}/{places.segment(accept.output.name)}"
+    output, task_id = accept.output, letter.task_id or ""
+    if output and output.deliverable and not acceptance.waits_in(tx, plan.plan_id, task_id, output.name):
+        folder = acceptance.folder_of(plan.plan_id, task_id, output.name)
         for file in letter.files:
             path = file["path"].removeprefix(f"{letter.message_id}/")
             records.show(tx, f"{folder}/{path}", None, content=file["sha256"])
     message = _add(tx, arrival, letter, plan, "stored", at)
+    if output and output.name.startswith(VALIDATION):
+        validator = acceptance.Validator(plan.plan_id, task_id, letter.sender)
+        acceptance.take(tx, validator, [file["sha256"] for file in letter.files], at=at)
     return _send(tx, arrival, letter, message, accept.targets, priority, deps, at)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.record import StatusHeartbeat
-from agenttalk.engine import objections, publish, records
+from agenttalk.engine import objections, publish, records, releases, reviews
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import Plans, boards
 from agenttalk.engine.router import conserve
@@ -110,6 +110,8 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     tasks = await board.read("tasks_of", plan_id=plan_id)
     runs = await board.read("run", plan_id=plan_id)
     reasons: dict[str, str] = dict(await board.read("failures_of", plan_id=plan_id))
+    review = await reviews.last(board, plan_id) if runs else None
+    release = await releases.last(board, plan_id) if runs else None
     stands = await board.read("standings", plan_id=plan_id) if runs else []
     taken = {each[0]: usage_of(each) for each in stands}
     fresh = {each[0]: bool(each[7]) for each in stands}
@@ -130,6 +132,8 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
         },
         "usage": together(taken.values()),
         "gates": held,
+        **({"review": review.as_json()} if review else {}),
+        **({"release": release.as_json()} if release else {}),
         "tasks": [
             {
                 **_task(row, fresh=fresh.get(row[0]) if runs else None),

@@ -16,7 +16,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import HumanInterventionResponse
-from agenttalk.engine import asking, commanding, objections, picking, records, superseding
+from agenttalk.engine import asking, commanding, objections, picking, records, releases, superseding
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
@@ -57,6 +57,8 @@ class Moves:
     """Plans in which nothing is open any more, and which look once more at what was proven before they end."""
     revoked: list[str] = field(default_factory=list)
     """Leases of turns that are to end, because what they were given was replaced."""
+    undecided: bool = False
+    """Whether a release has to be decided now."""
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """What became of tasks and messages of each plan."""
     _ordered: set[tuple[str, str]] = field(default_factory=set)
@@ -492,9 +494,10 @@ class Moves:
             self.end_run(plan_id, dict(zip(ended, totals, strict=True)))
 
     def end_run(self, plan_id: str, totals: dict[str, int]) -> None:
-        """Nothing of a plan is left to do; `totals` say what became of its tasks."""
+        """Nothing of a plan is left to do; `totals` say what became of its tasks. What it ships is decided now."""
         if self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
             self.tx.record("plan.ended", plan_id, totals)
+            self.undecided |= releases.due(self.tx, plan_id, self.sheets.of(self.tx, plan_id).policies, at=self.at)
             self.closed.append(plan_id)
 
     def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Output
-from agenttalk.engine import records
+from agenttalk.engine import acceptance, records
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Made
+from agenttalk.rules.release import VALIDATION
 
 FOLDER = "folder"
 
@@ -85,10 +86,13 @@ class Parcel:
             tx.run("add_arrived_artifact", **about, receiver=receiver, delivery_id=delivery_id, at=moves.at)
         moves.count(plan_id, "sent")
         moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
-        if self.output.deliverable:
-            folder = f"artifacts/{plan_id}/{job.task_id}/{places.segment(self.output.name)}"
+        if self.output.deliverable and not acceptance.waits(sheet, job.task_id, self.output.name):
+            folder = acceptance.folder_of(plan_id, job.task_id, self.output.name)
             for each in self.files:
                 records.show(tx, f"{folder}/{each.path}", None, content=each.sha256)
+        if self.output.name.startswith(VALIDATION):
+            validator = acceptance.Validator(plan_id, job.task_id, job.agent_id)
+            acceptance.take(tx, validator, [each.sha256 for each in self.files], at=moves.at)
 
 
 def pack(

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.validation import Issue
-from agenttalk.engine import reworking
+from agenttalk.engine import releases, reworking
 from agenttalk.engine.commanding import ENGINE
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.reviewing import Review, Seen
@@ -118,6 +118,8 @@ def _renew(moves: Moves, plan_id: str, seen: Seen, commit: str) -> bool:
 def _reopen(moves: Moves, plan_id: str, broken: Sequence[Seen]) -> list[str]:
     """Have whoever broke checks mend them, each with all that it broke; who that is."""
     tx = moves.tx
+    checks = ", ".join(sorted({each.kept.check.id for each in broken}))
+    releases.revoke(tx, plan_id, f"what was proven does not hold any more: {checks}", at=moves.at)
     named = {name for each in broken for name in (each.merged, each.kept.owner, each.kept.task_id) if name is not None}
     found = {task_id: tx.run("engine_task", plan_id=plan_id, task_id=task_id) for task_id in sorted(named)}
     states: dict[str, State] = {task_id: rows[0][1] for task_id, rows in found.items() if rows}

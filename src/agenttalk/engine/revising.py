@@ -14,9 +14,9 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import PRIORITIES, ResolvedInput
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine import commanding, planning, records, spending, steering, submission
+from agenttalk.engine import commanding, planning, records, releases, reviews, spending, steering, submission
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.sheets import settings_of
+from agenttalk.engine.sheets import Sheet, settings_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Tx, Value
 from agenttalk.rules import failure, lifecycle, living
@@ -94,15 +94,24 @@ def apply(
     for task_id, (state, _) in states.items():
         if state == "READY" and task_id in nodes:  # its command names the old DAG
             _order_anew(moves, plan_id, nodes[task_id])
-    _recount(tx, plan_id, moves.at, paused=paused, closing=living.closes(dag, manifest))
+    waits = _decided_anew(moves, sheet, found, held=paused)
+    if _recount(tx, plan_id, moves.at, paused=paused or waits, closing=living.closes(dag, manifest)):
+        releases.due(tx, plan_id, sheet.policies, at=moves.at)
     for task_id, (state, cause) in states.items():
-        if state in lifecycle.FINAL and failure.standing(state, cause) == "failed" and task_id in nodes:
-            moves.fail_dependants_of(sheet, task_id)
-        elif cause == "SOFT_DENIED" and task_id in nodes:  # the new plan may allow more
-            moves.let_go(plan_id, task_id, tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][4])
+        if task_id in nodes:
+            _follow(moves, sheet, task_id, state, cause)
     tx.record("plan.revised", plan_id, {"by": by, "revision": revision, **found.as_json(), **gate.told()})
     moves.left = True
     return found
+
+
+def _follow(moves: Moves, sheet: Sheet, task_id: str, state: State, cause: Cause | None) -> None:
+    """What the new plan means for a task that stays as it was: others may wait for it now, or it may begin."""
+    tx, plan_id = moves.tx, sheet.plan_id
+    if state in lifecycle.FINAL and failure.standing(state, cause) == "failed":
+        moves.fail_dependants_of(sheet, task_id)
+    elif cause == "SOFT_DENIED":  # the new plan may allow more
+        moves.let_go(plan_id, task_id, tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0][4])
 
 
 def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
@@ -110,6 +119,14 @@ def _forget_proof(tx: Tx, plan_id: str, tasks: Sequence[str]) -> None:
     for task_id in tasks:
         tx.run("drop_evidence", plan_id=plan_id, task_id=task_id)
         tx.run("drop_joined", plan_id=plan_id, task_id=task_id)
+
+
+def _decided_anew(moves: Moves, sheet: Sheet, found: Difference, *, held: bool) -> bool:
+    """What was decided about an older revision holds no more; whether the new one has to be approved first."""
+    tx, plan_id, revision = moves.tx, sheet.plan_id, sheet.revision
+    if found.added or found.changed or found.removed:
+        releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.at)
+    return reviews.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.at, held=held)
 
 
 def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]) -> int:
@@ -192,9 +209,11 @@ def _count_anew(tx: Tx, plan_id: str, nodes: Mapping[str, Node], links: submissi
     return states
 
 
-def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool, closing: bool) -> None:
+def _recount(tx: Tx, plan_id: str, at: str, *, paused: bool, closing: bool) -> bool:
+    """Count the plan's tasks anew; whether it has ended."""
     tx.run("recount_run", plan_id=plan_id)
     tx.run("set_run_closing", plan_id=plan_id, closing=int(closing))
     [(_, _, still_open, *_)] = tx.run("run", plan_id=plan_id)
     goes_on = "PAUSED" if paused else "RUNNING"
     tx.run("set_run_state", plan_id=plan_id, state=goes_on if still_open or closing else "ENDED", at=at)
+    return not still_open and not closing

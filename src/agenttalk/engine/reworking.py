@@ -12,7 +12,7 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.validation import Issue
-from agenttalk.engine import asking, commanding, records, rounds, superseding
+from agenttalk.engine import acceptance, asking, commanding, records, rounds, superseding
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
@@ -73,6 +73,7 @@ def note(moves: Moves, granted: Granted, judgements: Mapping[str, Judgement]) ->
         "inputs": {name: {**each.as_json(), "paths": _paths(granted, name)} for name, each in judgements.items()},
     }
     moves.tx.record("inputs.judged", f"{job.plan_id}/{job.task_id}", body)
+    acceptance.note(moves.tx, job, judgements, at=moves.at)
 
 
 def _paths(granted: Granted, name: str) -> list[str]:

@@ -24,6 +24,7 @@ from agenttalk.engine import (
     monitor,
     plans,
     publish,
+    releases,
     repository,
     standing,
     submission,
@@ -148,6 +149,9 @@ class Service:
                 return {"changed": await dispatcher.resume(plan_id, by=by)}
             case "cancel":
                 return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
+            case "release":
+                await dispatcher.release(plan_id, by=by)
+                return await self.release(plan_id)
             case "retry" if task_id:
                 return {"tasks": await dispatcher.retry(plan_id, task_id, by=by, onwards=onwards)}
             case "abort" if task_id:
@@ -162,8 +166,19 @@ class Service:
                 await dispatcher.rework(plan_id, task_id, decision, by=by)
                 return {"task": task_id, "decided": str(decision)}
             case _:
-                hint = "there are: pause, resume, cancel; with a task retry, abort, rework; override with a reason"
+                hint = "there are: pause, resume, cancel, release; with a task retry, abort, rework, override"
                 raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan", hint=hint)
+
+    async def release(self, plan_id: str) -> dict[str, Any]:
+        """What was decided last about the release of a plan. Raises UsageError when nothing was."""
+        return (await releases.found(self.deps, plan_id)).as_json()
+
+    async def release_manifest(self, plan_id: str) -> dict[str, Any]:
+        """The manifest of the last release of a plan. Raises UsageError when there is none."""
+        manifest = (await releases.found(self.deps, plan_id)).manifest
+        if manifest is None:
+            raise UsageError(Code.NAME_UNKNOWN, f"the release of plan {plan_id!r} is not decided yet", hint="ask later")
+        return manifest
 
     def _dispatching(self) -> Dispatcher:
         if self._dispatcher is None:
@@ -206,6 +221,8 @@ class Service:
             seen_sha256=seen_sha256,
         )
         self._nudge()
+        if self._dispatcher is not None:
+            self._dispatcher.nudge()
         return answer
 
     async def deadletters(self) -> list[dict[str, Any]]:

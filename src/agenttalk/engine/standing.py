@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
-from agenttalk.engine import objections
+from agenttalk.engine import objections, releases, reviews
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
 from agenttalk.errors import Code, UsageError
@@ -33,6 +33,10 @@ class Standing:
     """What checkpoints held against its tasks."""
     closing: str | None = None
     """What is done before it ends, now that nothing of it is open any more."""
+    review: dict[str, Any] | None = None
+    """How the review of its DAG stands, if it has one."""
+    release: dict[str, Any] | None = None
+    """What was decided about its release, if it has one."""
 
     @property
     def usage(self) -> dict[str, float] | None:
@@ -52,6 +56,8 @@ class Standing:
             "closing": self.closing,
             "tasks": list(self.tasks),
             "gates": list(self.gates),
+            **({"review": self.review} if self.review else {}),
+            **({"release": self.release} if self.release else {}),
         }
 
 
@@ -70,9 +76,31 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
     counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
-    held = tuple(objections.shown(row) for row in await store.read("objections_in", plan_id=plan_id))
-    told = _closing(tasks) if closing else None
-    return Standing(plan_id, state, result, counts, began_at, ended_at, tasks, held, told)
+    review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
+    if review is not None and review.undecided and not running:
+        result = "running" if await reviews.goes_on(store, review) else "waiting"
+    elif release is not None and state == "ENDED":
+        result = _shipped(release.state, result)
+    return Standing(
+        plan_id,
+        state,
+        result,
+        counts,
+        began_at,
+        ended_at,
+        tasks,
+        tuple(objections.shown(row) for row in await store.read("objections_in", plan_id=plan_id)),
+        _closing(tasks) if closing else None,
+        review.as_json() if review else None,
+        release.as_json() if release else None,
+    )
+
+
+def _shipped(release: str, result: Result) -> Result:
+    """A plan that ships something is done when that is approved."""
+    if release == "due":
+        return "running"
+    return result if release == "approved" else "failed"
 
 
 def _result(state: str, *, goes_on: bool, failed: bool) -> Result:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import commanding, objections, resetting, spending
+from agenttalk.engine import commanding, objections, releases, resetting, reviews, spending
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.resetting import Stand
 from agenttalk.engine.sheets import Sheet
@@ -35,12 +35,18 @@ def resume(moves: Moves, plan_id: str, *, by: str) -> bool:
     tx = moves.tx
     if _run(tx, plan_id)[0] != "PAUSED":
         return False
-    tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
-    for (agent_id,) in tx.run("requeue_plan", plan_id=plan_id):
-        moves.agents[agent_id] = None
+    reviews.require_approved(tx, plan_id)
+    begin(moves, plan_id)
     tx.record("plan.resumed", plan_id, {"by": by})
-    moves.left = True
     return True
+
+
+def begin(moves: Moves, plan_id: str) -> None:
+    """Let the tasks of a plan begin."""
+    moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
+    for (agent_id,) in moves.tx.run("requeue_plan", plan_id=plan_id):
+        moves.agents[agent_id] = None
+    moves.left = True
 
 
 def cancel(moves: Moves, plan_id: str, *, by: str, why: str = "") -> int:
@@ -49,6 +55,7 @@ def cancel(moves: Moves, plan_id: str, *, by: str, why: str = "") -> int:
     if _run(tx, plan_id)[0] == "ENDED":
         return 0
     reason = f"cancelled by {by}" + (f": {why}" if why else "")
+    tx.run("drop_reviews", plan_id=plan_id)
     tasks = tx.run("cancel_tasks", plan_id=plan_id, reason=reason, at=moves.at)
     tx.run("cancel_deliveries", plan_id=plan_id, reason=reason, at=moves.at)
     if tasks:
@@ -124,6 +131,7 @@ def retry(
         wards = resetting.uncalled_wards(tx, sheet, stand, task_id, {task_id})
         again = [task_id, *(each for each in wards if stand.states[each][1] == "BRANCH_NOT_TAKEN")]
     tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
+    releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.at)
     if not paused:
         tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
     may_run = row[4] is not None and _may_run(sheet.node(tx, task_id), stand, row[8])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from json.encoder import encode_basestring
@@ -21,7 +21,7 @@ from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.plan import PlanManifest, Policies
-from agenttalk.engine import planning
+from agenttalk.engine import planning, reviews
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.planning import PrePlan
 from agenttalk.engine.plans import DEFAULT, place
@@ -37,16 +37,23 @@ _LARGE: Final = 1024 * 1024
 
 
 async def submit(
-    deps: Deps, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, board: str = DEFAULT
+    deps: Deps,
+    dag: TaskDag,
+    manifest: PlanManifest,
+    profiles: Mapping[str, AgentProfile],
+    *,
+    board: str = DEFAULT,
+    also: Callable[[Tx], None] = lambda _: None,
 ) -> bool:
     """Have a plan run. False when this very plan was submitted before: then nothing changes.
 
-    Raises UsageError when there is another plan of that id, and ContractError when it must not be run.
+    `also` is done in the transaction from which on it runs. Raises UsageError when there is another plan of that id,
+    and ContractError when it must not be run.
     """
     gate = planning.pre_plan(dag, manifest, revision=1)
     store = await place(deps, dag.plan_id, board)
     closing = living.closes(dag, manifest)
-    plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), deps.stamp(), gate, closing)
+    plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), deps.stamp(), gate, closing, also)
     if len(dag.nodes) > _AT_ONCE:
         with collector_paused():
             return await _submit_in_parts(deps, store, plan)
@@ -114,6 +121,7 @@ class _Plan:
     gate: PrePlan
     closing: bool
     """Whether what was proven is looked at once more before it ends."""
+    also: Callable[[Tx], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +222,11 @@ def _end_parts(tx: Tx, plan: _Plan, token: bytes, papers: _Papers) -> None:
 
 
 def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
-    """All of it is there: from this commit on it runs."""
+    """All of it is there: from this commit on it runs, or waits until its DAG is approved."""
     plan_id, sha256 = plan.dag.plan_id, papers.sha256
     tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=1, halted=None)
-    _put_run(tx, plan, "RUNNING", plan.team.settings)
+    waits = reviews.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.at)
+    _put_run(tx, plan, "PAUSED" if waits else "RUNNING", plan.team.settings)
     tx.run("put_documents", plan_id=plan_id, dag=papers.dag, pointer=papers.pointer, manifest=papers.manifest)
     tx.run("show_views", rows=papers.shown)
     if papers.content is not None:
@@ -225,6 +234,7 @@ def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
     plan.gate.note(tx, plan.at)
     body = {"origin": "engine", "dag_sha256": sha256, "revision": 1, "tasks": len(plan.dag.nodes)}
     tx.record("plan.submitted", plan_id, body | plan.gate.told())
+    plan.also(tx)
 
 
 def _put_run(tx: Tx, plan: _Plan, state: str, settings: bytes) -> None:

@@ -13,6 +13,7 @@ from agenttalk.errors import Code, Problem
 from agenttalk.rules import dag_plain
 from agenttalk.rules.dag_graph import Graph
 from agenttalk.rules.dag_supply import Supply, reachable
+from agenttalk.rules.release import for_engine
 
 _SHOWN: Final = 12
 """How many tasks of a long circle are printed."""
@@ -282,7 +283,7 @@ def _unreachable(graph: Graph, node: Node, at: int, makers: list[str], supply: S
 def _unreceived_outputs(graph: Graph) -> Iterator[Problem]:
     for place, node in graph.numbered():
         for at, output in enumerate(node.outputs):
-            if not output.deliverable and not graph.receivers(output):
+            if not output.deliverable and not graph.receivers(output) and not for_engine(output.name):
                 yield _problem(
                     Code.DAG_OUTPUT_UNRECEIVED,
                     f"{place}.outputs[{at}]",

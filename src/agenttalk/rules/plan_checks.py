@@ -11,7 +11,7 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.planfile import InputSpec, PlanFile, TaskSpec
 from agenttalk.contracts.problem import nearest
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import promise_checks
+from agenttalk.rules import policy_checks, promise_checks
 from agenttalk.rules.routing import RESERVED
 
 DRIVERS: Final = ("script", "folder", "cli", "acp", "llm", "local", "python", "human", "remote")
@@ -122,6 +122,7 @@ class Findings:
             if agent_id not in self._known:
                 where = f"policies.commanders[{number}]"
                 self.refuse(Code.DAG_AGENT_UNKNOWN, where, *self._unknown("agent", agent_id, self._known))
+        self.problems += policy_checks.check(plan, self._known, self._unknown)
         if plan.workspace and all(task.workspace is None for task in plan.tasks):
             self.doubt("workspace", "no task works in the repository", "write workspace: repo at those that do")
 

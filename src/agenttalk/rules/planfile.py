@@ -32,7 +32,7 @@ from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.plan import Deliverable, ManifestAgent, PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.planfile import AgentSpec, InputSpec, OutputSpec, PlanFile, TaskSpec
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import dags, promise_checks
+from agenttalk.rules import dags, policy_checks, promise_checks
 from agenttalk.rules.globs import matching
 from agenttalk.rules.plan_checks import USUAL, Findings, gives_score
 
@@ -330,6 +330,7 @@ class _Compiler:
     def _profiles(self, dag: TaskDag) -> dict[str, AgentProfile]:
         named = {node.assigned_agent_id for node in dag.nodes}
         named.update(agent_id for node in dag.nodes for output in node.outputs for agent_id in output.deliver_to)
+        named.update(map(AgentId, policy_checks.judges(self.plan)))
         found = {agent_id: _profile(agent_id, spec) for agent_id, spec in self.plan.agents.items()}
         wanted = [agent_id for agent_id in self._settled if agent_id in found or agent_id in named]
         return found | {agent_id: self._settled[agent_id] for agent_id in wanted}
@@ -350,11 +351,19 @@ class _Compiler:
             commanders=None if commanders is None else tuple(commanders),
             agents=tuple(ManifestAgent.model_construct(agent_id=AgentId(each)) for each in profiles),
             deliverables=deliverables,
-            policies=Policies.read(policies),
+            policies=self._policies(policies),
             project=plan.project,
             workspace=Workspace.read(plan.workspace.as_json()) if plan.workspace else None,
             limits=PlanLimits.read(plan.limits.as_json()) if plan.limits else None,
         )
+
+    def _policies(self, said: dict[str, Any]) -> Policies:
+        policies = Policies.read(said)
+        release, review = policy_checks.release_policy(self.plan), policy_checks.review_policy(self.plan)
+        if release is None and review is None:
+            return policies
+        update = {"release": release, "review": review, "release_gates_required": policy_checks.required(self.plan)}
+        return policies.model_copy(update={name: value for name, value in update.items() if value is not None})
 
 
 def _rarely_said(task: TaskSpec) -> dict[str, Any]:

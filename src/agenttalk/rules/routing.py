@@ -18,6 +18,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, read
 from agenttalk.errors import Code, ContractError, JsonError, Problem
 from agenttalk.rules import commands, envelopes
 from agenttalk.rules.dag_graph import receivers
+from agenttalk.rules.release import for_engine
 
 T = TypeVar("T")
 RESERVED: Final = frozenset({"engine", "operator", "system"})
@@ -252,7 +253,7 @@ def _artifact_targets(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts) -
     if EVERYONE in targets:
         everyone = {node.assigned_agent_id for node in plan.dag.nodes}
         return tuple(sorted(everyone | {target for target in targets if target != EVERYONE}))
-    if targets or output.deliverable:
+    if targets or output.deliverable or (declared and for_engine(output.name)):
         return tuple(dict.fromkeys(targets))
     return Rejection(
         Code.ROUTING_NO_TARGET,

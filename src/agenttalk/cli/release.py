@@ -1,0 +1,53 @@
+"""`agenttalk release`: what was decided about a plan's release, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenttalk.cli import decisions
+from agenttalk.cli.output import JsonOption, RootOption
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
+
+release_app = typer.Typer(add_completion=False)
+
+
+@release_app.command("release")
+def release(
+    ctx: typer.Context,
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id.")],
+    again: Annotated[bool, typer.Option("--again", help="Look at every gate again and decide anew.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show the last decision about a plan's release, with every gate and every reason.
+
+    Ends with 0 when it is approved, else with 1; 3 while it is not decided.
+    """
+    import getpass
+
+    from agenttalk.cli import roots
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    by = getpass.getuser()
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk import wiring
+        from agenttalk.engine import publish, releases, releasing
+        from agenttalk.engine.plans import board_of
+
+        if again:
+            store = await board_of(deps, plan)
+            await releasing.release(deps, store, plan, wiring.local_prover(folder, deps), again=True, by=by)
+            await publish.publish(deps, store)
+        return (await releases.found(deps, plan)).as_json()
+
+    told = roots.asked(folder, f"/api/plans/{plan}/release", by_hand, {"by": by} if again else None)
+    if out.as_json:
+        out.data({"ok": told["state"] == "approved", "plan_id": plan, **told})
+    else:
+        decisions.tell_release(out, plan, told)
+    return {"approved": 0, "due": 3}.get(told["state"], 1)

@@ -1,0 +1,107 @@
+"""Reviews of DAGs as the store keeps them. A plan whose DAG has to be approved begins nothing before it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.plan import Policies
+from agenttalk.errors import Code, UsageError
+from agenttalk.ports import Row, Store, Tx
+from agenttalk.rules import dag_review as rules
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The review of a plan's last revision that needed one."""
+
+    revision: int
+    dag_sha256: str
+    state: str
+    """`open` while it goes on, `waits` when the DAG was not approved, `approved`, or `dropped` for another one."""
+    review_plan: str
+    """The plan in which the reviewers work."""
+    request_id: str | None
+    held: bool
+    """Whether the plan stays paused afterwards, because somebody paused it."""
+    told: dict[str, Any] | None
+    began_at: str
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nothing may begin yet."""
+        return self.state in {"open", "waits"}
+
+    def as_json(self) -> dict[str, Any]:
+        """For people and programs."""
+        told = self.told or {}
+        return {
+            "state": self.state,
+            "revision": self.revision,
+            "dag_sha256": self.dag_sha256,
+            "review_plan": self.review_plan,
+            "request_id": self.request_id,
+            "decision": told.get("decision"),
+            "decided_by": told.get("decided_by"),
+            "reasons": told.get("reasons", []),
+            "missing": told.get("missing", []),
+            "reviews": told.get("reviews", []),
+        }
+
+
+def _of(row: Row) -> Review:
+    revision, dag_sha256, state, review_plan, request_id, held, told, began_at = row
+    said: Any = wire.read(bytes(told)) if told is not None else None
+    return Review(revision, dag_sha256, state, review_plan, request_id, bool(held), said, began_at)
+
+
+def latest(tx: Tx, plan_id: str) -> Review | None:
+    """The last review of a plan."""
+    rows = tx.run("latest_review", plan_id=plan_id)
+    return _of(rows[0]) if rows else None
+
+
+async def last(store: Store, plan_id: str) -> Review | None:
+    """The same, of what is committed."""
+    rows = await store.read("latest_review", plan_id=plan_id)
+    return _of(rows[0]) if rows else None
+
+
+async def goes_on(store: Store, review: Review) -> bool:
+    """Whether a review comes to its end by itself: reviewers are at work, or a person has answered."""
+    rows = await store.read("request", request_id=review.request_id) if review.state == "waits" else []
+    return review.state == "open" or (bool(rows) and rows[0][7] == "answered")
+
+
+def open_review(
+    tx: Tx, plan_id: str, revision: int, dag_sha256: str, policies: Policies, *, at: str, held: bool = False
+) -> bool:
+    """Have a revision reviewed, if its policies say so; whether its tasks have to wait for that.
+
+    A DAG that was approved stays so. A review of an older revision counts no more.
+    """
+    known = latest(tx, plan_id) if revision > 1 else None
+    if known is not None and known.undecided:
+        tx.run("drop_reviews", plan_id=plan_id)
+    if policies.review is None or (known and known.state == "approved" and known.dag_sha256 == dag_sha256):
+        return False
+    review_plan = rules.review_plan_id(plan_id, revision, dag_sha256)
+    about: dict[str, Any] = {"revision": revision, "dag_sha256": dag_sha256, "review_plan": review_plan}
+    tx.run("add_review", plan_id=plan_id, **about, held=int(held), at=at)
+    tx.record("review.opened", plan_id, {**about, "reviewers": list(policies.review.reviewers)})
+    return True
+
+
+def require_approved(tx: Tx, plan_id: str) -> None:
+    """Raises UsageError while a plan's DAG is not approved."""
+    known = latest(tx, plan_id)
+    if known is not None and known.undecided:
+        how = (
+            f"'agenttalk answer {known.request_id}'" if known.request_id else f"'agenttalk status {known.review_plan}'"
+        )
+        raise UsageError(
+            Code.DAG_NOT_APPROVED,
+            f"the DAG of plan {plan_id!r} is not approved, so nothing of it begins",
+            hint=f"see {how}, or change the plan with 'agenttalk plan apply'",
+        )

@@ -1,0 +1,173 @@
+"""Whether a DAG may be worked on: what its reviewers say, and what follows when some say nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast, get_args
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.plan import ReviewPolicy
+from agenttalk.contracts.validation import DagReviewResult, Issue
+from agenttalk.errors import AgentTalkError
+
+Verdict = Literal["APPROVE", "REVISE", "REJECT"]
+VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
+"""From the mildest."""
+ENGINE: Final = "engine"
+RESULT: Final = "dag_review_result"
+DECISION: Final = "decision_record.json"
+DAG: Final = "task_dag.json"
+DECIDED_DAG: Final = "reviewed_task_dag.json"
+"""The same for the coordinator, who also finds what the reviewers were given."""
+_LIMIT: Final = 1024 * 1024
+_LONGEST: Final = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a reviewer says of a DAG."""
+
+    reviewer: str
+    score: float
+    decision: Verdict
+    issues: tuple[Issue, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """For people and programs."""
+        issues = [each.as_json() for each in self.issues]
+        return {"reviewer": self.reviewer, "score": self.score, "decision": self.decision, "issues": issues}
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What was decided, by whom, and why."""
+
+    decision: Verdict
+    by: str
+    reasons: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Who should have taken part and did not."""
+
+
+def review_plan_id(plan_id: str, revision: int, dag_sha256: str) -> str:
+    """The id of the plan in which a revision is reviewed; no other one has it."""
+    mark = hashlib.sha256(f"{plan_id}/{dag_sha256}".encode()).hexdigest()[:6]
+    return f"{plan_id[:_LONGEST].rstrip('.')}-review-{revision}-{mark}"
+
+
+def review_plan(
+    plan_id: str, policy: ReviewPolicy, agents: Mapping[str, Any], *, ask: str, weigh: str, timeout: int
+) -> dict[str, Any]:
+    """The plan file of a review: a task for each reviewer, and one for the coordinator, who gets what they say."""
+    given = {"name": "task_dag", "external": True}
+    to = {"deliver_to": [policy.coordinator]} if policy.coordinator else {"deliverable": True}
+    tasks: list[dict[str, Any]] = [
+        {
+            "id": f"review_{number}",
+            "agent": reviewer,
+            "prompt": ask,
+            "inputs": [{**given, "file": DAG}],
+            "outputs": [{"name": f"{RESULT}_{number}.json", "content_type": "application/json", **to}],
+            "timeout": timeout,
+        }
+        for number, reviewer in enumerate(policy.reviewers, 1)
+    ]
+    if policy.coordinator is not None:
+        tasks.append(
+            {
+                "id": "decide",
+                "agent": policy.coordinator,
+                "needs": [each["id"] for each in tasks],
+                "inputs": [{**given, "file": DECIDED_DAG}, {"name": "reviews", "glob": f"{RESULT}_*.json"}],
+                "prompt": weigh,
+                "outputs": [{"name": DECISION, "content_type": "application/json", "deliverable": True}],
+                "on_dependency_failed": "SKIP",
+                "timeout": timeout,
+            }
+        )
+    return {"plan_id": plan_id, "agents": dict(agents), "tasks": tasks}
+
+
+def given_as(task_id: str) -> str:
+    """The name of the file in which a task of a review gets the DAG."""
+    return DECIDED_DAG if task_id == "decide" else DAG
+
+
+def read(data: bytes, reviewer: str, dag_sha256: str) -> Review | str:
+    """What a reviewer delivered; else why that is no review of this DAG. Who it is and what it was given, we know."""
+    try:
+        said: Any = wire.read(data, limit=_LIMIT)
+        if not isinstance(said, dict):
+            return "it is no JSON object"
+        known = {"review_id": "review", "reviewer_agent_id": reviewer, "dag": {"file_name": DAG, "sha256": dag_sha256}}
+        document = DagReviewResult.from_json({"schema_version": "1.0", **known, **said})
+    except AgentTalkError as error:
+        return error.message
+    if document.dag.sha256 != dag_sha256:
+        return "it is about another DAG"
+    if document.reviewer_agent_id != reviewer:
+        return f"it speaks for {document.reviewer_agent_id}"
+    return Review(reviewer, float(document.score), document.decision, tuple(document.issues))
+
+
+def read_decision(data: bytes) -> tuple[Verdict, str] | str:
+    """What a coordinator decided and why; else why that is no decision."""
+    try:
+        said: Any = wire.read(data, limit=_LIMIT)
+    except AgentTalkError as error:
+        return error.message
+    decision = said.get("decision") if isinstance(said, dict) else None
+    if decision not in VERDICTS:
+        return f"its decision is none of {', '.join(VERDICTS)}"
+    reason = said.get("reason")
+    return cast("Verdict", decision), reason.strip() if isinstance(reason, str) else ""
+
+
+def decide(
+    policy: ReviewPolicy,
+    reviews: Mapping[str, Review | str],
+    coordinator: tuple[Verdict, str] | str | None,
+    *,
+    default: str | None = None,
+) -> Ruling:
+    """What holds. `reviews` and `coordinator` are what was said, or why nothing was.
+
+    If somebody is missing, `default` holds. It is never milder than those who were heard, and a coordinator is not
+    milder than the least score.
+    """
+    heard = [each for each in reviews.values() if isinstance(each, Review)]
+    low = [each for each in heard if each.score < policy.min_score]
+    missing = {name: _why(reviews.get(name)) for name in policy.reviewers if not isinstance(reviews.get(name), Review)}
+    if policy.coordinator is not None and not isinstance(coordinator, tuple):
+        missing.setdefault(policy.coordinator, _why(coordinator))
+    reasons = [f"{each.reviewer} gives {each.score:g}, and {policy.min_score:g} is the least" for each in low]
+    votes = [each for each in heard if each.decision != "APPROVE"]
+    reasons += [f"{each.reviewer} says {each.decision}: {_first(each.issues)}" for each in votes]
+    ruled = _worst([*(each.decision for each in heard), *(["REVISE"] if low else [])])
+    if missing:
+        reasons += [f"{name} was not heard: {why}" for name, why in missing.items()]
+        held = _worst([ruled, default if default in VERDICTS else "REVISE"])
+        reasons.append(f"without all of them {held} holds")
+        return Ruling(held, ENGINE, tuple(reasons), tuple(missing))
+    if not isinstance(coordinator, tuple):
+        return Ruling(ruled, ENGINE, tuple(reasons))
+    said, reason = coordinator
+    reasons += [f"{policy.coordinator}: {reason}"] if reason else []
+    if said == "APPROVE" and low:
+        said = "REVISE"
+    return Ruling(said, str(policy.coordinator), tuple(reasons))
+
+
+def _worst(said: Sequence[str]) -> Verdict:
+    """The least mild of some verdicts; nobody who says anything is not against it."""
+    return VERDICTS[max([VERDICTS.index(cast("Verdict", each)) for each in said], default=0)]
+
+
+def _why(said: object) -> str:
+    return said if isinstance(said, str) else "it said nothing"
+
+
+def _first(issues: Sequence[Issue]) -> str:
+    return issues[0].description if issues else "it names no issue"
