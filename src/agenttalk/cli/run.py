@@ -168,7 +168,8 @@ def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None]
                 news.clear()
                 calm.clear()
                 began = time.monotonic()
-                standing = await running.service.standing(compiled.dag.plan_id)
+                look = running.service.standing if watch else running.service.settled
+                standing = await look(compiled.dag.plan_id)
                 seen[:] = [standing]
                 show(standing)
                 if _is_over(standing, watch=watch):
@@ -198,7 +199,7 @@ def _beside(
     standing: dict[str, Any] = {}
     try:
         while True:
-            standing = client.get(f"/api/plans/{compiled.dag.plan_id}")
+            standing = client.get(f"/api/plans/{compiled.dag.plan_id}" + ("" if watch else "?settled=true"))
             show(standing)
             if _is_over(standing, watch=watch):
                 return standing

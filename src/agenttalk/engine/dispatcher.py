@@ -98,10 +98,19 @@ class Dispatcher:
         self._followers: set[asyncio.Event] = set()
         self._waiters: set[asyncio.Event] = set()
         self._ended: set[str] = set()
+        self._asked: list[asyncio.Future[None]] = []
+        """Those who wait for a look that begins after they asked for it."""
 
     def nudge(self) -> None:
         """Look at everything soon."""
         self._wake.set()
+
+    async def looked(self) -> None:
+        """Have it look at everything; returns when it has. Only while it runs."""
+        asked = asyncio.get_running_loop().create_future()
+        self._asked.append(asked)
+        self.nudge()
+        await asked
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set. Turns under way are ended then, and begin anew with the next start."""
@@ -109,6 +118,7 @@ class Dispatcher:
             await self.recover()
             while not stop.is_set():
                 self._wake.clear()
+                asked = len(self._asked)
                 try:
                     more = await self.look()
                 except AgentTalkError as error:
@@ -117,9 +127,18 @@ class Dispatcher:
                 else:
                     wait = POLL
                 if not more:
+                    self._answer(asked)
                     await self._sleep(stop, wait)
         finally:
+            self._answer(len(self._asked))
             await self.close()
+
+    def _answer(self, number: int) -> None:
+        """Tell those who asked for a look that it is over."""
+        for each in self._asked[:number]:
+            if not each.done():  # whoever asked may be gone
+                each.set_result(None)
+        del self._asked[:number]
 
     async def _sleep(self, stop: asyncio.Event, seconds: float) -> None:
         waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(self._wake.wait())}
