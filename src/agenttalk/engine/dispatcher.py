@@ -98,7 +98,7 @@ class Dispatcher:
         self._followers: set[asyncio.Event] = set()
         self._waiters: set[asyncio.Event] = set()
         self._ended: set[str] = set()
-        self._asked: list[asyncio.Future[None]] = []
+        self._onlookers: list[asyncio.Future[None]] = []
         """Those who wait for a look that begins after they asked for it."""
 
     def nudge(self) -> None:
@@ -108,7 +108,7 @@ class Dispatcher:
     async def looked(self) -> None:
         """Have it look at everything; returns when it has. Only while it runs."""
         asked = asyncio.get_running_loop().create_future()
-        self._asked.append(asked)
+        self._onlookers.append(asked)
         self.nudge()
         await asked
 
@@ -118,7 +118,7 @@ class Dispatcher:
             await self.recover()
             while not stop.is_set():
                 self._wake.clear()
-                asked = len(self._asked)
+                asked = len(self._onlookers)
                 try:
                     more = await self.look()
                 except AgentTalkError as error:
@@ -127,18 +127,18 @@ class Dispatcher:
                 else:
                     wait = POLL
                 if not more:
-                    self._answer(asked)
+                    self._tell_onlookers(asked)
                     await self._sleep(stop, wait)
         finally:
-            self._answer(len(self._asked))
+            self._tell_onlookers(len(self._onlookers))
             await self.close()
 
-    def _answer(self, number: int) -> None:
+    def _tell_onlookers(self, number: int) -> None:
         """Tell those who asked for a look that it is over."""
-        for each in self._asked[:number]:
+        for each in self._onlookers[:number]:
             if not each.done():  # whoever asked may be gone
                 each.set_result(None)
-        del self._asked[:number]
+        del self._onlookers[:number]
 
     async def _sleep(self, stop: asyncio.Event, seconds: float) -> None:
         waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(self._wake.wait())}
