@@ -176,7 +176,6 @@ REQUIREMENTS: dict[str, Requirement] = {
 }
 
 DEFERRED: frozenset[str] = frozenset({
-    "X15",
     "V04", "V09", "V10", "V11", "V12",
     "E05", "E08",
     "T01", "T04", "T05", "T06", "T07", "T08", "T09", "T10", "T11", "T12", "T13", "T15", "T16",

@@ -395,6 +395,35 @@ def test_a_plan_is_steered(desk: Desk, *, beside: bool) -> None:
         assert "no luck today" in desk("explain", "shop/bad")
 
 
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
+def test_an_answer_that_was_given_is_no_longer_awaited(desk: Desk, *, beside: bool) -> None:
+    inputs = [{"name": "list.csv", "external": True}]
+    plan = desk.plan(task("one", inputs=inputs), task("two", needs=["one"], inputs=[{**inputs[0], "name": "more.csv"}]))
+    (desk.folder / "list.csv").write_text("a,1\n", encoding="utf-8")
+    with desk.serving() if beside else nullcontext():
+        desk("run", plan, code=3)
+        [asked] = desk.json("inbox")["requests"]
+        said = desk("answer", asked["request"]["request_id"], "--file", f"list.csv={desk.folder}/list.csv")
+        assert ("'agenttalk run'" in said) is not beside
+        told = desk.json("run", plan, code=3)  # the first goes on, whatever the second waits for
+        assert states(told) == {"one": "COMPLETED", "two": "BLOCKED_WAITING_INPUT"}
+        [asked] = desk.json("inbox")["requests"]
+        desk("answer", asked["request"]["request_id"], "--file", f"more.csv={desk.folder}/list.csv")
+        assert states(desk.json("run", plan)) == {"one": "COMPLETED", "two": "COMPLETED"}
+    assert len(desk.ran) == 2
+
+
+def test_a_plan_that_waits_for_a_folder_has_brought_it_what_it_needs(desk: Desk) -> None:
+    program = {"driver": "script", "argv": [sys.executable, "work.py"]}
+    agents = {"worker": program, "outside": {"driver": "folder"}}
+    plan = desk.plan(task("one"), task("by_hand", "outside", needs=["one"]), task("beside"), agents=agents)
+    shown = desk("run", plan, code=3)
+    assert "by_hand outside waits for whoever works agents/outside/inbox/shop" in shown
+    assert (desk.root / "agents" / "outside" / "inbox" / "shop" / "cmd_by_hand_001.msg.json").exists()
+    assert "agents/outside/inbox/shop" in desk("explain", "shop/by_hand")
+    assert desk.states() == {"one": "COMPLETED", "by_hand": "READY", "beside": "COMPLETED"}
+
+
 def test_a_cancelled_plan_has_failed(desk: Desk) -> None:
     plan = desk.plan(*SLOW)
     child = desk.start("run", plan)

@@ -112,7 +112,9 @@ def test_every_example_has_a_page_and_every_page_an_example() -> None:
     assert [name for name in sorted(folders) if f"]({name}.md)" not in index] == []
 
 
-@pytest.mark.parametrize("plan", sorted(EXAMPLES.glob("*/plan*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize(
+    "plan", sorted(EXAMPLES.glob("*/plan*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
 def test_the_plan_is_in_order(plan: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "agenttalk", "plan", "check", str(plan), "--json"], capture_output=True, check=False
