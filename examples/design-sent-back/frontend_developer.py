@@ -5,9 +5,9 @@ import os
 import pathlib
 
 design = json.loads(pathlib.Path(os.environ["AGENTTALK_INPUTS"], "design", "design.json").read_text(encoding="utf-8"))
+widths = sorted(design["breakpoints"], key=lambda width: -width["up_to"])
 rules = [f"main {{ columns: {design['columns']} }}"]
-for each in sorted(design["breakpoints"], key=lambda point: -point["up_to"]):
-    rules.append(f"@media (max-width: {each['up_to']}px) {{ main {{ columns: {each['columns']} }} }}")
+rules += [f"@media (max-width: {each['up_to']}px) {{ main {{ columns: {each['columns']} }} }}" for each in widths]
 output = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"], "page.css")
 output.write_text("\n".join(rules) + "\n", encoding="utf-8")
 print(json.dumps({"result": f"a page for {len(rules)} widths"}))

@@ -1,7 +1,7 @@
 """What the developer runs elsewhere: packs the code and puts it into the developer's outbox.
 
-    python3 deliver.py ROOT      deliver to the plan that runs in that root
-    python3 deliver.py --pack    only make delivery_package.zip, in the current folder
+python3 deliver.py ROOT      deliver to the plan that runs in that root
+python3 deliver.py --pack    only make delivery_package.zip, in the current folder
 """
 
 import datetime
