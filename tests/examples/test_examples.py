@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from agenttalk.cli.main import call
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PATIENCE = 60.0
@@ -28,35 +32,25 @@ class Example:
     def root(self) -> Path:
         return self.folder / "root"
 
-    def program(self, *arguments: str) -> str:
+    def program(self, *arguments: str, code: int = 0) -> str:
         """Run something in the folder; what it printed."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        env = {"PATH": path, "HOME": str(self.folder), "COLUMNS": "200", "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(
-            arguments, cwd=self.folder, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        done = subprocess.run(arguments, cwd=self.folder, capture_output=True, timeout=PATIENCE, check=False)
+        assert done.returncode == code, (done.stdout + done.stderr).decode()
+        return done.stdout.decode()
 
     def __call__(self, *arguments: str, code: int = 0) -> Any:
-        """What a command says to programs."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        env = {"PATH": path, "HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(
-            [sys.executable, "-m", "agenttalk", *arguments, "--root", "root", "--json"],
-            cwd=self.folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return json.loads(done.stdout)
+        """What a command says to programs. It need not be a process of its own."""
+        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        with redirect_stdout(out):
+            ended = call([*arguments, "--root", "root", "--json"])
+        printed = out.buffer.getvalue().decode()
+        assert ended == code, printed
+        return json.loads(printed)
 
     def run(self, *, code: int = 0) -> dict[str, dict[str, Any]]:
         """Run the plan; its tasks by their ids."""
-        told = self("run", f"examples/{self.plan}", code=code)
+        arguments = ("run", f"examples/{self.plan}", "--root", "root", "--json")
+        told = json.loads(self.program(sys.executable, "-m", "agenttalk", *arguments, code=code))
         assert told["ok"] == (code == 0)
         return {task["task_id"]: task for task in told["tasks"]}
 
@@ -86,7 +80,12 @@ class Example:
 
 
 @pytest.fixture
-def example(tmp_path: Path, request: pytest.FixtureRequest) -> Example:
+def example(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Example:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
     ignored = shutil.ignore_patterns("shop", "__pycache__")
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=ignored)
     return Example(tmp_path, request.param)

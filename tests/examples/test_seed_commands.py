@@ -40,7 +40,7 @@ def told(*arguments: str, code: int = 0) -> Any:
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
         ended = call([*arguments, "--json"])
-    printed = out.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    printed = out.buffer.getvalue().decode()
     assert ended == code, printed
     return json.loads(printed)
 
@@ -53,7 +53,7 @@ def files_for(patterns: list[str]) -> list[str]:
 def laid_out(folder: Path, example: dict[str, Any], files: list[str]) -> Tree:
     """A tree in which an agent is to do the task of the example, and another makes its inputs."""
     tree = Tree(folder / "root", plan_id=example["plan_id"])
-    task_id = example.get("task_id", example.get("original_task_id"))
+    task_id = example.get("task_id") or example["original_task_id"]
     worker = example.get("original_agent", "worker")
     supplied = [output(name, worker) for name in files]
     tree.dag([node("supply", "supplier", outputs=supplied), node(task_id, worker, depends_on=["supply"])])
