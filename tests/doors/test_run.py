@@ -197,6 +197,29 @@ def test_checks_decide_and_not_what_the_agent_says(desk: Desk, run: str, code: i
     assert ("'suite' failed" in shown) == bool(code)
 
 
+def test_what_is_only_claimed_is_told(desk: Desk) -> None:
+    promise = {
+        "objective": "It is said",
+        "acceptance": [{"id": "said", "description": "Somebody says so", "evidenceRequired": ["word"]}],
+        "checks": [{"id": "word", "kind": "report", "minTrust": "claimed"}],
+    }
+    desk("run", desk.plan(task("one", promise=promise)))
+    assert "only claimed, and proven by nobody: word" in desk("explain", "shop/one")
+
+
+def test_a_repository_that_is_not_there_is_told_before_anything_begins(desk: Desk) -> None:
+    plan = desk.plan(task("one", workspace="repo"), workspace={"repo": "./nowhere"})
+    assert f"there is no repository {desk.folder}/nowhere" in desk.refused("run", plan)
+    assert not desk.root.exists()
+
+
+def test_a_script_that_is_not_there_is_told(desk: Desk) -> None:
+    agents = {"worker": {"driver": "script", "argv": [sys.executable, "wrok.py"]}}
+    shown = desk("run", desk.plan(task("one"), agents=agents), code=1)
+    assert "! agents.worker: wrok.py is neither beside the plan nor in agents/worker" in shown
+    assert "can't open file" in shown
+
+
 def test_checks_that_nobody_can_make_yet_are_told(desk: Desk) -> None:
     promise = {
         "objective": "It works",

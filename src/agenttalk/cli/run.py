@@ -51,7 +51,7 @@ def run(
     Ends with 0 when everything is done, 1 when something failed, 3 when somebody else is awaited. Running the same
     plan again goes on where it was.
     """
-    from agenttalk.cli import roots
+    from agenttalk.cli import beforehand, roots
     from agenttalk.cli.live import Live
     from agenttalk.rules.planfile import waves
 
@@ -67,8 +67,10 @@ def run(
         else:
             out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
         return 0
+    beforehand.require_repository(compiled)
     _warn_of_checks(out, compiled)
     folder = roots.made(ctx, root)
+    beforehand.warn_of_programs(out, compiled, folder)
     order = [task_id for wave in waves(compiled.dag) for task_id in wave]
     by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with Live(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:
@@ -327,6 +329,8 @@ def tell(out: Output, told: dict[str, Any]) -> None:
     if verdict is not None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
         out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
+        if verdict.get("unverified"):
+            out.say(f"  only claimed, and proven by nobody: {plain(', '.join(verdict['unverified']))}")
     if told.get("branch"):
         activated = plain(", ".join(told["branch"]["activate"]))
         out.say(f"  the score decided ({plain(told['branch']['when'])}): {activated} had to run")
@@ -344,7 +348,8 @@ def _tell_attempt(out: Output, turn: dict[str, Any]) -> None:
     where = f", in the sandbox {plain(turn['sandbox'])}" if turn.get("sandbox") else ""
     head = f"{plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s{where}"
     out.say(f"  {head}; {gist(said, 200)}")
-    for line in said.splitlines()[-LINES:] if "\n" in said else ():
+    lines = [line for line in said.splitlines() if line.strip()]
+    for line in lines[-LINES:] if len(lines) > 2 else ():
         out.say(f"    [dim]│[/] {plain(line)}")
     if turn.get("notice"):
         out.say(f"    [dim]notice:[/] {plain(turn['notice'][:200])}")
