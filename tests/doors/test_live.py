@@ -81,6 +81,13 @@ def test_tasks_stand_in_the_order_of_the_plan(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.splitlines() == ["✓ zebra a", "✓ ape a", "✓ new a"]
 
 
+def test_a_task_that_came_back_and_is_done_again_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Live(Output(as_json=False), "shop")
+    live.show(standing(task("one"), result="running"))
+    live.show(standing(task("one", reexecutions=1)))
+    assert capsys.readouterr().err.splitlines() == ["✓ one a", "✓ one a round 2"]
+
+
 def test_whoever_is_awaited_is_named_and_where_to_look(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     made = tmp_path / "system_runtime" / "artifacts" / "shop"
     made.mkdir(parents=True)

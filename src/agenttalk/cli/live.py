@@ -54,7 +54,7 @@ class Live:
         self._by_hand = by_hand
         self._root = root
         self._began = time.monotonic()
-        self._states: dict[str, tuple[str, str | None]] = {}
+        self._states: dict[str, tuple[str, str | None, int]] = {}
         self._working: dict[str, float] = {}
         """When tasks that are being worked on were first seen at it."""
         self._live: RichLive | None = None
@@ -131,8 +131,8 @@ class Live:
 
     def _lines(self, standing: dict[str, Any]) -> None:
         for task in standing["tasks"]:
-            look = (task["board"], task["reason"])
-            if self._states.get(task["task_id"], ("pending", None)) != look:
+            look = (task["board"], task["reason"], task["reexecutions"])
+            if self._states.get(task["task_id"], ("pending", None, 0)) != look:
                 self._states[task["task_id"]] = look
                 self._out.say(_line(task), err=True)
 
