@@ -267,3 +267,42 @@ def test_a_design_that_never_gets_better_ends_with_a_question(example: Example) 
     assert tasks["design"]["reexecutions"] == 1
     assert example("inbox")["requests"] != []
     example.stays(tasks, code=1)
+
+
+@pytest.mark.shows("V10")
+@of("release/plan.yaml")
+def test_what_passes_five_gates_is_released(example: Example) -> None:
+    tasks = example.run()
+    assert states(tasks) == {"make": "COMPLETED", "scan": "COMPLETED"}
+    [release] = (example.root / "system_runtime" / "artifacts" / "release").glob("rel_*")
+    manifest = json.loads((release / "release_manifest.json").read_text(encoding="utf-8"))
+    assert manifest["decision"] == "APPROVE"
+    assert {each["name"] for each in manifest["evidence_refs"]} == {"build", "deploy", "smoke", "e2e", "security"}
+    assert example.program("python3", str(release / "make" / "shop.pyz" / "shop.pyz"), "--version") == "shop 1.0\n"
+    example.stays(tasks)
+
+
+@pytest.mark.shows("V11")
+@of("release/plan-careless.yaml")
+def test_a_careless_program_is_not_released_whatever_its_builder_says(example: Example) -> None:
+    tasks = example.run(code=1)
+    assert states(tasks) == {"make": "COMPLETED", "scan": "COMPLETED"}
+    published = example.root / "system_runtime" / "plans" / "release-refused" / "release_manifest.json"
+    assert json.loads(published.read_text(encoding="utf-8"))["decision"] == "REJECT"
+    told = example("release", "release-refused", code=1)
+    assert [text.partition("'")[2].partition("'")[0] for text in told["reasons"]] == ["e2e", "security"]
+    example.stays(tasks, code=1)
+
+
+@of("dag-review/plan.yaml")
+def test_nothing_begins_before_the_plan_is_approved(example: Example) -> None:
+    tasks = example.run(code=3)
+    assert states(tasks) == {"specify": "PENDING", "build": "PENDING"}
+    [asked] = example("inbox")["requests"]
+    assert "nobody tests what is built" in json.dumps(asked)
+    example.stays(tasks, code=3)
+    example("plan", "apply", "examples/dag-review/plan-revised.yaml")
+    revised = Example(example.folder, "dag-review/plan-revised.yaml")
+    tasks = revised.run()
+    assert states(tasks) == {"specify": "COMPLETED", "build": "COMPLETED", "test": "COMPLETED"}
+    revised.stays(tasks)
