@@ -3,7 +3,8 @@
 In a `console` block a line that begins with `$ ` is a command; what follows is its output (both
 streams, in order). `...` on a line of its own stands for any lines, inside a line for any text. A
 command that ends in `# exits N` must end with that code, others with 0. The blocks of one page run
-one after the other in one empty folder. `make` targets are only looked up: CI runs them itself.
+one after the other in one folder that holds a copy of `examples/` and nothing else. `make` targets
+are only looked up: CI runs them itself.
 A `python` block is executed; it checks itself with `assert`.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +32,8 @@ def snippets(page: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_snippets_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
+    ignored = shutil.ignore_patterns("shop", "__pycache__")
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples", ignore=ignored)
     for language, text in snippets(page):
         if language == "python":
             exec(compile(text, str(page), "exec"), {})

@@ -114,7 +114,8 @@ async def run(
         with running.dispatcher.awaited() as news:
             while True:
                 news.clear()
-                seen[:] = [await running.service.standing(compiled.dag.plan_id)]
+                look = running.service.standing if wait else running.service.settled
+                seen[:] = [await look(compiled.dag.plan_id)]
                 if seen[0]["result"] != "running" and (not wait or seen[0]["state"] == "ENDED"):
                     return
                 await news.wait()

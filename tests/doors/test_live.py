@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agenttalk.cli.live import Live, spent
-from agenttalk.cli.output import Output
+from agenttalk.cli.output import Output, gist
 
 
 def task(task_id: str, board: str = "done", usage: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -58,3 +59,46 @@ def test_a_table_counts_the_attempt_at_hand_too() -> None:
     table = live._table(shown)
     took = list(table.columns[4].cells)
     assert took == ["1 min 40 s", "", "1 min 40 s"]
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "words"),
+    [
+        ("", 160, ""),
+        ("no  luck", 160, "no luck"),
+        ("exit code 1\n  File x\n\nKeyError: 'a'\n", 160, "exit code 1 … KeyError: 'a'"),
+        ("✓ shop: everything is done\n\x1b[2J", 160, "✓ shop: everything is done … \\x1b[2J"),
+        ("x" * 30, 20, "x" * 19 + "…"),
+    ],
+)
+def test_many_lines_become_one(text: str, width: int, words: str) -> None:
+    assert gist(text, width) == words
+
+
+def test_tasks_stand_in_the_order_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Live(Output(as_json=False), "shop", order=["zebra", "ape"])
+    live.show(standing(task("ape"), task("new"), task("zebra"), result="running"))
+    assert capsys.readouterr().err.splitlines() == ["✓ zebra a", "✓ ape a", "✓ new a"]
+
+
+def test_a_task_that_came_back_and_is_done_again_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Live(Output(as_json=False), "shop")
+    live.show(standing(task("one"), result="running"))
+    live.show(standing(task("one", reexecutions=1)))
+    assert capsys.readouterr().err.splitlines() == ["✓ one a", "✓ one a round 2"]
+
+
+def test_whoever_is_awaited_is_named_and_where_to_look(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    made = tmp_path / "system_runtime" / "artifacts" / "shop"
+    made.mkdir(parents=True)
+    live = Live(Output(as_json=False), "shop", by_hand={"dev"}, root=tmp_path)
+    by_hand = task("deliver", "pending", agent_id="dev") | {"state": "READY"}
+    later = task("test", "pending", agent_id="dev") | {"state": "PENDING"}
+    asked = task("judge", "blocked", request_id="req_1", reason="somebody has to decide")
+    live.conclude(standing(by_hand, later, asked, result="waiting"))
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1:] == [
+        "  · deliver dev waits for whoever works agents/dev/inbox/shop",
+        "  ‖ judge a somebody has to decide · question req_1",
+    ]
+    assert err.replace("\n", "") == f"→ 'agenttalk inbox' shows what is asked→ what it made lies in {made}"

@@ -255,6 +255,29 @@ def test_who_is_killed_while_it_checks_checks_again_and_does_not_start_the_agent
     assert desk.ran == ["once"]
 
 
+def test_what_is_only_claimed_is_told(desk: Desk) -> None:
+    promise = {
+        "objective": "It is said",
+        "acceptance": [{"id": "said", "description": "Somebody says so", "evidenceRequired": ["word"]}],
+        "checks": [{"id": "word", "kind": "report", "minTrust": "claimed"}],
+    }
+    desk("run", desk.plan(task("one", promise=promise)))
+    assert "only claimed, and proven by nobody: word" in desk("explain", "shop/one")
+
+
+def test_a_repository_that_is_not_there_is_told_before_anything_begins(desk: Desk) -> None:
+    plan = desk.plan(task("one", workspace="repo"), workspace={"repo": "./nowhere"})
+    assert f"there is no repository {desk.folder}/nowhere" in desk.refused("run", plan)
+    assert not desk.root.exists()
+
+
+def test_a_script_that_is_not_there_is_told(desk: Desk) -> None:
+    agents = {"worker": {"driver": "script", "argv": [sys.executable, "wrok.py"]}}
+    shown = desk("run", desk.plan(task("one"), agents=agents), code=1)
+    assert "! agents.worker: wrok.py is neither beside the plan nor in agents/worker" in shown
+    assert "can't open file" in shown
+
+
 def test_checks_that_nobody_can_make_yet_are_told(desk: Desk) -> None:
     promise = {
         "objective": "It works",
@@ -451,6 +474,35 @@ def test_a_plan_is_steered(desk: Desk, *, beside: bool) -> None:
         why = desk.json("explain", "shop/bad")
         assert [each["how"] for each in why["attempts"]] == ["crashed", "finished"]
         assert "no luck today" in desk("explain", "shop/bad")
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an engine"])
+def test_an_answer_that_was_given_is_no_longer_awaited(desk: Desk, *, beside: bool) -> None:
+    inputs = [{"name": "list.csv", "external": True}]
+    plan = desk.plan(task("one", inputs=inputs), task("two", needs=["one"], inputs=[{**inputs[0], "name": "more.csv"}]))
+    (desk.folder / "list.csv").write_text("a,1\n", encoding="utf-8")
+    with desk.serving() if beside else nullcontext():
+        desk("run", plan, code=3)
+        [asked] = desk.json("inbox")["requests"]
+        said = desk("answer", asked["request"]["request_id"], "--file", f"list.csv={desk.folder}/list.csv")
+        assert ("'agenttalk run'" in said) is not beside
+        told = desk.json("run", plan, code=3)  # the first goes on, whatever the second waits for
+        assert states(told) == {"one": "COMPLETED", "two": "BLOCKED_WAITING_INPUT"}
+        [asked] = desk.json("inbox")["requests"]
+        desk("answer", asked["request"]["request_id"], "--file", f"more.csv={desk.folder}/list.csv")
+        assert states(desk.json("run", plan)) == {"one": "COMPLETED", "two": "COMPLETED"}
+    assert len(desk.ran) == 2
+
+
+def test_a_plan_that_waits_for_a_folder_has_brought_it_what_it_needs(desk: Desk) -> None:
+    program = {"driver": "script", "argv": [sys.executable, "work.py"]}
+    agents = {"worker": program, "outside": {"driver": "folder"}}
+    plan = desk.plan(task("one"), task("by_hand", "outside", needs=["one"]), task("beside"), agents=agents)
+    shown = desk("run", plan, code=3)
+    assert "by_hand outside waits for whoever works agents/outside/inbox/shop" in shown
+    assert (desk.root / "agents" / "outside" / "inbox" / "shop" / "cmd_by_hand_001.msg.json").exists()
+    assert "agents/outside/inbox/shop" in desk("explain", "shop/by_hand")
+    assert desk.states() == {"one": "COMPLETED", "by_hand": "READY", "beside": "COMPLETED"}
 
 
 def test_a_cancelled_plan_has_failed(desk: Desk) -> None:

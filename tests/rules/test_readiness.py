@@ -13,7 +13,7 @@ from agenttalk.contracts import places
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.rules.inputs import Shelf, resolve
-from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked, pick
+from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked, as_given, pick, pick_what_there_is
 from samples import DIGEST, OTHER_DIGEST, command
 
 EARLY, LATE = "2026-01-08T10:30:00Z", "2026-01-08T10:30:00.5Z"
@@ -339,3 +339,32 @@ def test_a_dependency_that_has_not_finished_never_makes_more_inputs_ready(candid
     early = pick(task, candidates, final={"a"})
     if isinstance(early, Picked):
         assert pick(task, candidates, final=BOTH) == early
+
+
+# A person lets a task go on.
+
+
+def test_what_a_person_gave_takes_the_place_of_what_did_not_come() -> None:
+    asked = node(need("by_output_name", "spec.md"), {**need("by_output_name", "package.zip"), "name": "package"})
+    theirs = made("t", "package", command_id=None)
+    assert isinstance(pick(asked, [A, theirs], final=BOTH), Missing)
+    assert paths(pick(as_given(asked, ["package"]), [A, theirs], final=BOTH)) == [
+        "a/spec.md/spec.md",
+        "t/package/package",
+    ]
+    assert as_given(asked, []) == asked
+
+
+@pytest.mark.shows("X06")
+def test_a_task_that_goes_on_without_an_input_keeps_the_others() -> None:
+    asked = node(need("by_output_name", "spec.md"), {**need("by_output_name", "package.zip"), "name": "package"})
+    answer = pick_what_there_is(asked, [A], final=BOTH)
+    assert isinstance(answer, Picked)
+    assert (paths(answer), answer.absent) == (["a/spec.md/spec.md"], ("package",))
+    assert pick_what_there_is(asked, [], final=BOTH) == Picked((), {}, ("in", "package"))
+
+
+def test_doubts_about_the_other_inputs_are_still_asked_about() -> None:
+    asked = node(need("by_output_name", "spec.md"), {**need("by_output_name", "package.zip"), "name": "package"})
+    twins = [made("a"), made("b")]
+    assert isinstance(pick_what_there_is(asked, twins, final=BOTH), Ambiguous)

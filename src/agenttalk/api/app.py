@@ -159,8 +159,10 @@ async def _apply(service: Service, request: Request, caller: Caller) -> Response
     return answered(await service.apply(dag, manifest, profiles, body.contents(), by=caller.name))
 
 
-async def _standing(service: Service, request: Request, _: Caller) -> Response:
-    return answered(await service.standing(request.path_params["id"]))
+async def _standing(service: Service, request: Request, caller: Caller) -> Response:
+    wanted = request.query_params.get("settled") == "true" and caller.role == "operator" and service.ready
+    look = service.settled if wanted else service.standing
+    return answered(await look(request.path_params["id"]))
 
 
 async def _explain(service: Service, request: Request, _: Caller) -> Response:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from agenttalk.cli import decisions
-from agenttalk.cli.output import Output, plain
+from agenttalk.cli.output import Output, gist, plain
 
 if TYPE_CHECKING:
     from rich.live import Live as RichLive
@@ -37,11 +39,23 @@ WORDS: Final = {
 class Live:
     """Shows how a plan goes, on standard error; the answer for programs goes to standard output in the end."""
 
-    def __init__(self, out: Output, plan_id: str) -> None:
+    def __init__(
+        self,
+        out: Output,
+        plan_id: str,
+        *,
+        order: Sequence[str] = (),
+        by_hand: Collection[str] = (),
+        root: Path | None = None,
+    ) -> None:
+        """`order` is that of the plan's tasks, `by_hand` are agents that nobody starts, `root` is where it all lies."""
         self._out = out
         self._plan_id = plan_id
+        self._places = {task_id: place for place, task_id in enumerate(order)}
+        self._by_hand = by_hand
+        self._root = root
         self._began = time.monotonic()
-        self._states: dict[str, tuple[str, str | None]] = {}
+        self._states: dict[str, tuple[str, str | None, int]] = {}
         self._working: dict[str, float] = {}
         """When tasks that are being worked on were first seen at it."""
         self._live: RichLive | None = None
@@ -65,6 +79,7 @@ class Live:
 
     def show(self, standing: dict[str, Any]) -> None:
         """How it stands now."""
+        standing = self._ordered(standing)
         now = time.monotonic()
         working = [task["task_id"] for task in standing["tasks"] if task["board"] in {"working", "review"}]
         self._working = {task_id: self._working.get(task_id, now) for task_id in working}
@@ -78,6 +93,7 @@ class Live:
         if self._out.as_json:
             self._out.data({"ok": standing["result"] == "done", **standing})
             return
+        standing = self._ordered(standing)
         if self._live:
             self._out.console().print(self._table(standing))
         mark, words = WORDS[standing["result"]]
@@ -88,10 +104,31 @@ class Live:
         for task in standing["tasks"]:
             if task["board"] in {"failed", "blocked"}:
                 self._out.say(f"  {_line(task)}")
+            elif task["agent_id"] in self._by_hand and task["state"] in {"READY", "RUNNING"}:
+                where = f"agents/{task['agent_id']}/inbox/{self._plan_id}"
+                self._out.say(f"  {_line(task)} waits for whoever works {plain(where)}")
         for gate in standing.get("gates", ()):
             if gate["allowed"]:  # what is denied is the reason of its task
                 self._out.say(f"  {gate_line(gate)}")
         decisions.tell(self._out, standing)
+        self._say_where_to_look(standing)
+
+    def _say_where_to_look(self, standing: dict[str, Any]) -> None:
+        """The next thing that somebody wants to know, on standard error."""
+        asked = any(task["request_id"] for task in standing["tasks"] if task["board"] == "blocked")
+        if asked:
+            self._out.say("[cyan]→[/] 'agenttalk inbox' shows what is asked", err=True)
+        made = self._root / "system_runtime" / "artifacts" / self._plan_id if self._root else None
+        if made is not None and made.is_dir():
+            self._out.say(f"[cyan]→[/] what it made lies in {plain(made)}", err=True)
+
+    def _ordered(self, standing: dict[str, Any]) -> dict[str, Any]:
+        """Tasks in the order of the plan."""
+        last = len(self._places)
+        return {
+            **standing,
+            "tasks": sorted(standing["tasks"], key=lambda task: self._places.get(task["task_id"], last)),
+        }
 
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._began:.1f}"
@@ -102,8 +139,8 @@ class Live:
             self._out.say(f"[blue]◆[/] closing: {plain(closing)}", err=True)
         self._closing = closing
         for task in standing["tasks"]:
-            look = (task["board"], task["reason"])
-            if self._states.get(task["task_id"], ("pending", None)) != look:
+            look = (task["board"], task["reason"], task["reexecutions"])
+            if self._states.get(task["task_id"], ("pending", None, 0)) != look:
                 self._states[task["task_id"]] = look
                 self._out.say(_line(task), err=True)
 
@@ -189,7 +226,7 @@ def _remark(task: dict[str, Any]) -> str:
     if task.get("freshness") == "stale":
         parts.append("stale")
     if task["reason"]:
-        parts.append(plain(task["reason"][:160]))
+        parts.append(gist(task["reason"]))
     if task["request_id"]:
         parts.append(f"question {plain(task['request_id'])}")
     return " [dim]·[/] ".join(parts)

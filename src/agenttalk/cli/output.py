@@ -114,6 +114,13 @@ def one_line(text: object) -> str:
     return plain(" ".join(str(text).split()))
 
 
+def gist(text: object, width: int = 160) -> str:
+    """As `one_line`, for what may have many lines: of them the first and the last, in about `width` characters."""
+    lines = [" ".join(line.split()) for line in str(text).splitlines() if line.strip()]
+    told = f"{lines[0]} … {lines[-1]}" if len(lines) > 1 else "".join(lines)
+    return plain(told if len(told) <= width else told[: width - 1] + "…")
+
+
 def shortened(value: Any, width: int = 60) -> str:
     """A value in at most `width` characters, safe to print."""
     text = json.dumps(value, ensure_ascii=False, default=lambda part: part.as_json())

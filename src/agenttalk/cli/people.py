@@ -52,9 +52,11 @@ def _tell(out: Output, each: dict[str, Any]) -> None:
         out.say(f"  · {one_line(file['name'])}{to}")
     decision = needed.get("decision")
     if decision:
-        out.say(f"  ? {one_line(decision['question'])}")
+        if decision["question"] != asked["title"]:
+            out.say(f"  ? {one_line(decision['question'])}")
         for option in decision.get("options", []):
-            out.say(f"    {one_line(option['key'])}: {one_line(option['label'])}")
+            label = f": {one_line(option['label'])}" if option["label"] != option["key"] else ""
+            out.say(f"    {one_line(option['key'])}{label}")
     parts = [f"--file {one_line(shlex.quote(file['name']))}=PATH" for file in files]
     parts += ["--answer KEY"] if decision and decision.get("options") else []
     example = " ".join(parts) or "--decision APPROVE --note TEXT"
@@ -86,7 +88,7 @@ def answer(
     """Answer a question. Files become messages to the agents that wait for them, and the task goes on."""
     from base64 import b64encode
 
-    from agenttalk.cli import roots
+    from agenttalk.cli import engine_client, roots
     from agenttalk.engine import human
     from agenttalk.engine.deps import Deps
 
@@ -125,7 +127,9 @@ def answer(
     if out.as_json:
         out.data({"ok": True, "response": response})
     else:
-        out.say(f"[green]✓[/] {plain(request_id)}: {verdict}; the router brings it to whoever waits")
+        served = engine_client.running(folder) is not None
+        then = "it goes on" if served else "it goes on with the next 'agenttalk run' or 'agenttalk serve'"
+        out.say(f"[green]✓[/] {plain(request_id)}: {verdict}; {then}")
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenttalk.cli import decisions
-from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, gist, plain
 from agenttalk.cli.rework import tell_rounds
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id
 CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
 """How a plan stands → how the command ends."""
 _NOT_YET = frozenset({"forge"})
+LINES = 20
+"""Lines that are shown of what a program said last."""
 SHORTEST = 0.02
 """Seconds between looks at a plan that runs here."""
 PACE = 0.25
@@ -51,8 +53,9 @@ def run(
     Ends with 0 when everything is done, 1 when something failed, 3 when somebody else is awaited. Running the same
     plan again goes on where it was.
     """
-    from agenttalk.cli import roots
+    from agenttalk.cli import beforehand, roots
     from agenttalk.cli.live import Live
+    from agenttalk.rules.planfile import waves
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     given = Settings.merged(ctx, root, as_json).root
@@ -66,9 +69,13 @@ def run(
         else:
             out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
         return 0
+    beforehand.require_repository(compiled)
     _warn_of_checks(out, compiled)
     folder = roots.made(ctx, root)
-    with Live(out, compiled.dag.plan_id) as live:
+    beforehand.warn_of_programs(out, compiled, folder)
+    order = [task_id for wave in waves(compiled.dag) for task_id in wave]
+    by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
+    with Live(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:
         standing = _followed(folder, compiled, live.show, watch=watch)
     live.conclude(standing)
     return CODES[standing["result"]]
@@ -170,7 +177,8 @@ def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None]
                 news.clear()
                 calm.clear()
                 began = time.monotonic()
-                standing = await running.service.standing(compiled.dag.plan_id)
+                look = running.service.standing if watch else running.service.settled
+                standing = await look(compiled.dag.plan_id)
                 seen[:] = [standing]
                 show(standing)
                 if _is_over(standing, watch=watch):
@@ -200,7 +208,7 @@ def _beside(
     standing: dict[str, Any] = {}
     try:
         while True:
-            standing = client.get(f"/api/plans/{compiled.dag.plan_id}")
+            standing = client.get(f"/api/plans/{compiled.dag.plan_id}" + ("" if watch else "?settled=true"))
             show(standing)
             if _is_over(standing, watch=watch):
                 return standing
@@ -307,7 +315,7 @@ def tell(out: Output, told: dict[str, Any]) -> None:
     """Why a task is in its state, for people."""
     from agenttalk.cli.live import gate_line
 
-    why = f": {plain(told['reason'])}" if told["reason"] else ""
+    why = f": {gist(told['reason'])}" if told["reason"] else ""
     out.say(f"[bold]{plain(told['plan_id'])}/{plain(told['task_id'])}[/] is [bold]{told['state']}[/]{why}")
     asked = f": {plain(told['asked'][:200])}" if told["asked"] else ""
     out.say(f"  {'asked of' if asked else 'a task of'} [bold]{plain(told['agent_id'])}[/]{asked}")
@@ -319,19 +327,13 @@ def tell(out: Output, told: dict[str, Any]) -> None:
     else:
         _tell_messages(out, told)
     for turn in told["attempts"]:
-        _tell_turn(out, turn)
+        _tell_attempt(out, turn)
     for gate in told.get("gates", ()):
         out.say(f"  {gate_line(gate)} [dim]{plain(gate['trace_id'])}[/]")
     tell_rounds(out, told.get("history", []))
     if told.get("broke"):
         out.say(f"  [yellow]![/] it was sent back: {plain(told['broke']['reason'][:300])}")
-    verdict = told["verdict"]
-    if verdict is not None:
-        seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
-        seen += f", because {plain(verdict['accepted_by'])} accepted it as it is" if "accepted_by" in verdict else ""
-        out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
-        if verdict["unverified"]:
-            out.say(f"  [yellow]unproven[/], only said: {plain(', '.join(verdict['unverified']))}")
+    _tell_verdict(out, told)
     for name in ("waits_for", "missing"):
         if told[name]:
             words = "waits for" if name == "waits_for" else "is missing"
@@ -340,16 +342,36 @@ def tell(out: Output, told: dict[str, Any]) -> None:
     decisions.tell(out, told)
 
 
-def _tell_turn(out: Output, turn: dict[str, Any]) -> None:
-    """How an attempt ended, and what was found about it."""
+def _tell_verdict(out: Output, told: dict[str, Any]) -> None:
+    """What the engine decided of what was shown, and where that led."""
+    verdict = told["verdict"]
+    if verdict is not None:
+        seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
+        seen += f", because {plain(verdict['accepted_by'])} accepted it as it is" if "accepted_by" in verdict else ""
+        out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
+        if verdict["unverified"]:
+            out.say(f"  [yellow]unproven[/], only said: {plain(', '.join(verdict['unverified']))}")
+    if told.get("branch"):
+        activated = plain(", ".join(told["branch"]["activate"]))
+        out.say(f"  the score decided ({plain(told['branch']['when'])}): {activated} had to run")
+
+
+def _tell_attempt(out: Output, turn: dict[str, Any]) -> None:
+    """How an attempt ended, what was said then, and what was seen of it."""
     seconds = turn.get("usage", {}).get("duration_s", 0)
-    said = plain(str(turn.get("reason") or turn.get("result") or "").strip()[:200])
+    said = str(turn.get("reason") or turn.get("result") or "").strip()
     where = f", in the sandbox {plain(turn['sandbox'])}" if turn.get("sandbox") else ""
-    out.say(f"  {plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s{where}; {said}")
+    head = f"{plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s{where}"
+    out.say(f"  {head}; {gist(said, 200)}")
+    lines = [line for line in said.splitlines() if line.strip()]
+    for line in lines[-LINES:] if len(lines) > 2 else ():
+        out.say(f"    [dim]│[/] {plain(line)}")
     if turn.get("notice"):
         out.say(f"    [dim]notice:[/] {plain(turn['notice'][:200])}")
     for gate in turn.get("gates", ()):
         _tell_gate(out, gate)
+    if "score" in turn:
+        out.say(f"    score {turn['score']:g}: {gist(turn.get('score_explanation', ''), 200)}")
     _tell_seen(out, turn)
 
 

@@ -126,10 +126,19 @@ class Dispatcher:
             lambda plan_id: self.cancel(plan_id, by="engine", why="the review is over"),
             self._release_decided,
         )
+        self._onlookers: list[asyncio.Future[None]] = []
+        """Those who wait for a look that begins after they asked for it."""
 
     def nudge(self) -> None:
         """Look at everything soon."""
         self._wake.set()
+
+    async def looked(self) -> None:
+        """Have it look at everything; returns when it has. Only while it runs."""
+        asked = asyncio.get_running_loop().create_future()
+        self._onlookers.append(asked)
+        self.nudge()
+        await asked
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set. Turns under way are ended then, and begin anew with the next start."""
@@ -137,6 +146,7 @@ class Dispatcher:
             await self.recover()
             while not stop.is_set():
                 self._wake.clear()
+                asked = len(self._onlookers)
                 try:
                     more = await self.look()
                 except AgentTalkError as error:
@@ -145,9 +155,18 @@ class Dispatcher:
                 else:
                     wait = POLL
                 if not more:
+                    self._tell_onlookers(asked)
                     await self._sleep(stop, wait)
         finally:
+            self._tell_onlookers(len(self._onlookers))
             await self.close()
+
+    def _tell_onlookers(self, number: int) -> None:
+        """Tell those who asked for a look that it is over."""
+        for each in self._onlookers[:number]:
+            if not each.done():  # whoever asked may be gone
+                each.set_result(None)
+        del self._onlookers[:number]
 
     async def _sleep(self, stop: asyncio.Event, seconds: float) -> None:
         waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(self._wake.wait())}

@@ -13,12 +13,13 @@ from agenttalk.engine.plans import board_of
 from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
+from agenttalk.rules import gates
 
 _NEXT: Final = {
     "PENDING": "it goes on by itself when the tasks before it have ended",
     "READY": "it begins when its agent is free",
     "RUNNING": "it ends when its agent does, or at its time limit",
-    "BLOCKED_WAITING_INPUT": "it goes on by itself when its inputs arrive",
+    "BLOCKED_WAITING_INPUT": "it goes on by itself when its inputs arrive; if that takes too long, a person is asked",
     "BLOCKED_WAITING_REVIEW": "somebody has to decide: 'agenttalk inbox' shows the question",
     "BLOCKED_WAITING_HUMAN": "somebody has to answer: 'agenttalk inbox' shows the question",
     "COMPLETED": "nothing; it is done",
@@ -53,7 +54,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         hint = f"'agenttalk status {plan_id}' lists its tasks"
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {plan_id}/{task_id}", hint=hint)
     node = Node.model_validate_json(bytes(found[0][0]))
-    agent_id, state, _, lease, _, attempt, unmet, phase, cause, reason, score, retries, *rest = rows[0]
+    agent_id, state, _, lease, _, _, unmet, phase, cause, reason, score, retries, *rest = rows[0]
     _, _, rounds, missing, request_id, _, _, fact = rest
     sheet = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0])
     sheet.joined = joined_of(await store.read("joined_checks", plan_id=plan_id))
@@ -69,7 +70,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     stale = state == "COMPLETED" and (task_id,) in await store.read("stale_tasks", plan_id=plan_id)
     told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": _HELD}.get(cause, _NEXT[state])
     moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)
-    if lease is None and attempt == 0 and state == "RUNNING":
+    if lease is None and state in {"READY", "RUNNING"} and sheet.profile(agent_id).driver == "folder":
         moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
     review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
     if review is not None and review.undecided and state == "PENDING":
@@ -102,6 +103,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "history": _came_of(rounds_of.shown(history, _ISSUES), state),
         "verdict": verdict,
         "gates": [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
+        "branch": _branch(node, score) if state == "COMPLETED" else None,
         "moves_on": moves_on,
         **({"review": review.as_json()} if review else {}),
         **({"release": release.as_json()} if release else {}),
@@ -124,6 +126,15 @@ async def _broke(store: Store, plan_id: str, task_id: str) -> dict[str, Any] | N
     return {"reason": said["reason"], "broken": said["broken"]} if said is not None else None
 
 
+def _branch(node: Node, score: float | None) -> dict[str, Any] | None:
+    """Where the score of a task led, if it led anywhere."""
+    taken = gates.judge(node, scores={node.task_id: score}, evidence=()).branch
+    if node.gates is None or taken is None:
+        return None
+    branch = node.gates.branches[taken]
+    return {"when": branch.when, "activate": list(branch.activate)}
+
+
 async def _is_open(store: Store, plan_id: str, task_id: str) -> bool:
     rows = await store.read("engine_task", plan_id=plan_id, task_id=task_id)
     return bool(rows) and rows[0][1] not in {"COMPLETED", "SKIPPED", "FAILED"}
@@ -144,6 +155,7 @@ async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
             "reason",
             "result",
             "score",
+            "score_explanation",
             "usage",
             "notice",
             "gates",

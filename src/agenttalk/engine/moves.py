@@ -285,7 +285,8 @@ class Moves:
             self._skip(sheet, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=state)
             self._settle_all(sheet, ends)
         else:
-            self._go_on(sheet, node, state, cause, chosen)
+            given = readiness.as_given(node, [file.name for file in response.provided_files])
+            self._go_on(sheet, given, state, cause, chosen)
 
     def call_off(
         self,
@@ -343,7 +344,7 @@ class Moves:
                 for each in candidates
                 if each.output_name not in names or ((each.task_id, each.output_name) in outputs and each in named)
             ]
-        picked = readiness.pick(node, candidates, final=frozenset(node.depends_on))
+        picked = readiness.pick_what_there_is(node, candidates, final=frozenset(node.depends_on))
         if isinstance(picked, Ambiguous):
             self._ask_which(sheet, node, picked, state)
             return

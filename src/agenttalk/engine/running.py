@@ -185,7 +185,10 @@ class Running:
     async def _route_once(self, _: str | None) -> dict[str, Any]:
         self._require_running()
         async with self._turn:
-            return (await self._router.run_once()).as_json()
+            report = await self._router.run_once()
+        if not report.idle:
+            self.dispatcher.nudge()
+        return report.as_json()
 
     async def _monitor_once(self, _: str | None) -> dict[str, Any]:
         self._require_running()

@@ -112,6 +112,22 @@ class Service:
         """Where a plan stands."""
         return (await standing.of(self.deps, plan_id)).as_json()
 
+    async def settled(self, plan_id: str) -> dict[str, Any]:
+        """Where a plan stands. One that seems to wait is believed only when a look at everything changes nothing.
+
+        Answers that were given and messages that lie ready are no longer outstanding then.
+        """
+        found = await self.standing(plan_id)
+        while found["result"] not in {"running", "paused"} and found["state"] != "ENDED":
+            before = found["tasks"]
+            await self._dispatching().looked()
+            await self.run_pass("route", None)
+            await self._dispatching().looked()
+            found = await self.standing(plan_id)
+            if found["tasks"] == before:
+                break
+        return found
+
     async def explain(self, plan_id: str, task_id: str) -> dict[str, Any]:
         """Why a task is in its state."""
         return await foreign.explain(self.deps, plan_id, task_id)

@@ -73,6 +73,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     closing = state == "RUNNING" and not still_open
     tasks = tuple(_task(row) for row in await store.read("standings", plan_id=plan_id))
     [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
+    running = 0 if state == "ENDED" else running  # it may have ended since that was read
     goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
     counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from agenttalk.contracts import places
 from agenttalk.contracts.base import is_hash, same_hash
 from agenttalk.contracts.command import ResolvedInput
-from agenttalk.contracts.dag import ByMessageType, Input, Node, PickPolicy
+from agenttalk.contracts.dag import ByMessageType, ByValue, Input, Node, PickPolicy
 from agenttalk.rules.archive import File, files_of
 from agenttalk.rules.globs import matching
 
@@ -116,6 +116,26 @@ def pick(
         sources[need.name] = (*sources.get(need.name, ()), *chosen)
     absent = dict.fromkeys(need.name for need, choice in choices if choice is None)
     return Picked(tuple(inputs), sources, tuple(absent))
+
+
+def pick_what_there_is(node: Node, candidates: Sequence[Candidate], *, final: Collection[str]) -> Picked | Ambiguous:
+    """Fill what can be filled; the rest is done without."""
+    found = pick(node, candidates, final=final)
+    while isinstance(found, Missing):
+        node = _with_inputs(node, found.names, lambda _: {"required": False})
+        found = pick(node, candidates, final=final)
+    return found
+
+
+def as_given(node: Node, given: Collection[str]) -> Node:
+    """The task, when a person gave inputs of these names: each is the file of its name then, whatever was expected."""
+    selector = {need.name: ByValue(type="by_file_name", value=need.name) for need in node.needs}
+    return _with_inputs(node, given, lambda need: {"selector": selector[need.name], "external": True})
+
+
+def _with_inputs(node: Node, names: Collection[str], change: Callable[[Input], dict[str, object]]) -> Node:
+    inputs = tuple(need.model_copy(update=change(need)) if need.name in names else need for need in node.needs)
+    return node.model_copy(update={"inputs": inputs})
 
 
 def _newest(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -1,0 +1,28 @@
+"""The developer: thinks of the plain cases first, and of the others when told which tests fail."""
+
+import json
+import os
+import pathlib
+
+PLAIN = '''"""What things cost."""
+
+
+def price(count):
+    """What so many pieces cost, in cents."""
+    return 40 * count
+'''
+WHOLE = '''"""What things cost."""
+
+
+def price(count):
+    """What so many pieces cost, in cents; ten and more cost a tenth less."""
+    if count < 0:
+        raise ValueError("nobody can buy less than nothing")
+    cents = 40 * count
+    return cents - cents // 10 if count >= 10 else cents
+'''
+
+feedback = os.environ.get("AGENTTALK_FEEDBACK")
+issues = json.loads(pathlib.Path(feedback).read_text(encoding="utf-8"))["issues"] if feedback else []
+pathlib.Path("price.py").write_text(WHOLE if issues else PLAIN, encoding="utf-8")
+print(json.dumps({"result": f"mended for {len(issues)} tests" if issues else "done, all tests pass"}))
