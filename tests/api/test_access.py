@@ -32,6 +32,8 @@ ROUTES = [
     ("POST", "/api/plans", {OPERATOR}),
     ("POST", "/api/plans/apply", {OPERATOR}),
     ("GET", "/api/plans/dl_1", {OPERATOR, VIEWER}),
+    ("GET", "/api/plans/dl_1/release", {OPERATOR, VIEWER}),
+    ("GET", "/api/plans/dl_1/release_manifest", {OPERATOR, VIEWER}),
     ("POST", "/api/plans/dl_1/verify", {OPERATOR}),
     ("POST", "/api/plans/dl_1/pause", {OPERATOR}),
     ("POST", "/api/plans/dl_1/override", {OPERATOR}),

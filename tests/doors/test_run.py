@@ -262,7 +262,7 @@ def test_what_is_only_claimed_is_told(desk: Desk) -> None:
         "checks": [{"id": "word", "kind": "report", "minTrust": "claimed"}],
     }
     desk("run", desk.plan(task("one", promise=promise)))
-    assert "only claimed, and proven by nobody: word" in desk("explain", "shop/one")
+    assert "unproven, only said: word" in desk("explain", "shop/one")
 
 
 def test_a_repository_that_is_not_there_is_told_before_anything_begins(desk: Desk) -> None:
