@@ -22,7 +22,7 @@ from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
 from agenttalk.rules.living import Ground
 from agenttalk.rules.notes import Note
-from agenttalk.rules.rework import Judgement
+from agenttalk.rules.rework import CONFLICT, Judgement
 
 T = TypeVar("T")
 Value: TypeAlias = "str | bytes | int | float | None"
@@ -363,6 +363,12 @@ class Job:
     """Whether it was being proven before, by an engine that ended meanwhile: the agent has done its part."""
 
     @property
+    def conflicted(self) -> bool:
+        """Whether it is done again because others had changed the same meanwhile."""
+        again = self.command.reexecute
+        return again is not None and any(each.category == CONFLICT for each in again.validation_result.issues)
+
+    @property
     def proven(self) -> bool:
         """Whether somebody else than the agent has to look at its work."""
         return self.repo is not None or bool(self.command.promise and self.command.promise.checks)
@@ -566,6 +572,9 @@ class Prover(Protocol):
 
     async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> Examined:
         """Make checks at the `tip` of the plan's branch, or on the `artifacts` that are shipped, as each check says."""
+
+    def leave(self, job: Job) -> None:
+        """An attempt is over. Those go on who waited for it because it had conflicted with others before."""
 
     async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
         """Where the branch of a job's plan stands now, and what each glob matches there."""

@@ -55,6 +55,7 @@ from agenttalk.rules.promise_checks import RUNNER_FILES, own_files
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
 from agenttalk.workspaces.preparing import Prepared
+from agenttalk.workspaces.turnstile import Turnstile
 from agenttalk.workspaces.workspace import NOTHING, Settings, Workspace
 
 FOLDER: Final = "workspaces"
@@ -86,6 +87,7 @@ class Prover:
     findings: Findings
     """What was found out before."""
     _spaces: dict[str, Workspace] = field(default_factory=dict)
+    _turnstile: Turnstile = field(default_factory=Turnstile)
     _swept: bool = False
 
     async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
@@ -109,6 +111,8 @@ class Prover:
             await self._stood(job, "", None)
             return job
         space = await self._space(job)
+        if job.conflicted:  # once is enough: nobody merges before it has
+            await self._turnstile.hold(job.plan_id, job.lease)
         tip = await space.ensure()
         merged = await space.merged(job.command.command_id)  # and we died before that was written down
         await self._stood(job, await space.commit(f"{merged}^1") if merged else tip, space)
@@ -158,9 +162,20 @@ class Prover:
             proof = replace(proof, foreign=foreign, left=taken.commit)
             if not done(proof):
                 return proof
-            if await space.advance(candidate):
+            if await self._lands(space, job, candidate):
                 return replace(proof, commit=await _merged(space, job, candidate))
         return Proof(conflict="others merged again and again while this was checked")
+
+    async def _lands(self, space: Workspace, job: Job, candidate: Candidate) -> bool:
+        """Move the branch to a candidate; False when it is another one meanwhile, or somebody else has to go first."""
+        if self._turnstile.is_open(job.plan_id, job.lease):
+            return await space.advance(candidate)
+        await self._turnstile.passed(job.plan_id, job.lease)
+        return False
+
+    def leave(self, job: Job) -> None:
+        """Let others merge; see the port."""
+        self._turnstile.let_go(job.plan_id, job.lease)
 
     async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> Examined:
         """Make checks on what is about to be shipped; see the port."""

@@ -108,6 +108,29 @@ while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for
     assert sum(each["reexecutions"] for each in found.tasks) == 0  # a conflict is no round of rework
 
 
+def test_who_conflicted_with_others_conflicts_once_and_never_again(repo: Path) -> None:
+    names = ("one", "two", "three", "four")
+    agents = {}
+    for name in names:
+        text = f"""
+import time
+path = pathlib.Path('notes.md')
+path.write_text((path.read_text() if path.exists() else '') + '{name}\\n')
+with pathlib.Path(r'{repo.parent}', '{name}').open('a') as log:
+    log.write('began\\n')
+while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for each in {names!r}):
+    time.sleep(0.01)
+"""
+        agents[name] = program(repo.parent, name, text)
+    check = {"id": "noted", "kind": "file", "path": "notes.md"}
+    tasks = [task(name, name, workspace="repo", promise=promise(check)) for name in names]
+    found = run(repo.parent, plan(*tasks, agents=agents, workspace={"repo": str(repo)}))
+    assert set(states(found).values()) == {"COMPLETED"}
+    assert sorted(git(repo, "show", "agenttalk/p:notes.md").splitlines()) == sorted(names)
+    began = [len((repo.parent / name).read_text().splitlines()) for name in names]
+    assert sorted(began) == [1, 2, 2, 2]
+
+
 @pytest.mark.shows("E10")
 @pytest.mark.parametrize(("decision", "ends"), [("APPROVE", "COMPLETED"), ("REJECT", "FAILED")])
 def test_a_person_is_asked_when_nothing_else_is_missing_and_the_agent_goes_on(

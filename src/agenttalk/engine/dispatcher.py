@@ -324,6 +324,8 @@ class Dispatcher:
 
     def _forget(self, granted: Granted) -> None:
         self._free(granted)
+        if self._prover is not None:
+            self._prover.leave(granted.job)
         self._turns.pop(granted.job.lease, None)
         self.watches.end(granted.job, granted.watch)
         self._working.discard(granted.job.lease)

@@ -23,7 +23,7 @@ from agenttalk.rules.checks import shown_hash
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.readiness import Picked
-from agenttalk.rules.rework import Judgement
+from agenttalk.rules.rework import CONFLICT, Judgement
 
 _FILES: Final = 200
 """Files of a refused version that come along with the next command."""
@@ -239,7 +239,8 @@ def order_again(
 def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
     """The verifier's judgement of a turn."""
     faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)] if verdict else [reason]
-    said = rework.refused([each or "not done" for each in (faults or [reason])], "completeness")
+    category = CONFLICT if proof.conflict else "completeness"
+    said = rework.refused([each or "not done" for each in (faults or [reason])], category)
     return Judgement(False, 0, reason or "not done", (*said.issues, *_printed(proof)))
 
 

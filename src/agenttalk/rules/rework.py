@@ -18,6 +18,8 @@ from agenttalk.rules import media
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
 
+CONFLICT: Final = "conflict"
+"""The category of the issue that others had changed the same meanwhile."""
 FEEDBACK: Final = "validation_feedback.json"
 """The file that says why work came back."""
 FEEDBACK_INPUT: Final = "validation_feedback"
