@@ -21,6 +21,7 @@ from agenttalk.engine.releases import Release
 from agenttalk.engine.sheets import Sheet, Sheets
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.ports import Examined, Prover, Shipment, Store, Tx
+from agenttalk.rules import checkpoints
 from agenttalk.rules import release as rules
 from agenttalk.rules.release import Decision, GateFinding, Made
 
@@ -358,13 +359,9 @@ def _write(
         "reasons": list(decision.reasons),
         "subject": subject,
         "gates": [_gate(each) for each in decision.evidence] + [{"check": each} for each in examined.told],
-        "checkpoint": {
-            "checkpoint": "pre-ship",
-            "allowed": decision.approved,
-            "severity": "" if decision.approved else "hard-deny",
-            "reasons": list(decision.reasons),
-            "trace_id": f"{due.release_id}:pre-ship",
-        },
+        "checkpoint": checkpoints.decide(
+            "pre-ship", checkpoints.shippable(decision.reasons), trace_id=f"{due.release_id}:pre-ship"
+        ).as_json(),
     }
     tx.run(
         "decide_release",
