@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.routing import Route
 
 from agenttalk.engine import access, tasks
 from agenttalk.engine.deps import Deps
@@ -90,6 +92,42 @@ def test_nobody_but_an_operator_decides_on_work_that_was_refused(door: Door, nam
     answer = door.ask("POST", "/api/plans/plan_shop/rework", body, token=token)
     assert (answer.status, answer.code) == (403, "NOT_ALLOWED")
     assert door.ask("POST", "/api/plans/plan_shop/rework", body, token=OPERATOR).status not in {401, 403}
+
+
+@pytest.mark.parametrize(("whose", "expected"), [("expired", (401, "TOKEN_REFUSED")), ("other", (403, "NOT_ALLOWED"))])
+def test_no_route_opens_to_an_attempt_that_is_over_or_to_that_of_another_task(
+    door: Door, whose: str, expected: tuple[int, str]
+) -> None:
+    token = door.leased() if whose == "expired" else door.leased("design", agent_id="pm")
+    if whose == "expired":
+        door.released()
+        door.leased()
+    for method, path, _ in ROUTES:
+        answer = door.ask(method, path, b"{}" if method == "POST" else None, token=token)
+        assert (answer.status, answer.code) == expected, (method, path)
+
+
+def test_every_route_of_the_app_has_its_line_with_its_method(door: Door) -> None:
+    from agenttalk.api.app import create_app
+
+    def plain(path: str) -> str:
+        told = {
+            TASK: "/api/projects/{board}/tasks/{task}",
+            "plan_shop:build": "{task}",
+            "dl_1": "{id}",
+            "req_1": "{id}",
+        }
+        for name, field in told.items():
+            path = path.replace(name, field)
+        return re.sub(r"/(pause|override|abort)$", "/{action}", path)
+
+    found = {
+        (method, route.path)
+        for route in create_app(door.service).routes
+        if isinstance(route, Route)
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+    assert found == {(method, plain(path)) for method, path, _ in ROUTES} | {("GET", "/healthz"), ("GET", "/readyz")}
 
 
 def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:

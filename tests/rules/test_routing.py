@@ -14,6 +14,7 @@ from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.errors import Code
+from agenttalk.rules import routing
 from agenttalk.rules.routing import (
     Order,
     Parcel,
@@ -192,6 +193,18 @@ def test_an_order_by_somebody_who_may_not_is_refused() -> None:
     own = PlanFacts(DAG, DIGEST, agents=PLAN.agents)
     assert target(envelope(), own) is Code.COMMAND_NOT_AUTHORISED
     assert target(envelope(), PlanFacts(DAG, DIGEST, agents=PLAN.agents, commanders=["lead"])) == ("pm",)
+
+
+def test_in_an_engines_own_plan_only_the_tasks_agent_hands_in_what_no_turn_of_its_own_makes() -> None:
+    own = PlanFacts(DAG, DIGEST, agents=PLAN.agents)
+    node = own.nodes["build"]
+    assert routing._not_theirs(node.assigned_agent_id, node, own, ()) is None
+    assert routing._not_theirs("engine", node, own, ()) is None
+    assert routing._not_theirs("lead", node, PLAN, ()) is None
+    for sender, driven in (("lead", ()), (node.assigned_agent_id, {node.assigned_agent_id})):
+        refused = routing._not_theirs(sender, node, own, driven)
+        assert refused is not None
+        assert refused.code is Code.PRODUCER_MISMATCH
 
 
 orders = st.lists(

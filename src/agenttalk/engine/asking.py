@@ -101,5 +101,4 @@ def request(
         body["needed"]["decision"] = {"question": description or title, "options": choices}
     if criteria is not None:
         body["needed"]["criteria"] = criteria
-    human.ask(tx, HumanInterventionRequest.from_json(body), plan_id=sheet.plan_id, at=at)
-    return request_id
+    return human.ask_own(tx, HumanInterventionRequest.from_json(body), plan_id=sheet.plan_id, at=at)

@@ -263,5 +263,4 @@ def _ask(moves: Moves, plan_id: str, review: Review, ruling: Ruling) -> str:
         "blocking": True,
         "needed": {"decision": {"question": question[-4000:], "options": choices}},
     }
-    human.ask(moves.tx, HumanInterventionRequest.from_json(body), plan_id=plan_id, at=moves.at)
-    return request_id
+    return human.ask_own(moves.tx, HumanInterventionRequest.from_json(body), plan_id=plan_id, at=moves.at)

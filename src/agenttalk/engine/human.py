@@ -6,6 +6,7 @@ operator's name. No agent's outbox can answer: only the gateway's, which is a pe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
@@ -102,6 +103,28 @@ def is_asked(tx: Tx, request: HumanInterventionRequest) -> bool:
     """Whether this very question was put before, and no other under its id."""
     rows = tx.run("request", request_id=request.request_id)
     return bool(rows) and rows[0][5] == wire.sha256(wire.write(request.as_json()))
+
+
+def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> str:
+    """Put a question of the engine's own, and return the id under which it was put; asking it twice asks once.
+
+    Its id follows from what it is about, so whoever knows that can put another question under it first. Then ours
+    gets another id: an answer is an answer to the words that were shown, and to no others.
+    """
+    wanted = request.request_id
+    for number in itertools.count(1):
+        if ask(tx, request, plan_id=plan_id, at=at) or _says_the_same(tx, request, plan_id):
+            break
+        request = request.model_copy(update={"request_id": records.named("req", f"{wanted}/{number}")})
+    return request.request_id
+
+
+def _says_the_same(tx: Tx, request: HumanInterventionRequest, plan_id: str) -> bool:
+    """Whether the question that has this id is the same in every word; when it was put does not matter."""
+    _, known_plan, _, _, body, *_ = tx.run("request", request_id=request.request_id)[0]
+    known: Any = wire.read(bytes(body))
+    asked: Any = wire.read(wire.write(request.as_json()))
+    return bool(known_plan == plan_id and {**known, "created_at": None} == {**asked, "created_at": None})
 
 
 async def is_spent(board: Store, request_id: str, *, plan_id: str) -> bool:

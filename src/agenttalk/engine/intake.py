@@ -255,7 +255,9 @@ def _unread(arrival: Arrival, why: Rejection) -> Letter | None:
 
 def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
     if plan.facts is not None:
-        return routing.route(parcel, plan.facts)
+        own = not plan.facts.foreign and isinstance(parcel.envelope, ArtifactEnvelope)
+        driven = sheets.driven_agents(tx, plan.plan_id) if own else frozenset()
+        return routing.route(parcel, plan.facts, driven)
     rows = tx.run("task", plan_id=plan.plan_id, task_id=parcel.envelope.task_id)
     return routing.route_on_board(parcel, rows[0][0] if rows else None)
 

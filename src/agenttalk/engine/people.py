@@ -28,8 +28,8 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str) -> Confir
     request_id = records.named("req", f"{job.plan_id}/{job.command.command_id}/{check.id}/{shown}")
     question = f"{check.question}\n(attempt {job.attempt} of {job.task_id}; what is judged has the hash {shown})"
     needed = {"decision": {"question": question}}
-    await store.transact(lambda tx: _ask(tx, deps, job, request_id, "APPROVAL", check.question, needed))
-    response, by = await _answered(store, request_id)
+    asked = await store.transact(lambda tx: _ask(tx, deps, job, request_id, "APPROVAL", check.question, needed))
+    response, by = await _answered(store, asked)
     return Confirmation(by, response.decision == "APPROVE", shown)
 
 
@@ -42,7 +42,7 @@ async def _answered(store: Store, request_id: str) -> tuple[HumanInterventionRes
         await asyncio.sleep(POLL)
 
 
-def _ask(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> None:
+def _ask(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> str:
     request: dict[str, Any] = {
         "schema_version": "1.0",
         "request_id": request_id,
@@ -54,7 +54,7 @@ def _ask(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, n
         "blocking": True,
         "needed": needed,
     }
-    human.ask(tx, HumanInterventionRequest.from_json(request), plan_id=job.plan_id, at=deps.stamp())
+    return human.ask_own(tx, HumanInterventionRequest.from_json(request), plan_id=job.plan_id, at=deps.stamp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class People:
             "decision": {"question": job.command.prompt},
         }
         kind = "MISSING_FILE" if names else "CLARIFY"
-        await store.transact(lambda tx: _ask(tx, self.deps, job, request_id, kind, job.command.prompt, needed))
-        return await self._told(store, (await _answered(store, request_id))[0])
+        asked = await store.transact(lambda tx: _ask(tx, self.deps, job, request_id, kind, job.command.prompt, needed))
+        return await self._told(store, (await _answered(store, asked))[0])
 
     async def _told(self, store: Store, response: HumanInterventionResponse) -> Performance:
         if response.decision in {"REJECT", "ABORT"}:

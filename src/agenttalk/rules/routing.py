@@ -146,15 +146,18 @@ def duplicate(parcel: Parcel, earlier_sha256: str | None) -> Literal["new", "dup
     )
 
 
-def route(parcel: Parcel, plan: PlanFacts) -> tuple[str, ...] | Rejection:
-    """Who receives a message. A command goes to the task's agent, an artifact to where its output goes."""
+def route(parcel: Parcel, plan: PlanFacts, driven: Collection[str] = ()) -> tuple[str, ...] | Rejection:
+    """Who receives a message. A command goes to the task's agent, an artifact to where its output goes.
+
+    `driven` are the agents whose turns the engine runs itself.
+    """
     node = plan.nodes.get(parcel.envelope.task_id)
     if node is None:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {parcel.envelope.task_id!r}")
     if isinstance(parcel.envelope, CommandEnvelope):
         targets = _command_target(parcel.owner, parcel.envelope, node, plan)
     else:
-        targets = _artifact_targets(parcel.envelope, node, plan)
+        targets = _not_theirs(parcel.owner, node, plan, driven) or _artifact_targets(parcel.envelope, node, plan)
     if isinstance(targets, Rejection):
         return targets
     missing = [target for target in targets if target not in plan.agents]
@@ -243,6 +246,23 @@ def _command_in(document: wire.JsonValue) -> dict[str, wire.JsonValue] | None:
 def _reaches(output: Output, agent_id: str, plan: PlanFacts) -> bool:
     to = receivers(output, plan.dag)
     return agent_id in to or EVERYONE in to
+
+
+def _not_theirs(owner: str, node: Node, plan: PlanFacts, driven: Collection[str]) -> Rejection | None:
+    """Why somebody cannot hand in an output of a task in an engine's own plan: what is handed in counts there.
+
+    Only the task's agent can; and of one that the engine drives, nothing counts but what its turns left, once that
+    was looked at.
+    """
+    if plan.foreign or owner in RESERVED:
+        return None
+    if owner != node.assigned_agent_id:
+        why = f"task {node.task_id!r} is {node.assigned_agent_id!r}'s, not {owner!r}'s"
+    elif owner in driven:
+        why = f"outputs of task {node.task_id!r} are taken from the turns of {owner!r}, not from its outbox"
+    else:
+        return None
+    return Rejection(Code.PRODUCER_MISMATCH, why)
 
 
 def _artifact_targets(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts) -> tuple[str, ...] | Rejection:
