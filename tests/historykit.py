@@ -112,6 +112,25 @@ INSERT INTO comments (id, board, plan_id, task_id, kind, author, type, body, at)
 SELECT value + 1, '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'comment', 'dev', 'note', '', '2026'
 FROM numbers WHERE value < {plans} * {tasks} / 2;
 
+INSERT INTO tasks (board, plan_id, task_id, agent_id, state, updated_at, epoch, attempt, unmet)
+SELECT '{board}', '{board}', 'tc-' || value, 'dev', 'COMPLETED', '2026', 1, 1, 0
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO toolchain_tasks (id, board, task_id, key, action_type, title, description, assignee, assigned_by, must_haves,
+    source, object, head_sha, basis, hop, reviewer, event_at, made_at, closed_at) {given}
+SELECT value + 1, '{board}', 'tc-' || value, 'key-' || value, 'ci_failure', '', '', 'dev', 'system', {blob}, 'work',
+    'object-' || (value / 2), '', 'requested', 0, '', '2026', '2026', '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO sightings (board, object, head, body)
+SELECT '{board}', 'object-' || value, 'head-' || value, {blob} FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO held_failures (board, head, sha256, event, at)
+SELECT '{board}', 'head-' || value, 'sha256:' || value, {blob}, '2026' FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO toolchain_warnings (id, board, sha256, code, message, hint, first_at, last_at) {given}
+SELECT value + 1, '{board}', 'sha256:' || value, '', '', '', '2026', '2026' FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO blobs (hash, content) SELECT 'sha256:' || value, {blob} FROM numbers WHERE value < {plans} * {tasks} / 2;
 
 INSERT INTO evidence (board, plan_id, task_id, check_id, command_id, tree, result, key, at)
@@ -144,7 +163,11 @@ WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WH
 INSERT INTO plan_boards (plan_id, board) SELECT 'old_' || value, '{board}' FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
-INSERT INTO tokens (hash, role, label, at, revoked_at) SELECT 'sha256:' || value, 'worker', '', '2026', '2026' FROM upto
+INSERT INTO tokens (hash, role, label, at, revoked_at) SELECT 'sha256:' || value, 'worker', '', '2026', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO webhooks (id, source, kind, delivery, event, headers, body, sha256, received_at, state) {given}
+SELECT value + 1, 'work', 'forge', 'delivery-' || value, 'push', {blob}, {blob}, 'sha256:' || value, '2026', 'done' FROM upto
 """
 _ELSEWHERE: Final = """
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {tasks})

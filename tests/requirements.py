@@ -176,8 +176,7 @@ REQUIREMENTS: dict[str, Requirement] = {
 }
 
 DEFERRED: frozenset[str] = frozenset({
-    "T01", "T04", "T05", "T06", "T07", "T08", "T09", "T10", "T11", "T12", "T13", "T15", "T16",
-    "T17", "T18", "T19", "T21", "T22", "T24", "T25", "T26",
+    "T08", "T11", "T12", "T13", "T19", "T21", "T22", "T24", "T25",
     "A01", "A02", "A03",
 })  # fmt: skip
 """Ids that no capability has reached yet."""

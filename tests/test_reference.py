@@ -5,11 +5,15 @@ AGENTTALK_UPDATE_GOLDEN=1 writes them anew.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
+from pydantic.fields import FieldInfo
+
 from agenttalk.contracts import catalogue
 from agenttalk.errors import MEANINGS, Code
+from agenttalk.settings import AccountSettings, AgentSettings, Section, Settings, SourceSettings
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference"
 
@@ -65,3 +69,48 @@ def test_the_page_of_documents_is_up_to_date() -> None:
 def test_every_code_has_a_meaning() -> None:
     assert MEANINGS.keys() == set(Code)
     assert all(code.value == code.name for code in Code)
+
+
+TABLES: dict[str, type[Section]] = {
+    "agents.NAME": AgentSettings,
+    "agents.NAME.forge.SOURCE": AccountSettings,
+    "sources.NAME": SourceSettings,
+}
+
+
+def settings_page() -> str:
+    plain = {name: field for name, field in Settings.model_fields.items() if not isinstance(field.default, Section)}
+    tables: dict[str, type[Section]] = {
+        name: type(field.default) for name, field in Settings.model_fields.items() if isinstance(field.default, Section)
+    } | TABLES
+    own = [f"| `{name}` | {_shown(field)} | {_told(field)} |" for name, field in plain.items() if name == "locale"]
+    parts = [
+        "# Settings",
+        "",
+        "`agenttalk.toml` at the root, and over it variables such as `AGENTTALK__SERVER__PORT`. A key that nobody knows is an",
+        "error that names the nearest one. Secrets do not belong into the file. This page is written from the code.",
+        "",
+        "| key | default | what it says |",
+        "|---|---|---|",
+        *own,
+    ]
+    for name, table in sorted(tables.items()):
+        rows = [f"| `{key}` | {_shown(field)} | {_told(field)} |" for key, field in table.model_fields.items()]
+        parts += ["", f"## [{name}]", "", (table.__doc__ or "").strip(), "", "| key | default | what it says |"]
+        parts += ["|---|---|---|", *rows]
+    return "\n".join([*parts, ""])
+
+
+def _told(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
+
+
+def _shown(field: FieldInfo) -> str:
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if field.is_required():
+        return "needed"
+    return "" if value in (None, (), {}) or isinstance(value, Section) else f"`{json.dumps(value)}`"
+
+
+def test_the_page_of_settings_is_up_to_date() -> None:
+    check("settings.md", settings_page())

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import Switch, Tier
 from agenttalk.contracts.base import IdText, Many, Text
+from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.problem import field_path, nearest, problems_of
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 
@@ -81,6 +82,86 @@ class AgentSettings(Section):
     """How its program is confined: `plain`, `landlock`, `bubblewrap`, or `best` of those that work."""
     network: Switch | None = None
     """Whether its program may use the network."""
+    forge: dict[IdText, AccountSettings] = Field(default_factory=dict)
+    """Its accounts, by source."""
+
+
+class AccountSettings(Section):
+    """An agent's account at a forge. Its token reaches the agent; the engine's own never does."""
+
+    login: Text
+    """The account's name."""
+    id: Annotated[int, Field(ge=1)] | None = None
+    """The account's number. With it, a renamed account is still the same, and another of that name is not."""
+    token_env: Text | None = None
+    """The variable that holds the account's token. The agent's program gets it."""
+
+
+class SourceSettings(Section):
+    """A forge whose webhooks come in. Secrets lie in the environment or in files, never in the settings."""
+
+    kind: ForgeKind
+    """What it is; headers do not decide it."""
+    base_url: Text
+    """Where it is, such as `https://git.example.org`."""
+    secret_env: Text | None = None
+    """The variable that holds the secret with which it signs its webhooks."""
+    secret_file: Text | None = None
+    """A file that holds it; a relative path is meant from the root."""
+    token_env: Text | None = None
+    """The variable that holds the engine's own token, to read what happened and to tell people."""
+    token_file: Text | None = None
+    """A file that holds it."""
+    login: Text | None = None
+    """The name of the engine's own account, so that what it writes itself is recognised."""
+    insecure: bool = False
+    """Whether webhooks without a secret are taken. For a test bench only: anybody could send them."""
+    ci_comment_patterns: dict[Text, Many[Text]] = Field(default_factory=dict)
+    """Account of a CI service → globs for lines of its comments that say that something failed."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files that no agent may see."""
+        return tuple(each for each in (self.secret_file, self.token_file) if each)
+
+
+class RiskSettings(Section):
+    """Which changes need care."""
+
+    high: Many[Text] = ()
+    """Globs for paths whose changes need most care."""
+
+
+class ToolchainSettings(Section):
+    """What forge events come to."""
+
+    default_reviewer: IdText | None = None
+    """The agent that reviews where nobody was asked."""
+    ops: IdText | None = None
+    """The agent that gets failed deployments and outages."""
+    lead: IdText | None = None
+    """The agent or person that gets what failed for good."""
+    verify: Literal["observed", "report", "transition"] | None = None
+    """What being done takes: what the forge shows, at least a report, or any sign. By default `observed` where the
+    source has a token, else `transition`."""
+    deploy_patterns: Many[Text] = ()
+    """Globs for contexts, names and files of workflows that deploy."""
+    repos: Many[Text] = ("*",)
+    """Globs for `owner/name`. Events of others are ignored."""
+    risk: RiskSettings = RiskSettings()
+    """Which changes need care."""
+    remind_after: Annotated[int, Field(ge=1)] = 7200
+    """Seconds without a report after which the agent is reminded."""
+    escalate_after: Annotated[int, Field(ge=1)] = 21600
+    """Seconds without a report after which the lead is told."""
+    timeout: Annotated[int, Field(ge=1)] = 3600
+    """Seconds that a turn may take."""
+    retry_times: Annotated[int, Field(ge=0, le=100)] = 1
+    """Retries after a crash or timeout."""
+    steps: dict[Text, Many[Text]] = Field(default_factory=dict)
+    """Steps of your own, by action type, such as `ci_failure` or `review_result.APPROVED`. The report is added."""
+    sections: dict[Literal["context", "constraints", "api", "promise"], Text] = Field(default_factory=dict)
+    """Sections of the prompt of your own."""
 
 
 class LimitSettings(Section):
@@ -98,6 +179,10 @@ class LimitSettings(Section):
     """How many new messages of a plan a heartbeat takes at once."""
     max_resume_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 10
     """How many waiting commands of a plan it looks at again at once."""
+    hops: Annotated[int, Field(ge=0, le=100)] = 4
+    """How often agents may answer agents at one place of a forge before a person decides."""
+    comments_per_object_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 20
+    """How many comments the engine writes on one pull request or issue in an hour."""
 
 
 class Settings(Section):
@@ -111,13 +196,23 @@ class Settings(Section):
     """Where state is kept."""
     agents: dict[IdText, AgentSettings] = Field(default_factory=dict)
     """Agents by their id."""
+    sources: dict[IdText, SourceSettings] = Field(default_factory=dict)
+    """Forges by a name of your own; their webhooks go to `/api/webhooks/NAME`."""
+    toolchain: ToolchainSettings = ToolchainSettings()
+    """What forge events come to."""
     limits: LimitSettings = LimitSettings()
     """How much is taken at once."""
 
     def profile(self, agent_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """An agent's profile: what is said here of the agent, else what it says itself, else what holds for all."""
         agent = self.agents.get(agent_id)
-        return {"locale": self.locale, **said, **(agent.model_dump(mode="json", exclude_none=True) if agent else {})}
+        if agent is None:
+            return {"locale": self.locale, **said}
+        own = agent.model_dump(mode="json", exclude_none=True, exclude={"forge"})
+        tokens = [each.token_env for each in agent.forge.values() if each.token_env]
+        if tokens:
+            own["env"] = list(dict.fromkeys([*own.get("env", said.get("env") or ()), *tokens]))
+        return {"locale": self.locale, **said, **own}
 
     @property
     def store_url(self) -> str:
@@ -185,7 +280,7 @@ def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:
         path = name.removeprefix(PREFIX).lower().split("__")
         holder: Any = data
         for depth, part in enumerate(path[:-1]):
-            key = _agent(holder, part) if path[:depth] == ["agents"] else part
+            key = _agent(holder, part) if path[:depth] in (["agents"], ["sources"]) else part
             holder = holder.setdefault(key, {}) if isinstance(holder, dict) else None
         if not isinstance(holder, dict) or not all(path):
             hint = "write AGENTTALK__SERVER__PORT"
@@ -219,8 +314,9 @@ def _value(path: list[str], text: str) -> Any:
 
 
 def _field(path: list[str]) -> FieldInfo | None:
-    if path[0] == "agents":
-        return AgentSettings.model_fields.get(path[2]) if len(path) == 3 else None
+    if path[0] in {"agents", "sources"}:
+        named = AgentSettings if path[0] == "agents" else SourceSettings
+        return named.model_fields.get(path[2]) if len(path) == 3 else None
     kind: type[Section] = Settings
     for part in path[:-1]:
         section = kind.model_fields[part].default if part in kind.model_fields else None
@@ -228,6 +324,14 @@ def _field(path: list[str]) -> FieldInfo | None:
             return None
         kind = type(section)
     return kind.model_fields.get(path[-1])
+
+
+_NAMED: Final[dict[tuple[type[Section], str], type[Section]]] = {
+    (Settings, "agents"): AgentSettings,
+    (Settings, "sources"): SourceSettings,
+    (AgentSettings, "forge"): AccountSettings,
+}
+"""Tables whose keys are names that people give."""
 
 
 def _strange(kind: type[Section], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
@@ -239,9 +343,9 @@ def _strange(kind: type[Section], data: Any, path: tuple[str, ...] = ()) -> list
             near = nearest(key, kind.model_fields)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(kind.model_fields)}"
             problems.append(Problem(Code.FIELD_UNKNOWN, field_path((*path, key)), "there is no such setting", hint))
-        elif key == "agents" and kind is Settings and isinstance(value, dict):
-            for name, agent in value.items():
-                problems += _strange(AgentSettings, agent, (*path, key, name))
+        elif (kind, key) in _NAMED and isinstance(value, dict):
+            for name, part in value.items():
+                problems += _strange(_NAMED[kind, key], part, (*path, key, name))
         elif isinstance(field.default, Section):
             problems += _strange(type(field.default), value, (*path, key))
     return problems

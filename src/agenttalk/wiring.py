@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
-from agenttalk.ports import Clock, Driver, Ids, Performer
+from agenttalk.ports import Clock, Driver, Ids, Performer, TaskKind
 from agenttalk.store import operator
 from agenttalk.store.root import RootStores
 from agenttalk.store.rootlock import RootLock, running_engine
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     # The server is loaded only by those who listen: most commands do not.
     from agenttalk.api.serving import Listening
     from agenttalk.engine.layout import Api
-    from agenttalk.engine.running import Running
+    from agenttalk.engine.running import Connected, Running
     from agenttalk.engine.service import Service
+    from agenttalk.ports import EventSource, Forge
     from agenttalk.proving import Prover
     from agenttalk.settings import Settings
 
@@ -63,6 +64,7 @@ async def opened(
     url: str = "",
     witnessed: bool = False,
     hidden: tuple[Path, ...] = (),
+    kinds: Mapping[str, TaskKind] | None = None,
 ) -> AsyncIterator[Deps]:
     """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
 
@@ -77,7 +79,16 @@ async def opened(
         try:
             own = operator.folder_of(root).parent  # and that of the operator's other roots
             walls = Walls((own, *hidden), (Path(sys.prefix), Path(sys.base_prefix)))
-            yield Deps(folder, stores, clock, ids or RandomIds(), limits or Limits(), shared=bool(url), walls=walls)
+            yield Deps(
+                folder,
+                stores,
+                clock,
+                ids or RandomIds(),
+                limits or Limits(),
+                shared=bool(url),
+                walls=walls,
+                kinds=kinds or {},
+            )
         finally:
             await stores.close()
             if heads and keeping:
@@ -86,7 +97,9 @@ async def opened(
 
 
 @asynccontextmanager
-async def opened_as_set(root: Path, settings: Settings) -> AsyncIterator[Deps]:
+async def opened_as_set(
+    root: Path, settings: Settings, *, kinds: Mapping[str, TaskKind] | None = None
+) -> AsyncIterator[Deps]:
     """A root with the store and the limits that its settings name, its ledger witnessed."""
     said = settings.limits
     limits = Limits(
@@ -95,8 +108,10 @@ async def opened_as_set(root: Path, settings: Settings) -> AsyncIterator[Deps]:
         resumed_messages_per_tick=said.max_resume_messages_per_tick,
         poll_seconds=float(said.poll_interval_seconds),
     )
-    hidden = (root / settings.store.url_file,) if settings.store.url_file else ()
-    async with opened(root, limits=limits, url=settings.store_url, witnessed=True, hidden=hidden) as deps:
+    named = [settings.store.url_file, *(each for one in settings.sources.values() for each in one.files)]
+    hidden = tuple(root / each for each in named if each)
+    url = settings.store_url
+    async with opened(root, limits=limits, url=url, witnessed=True, hidden=hidden, kinds=kinds) as deps:
         yield deps
 
 
@@ -139,6 +154,7 @@ async def serve(
     With a `job`, the engine ends when that has ended. `performers` carry out tasks of agents that are no programs,
     by their driver. Raises ENGINE_RUNNING when there is one, or parts run.
     """
+    from agenttalk import connecting
     from agenttalk.drivers.processes import LocalProcesses
     from agenttalk.drivers.script import ScriptDriver
     from agenttalk.engine import access
@@ -146,8 +162,15 @@ async def serve(
     from agenttalk.engine.running import Running
     from agenttalk.mailbox.watch import Watch
 
+    kinds = connecting.kinds_of(settings)
+    if job is not None:  # a single plan listens to no forge, and needs none of their secrets
+        settings = settings.model_copy(update={"sources": {}})
+    sources = connecting.sources(root, settings)
     with await _locked(root) as lock:
-        async with opened_as_set(root, settings) as deps:
+        async with (
+            opened_as_set(root, settings, kinds=kinds) as deps,
+            connecting.clients(root, settings) as forges,
+        ):
             await access.admit(deps, operator.made_token(root), "operator", "operator")
             await asyncio.to_thread(swept, root)
             processes = LocalProcesses()
@@ -162,6 +185,7 @@ async def serve(
                 environ=os.environ,
                 performers=performers(deps),
                 prover=_prover(root, deps, driver),
+                toolchain=_connected(deps, settings, sources, forges),
             )
             async with _door(root, settings, running.service, port) as where:
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
@@ -192,6 +216,22 @@ def verifying(root: Path, deps: Deps) -> Service:
     processes = LocalProcesses()
     prover = _prover(root, deps, ScriptDriver(processes))
     return Service(deps, dispatcher=Dispatcher(deps, {}, processes, max_running=0, prover=prover))
+
+
+def _connected(
+    deps: Deps, settings: Settings, sources: Mapping[str, EventSource], forges: Mapping[str, Forge]
+) -> Connected | None:
+    """What forges are connected by; None where none is configured."""
+    from agenttalk import connecting
+    from agenttalk.engine.running import Connected, profile_of
+
+    if not settings.sources:
+        return None
+    setup = connecting.setup(settings, lambda agent: profile_of(deps, agent, settings.profile))
+    reading = connecting.Reading(forges, settings.toolchain.risk.high)
+    if not forges:
+        return Connected(sources, setup)
+    return Connected(sources, setup, gather=reading.gather, search=reading.search)
 
 
 def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:

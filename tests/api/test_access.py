@@ -48,7 +48,18 @@ ROUTES = [
     ("POST", f"{TASK}/comments", {OPERATOR, "agent"}),
     ("POST", f"{TASK}/outputs", {OPERATOR, "agent"}),
     ("POST", f"{TASK}/progress", {"agent"}),
+    ("GET", "/api/webhooks/wh-1", {OPERATOR, VIEWER}),
+    ("POST", "/api/toolchain/events", {OPERATOR, WORKER}),
+    ("GET", "/api/toolchain/tasks", {OPERATOR, VIEWER}),
+    ("GET", "/api/toolchain/warnings", {OPERATOR, VIEWER}),
+    ("PATCH", TASK, set()),
+    ("PUT", TASK, set()),
+    ("DELETE", TASK, set()),
+    *((method, f"{TASK}/{what}", set()) for what in ("state", "status", "done") for method in ("POST", "PUT", "PATCH")),
 ]
+"""Nobody sets a state, whatever its token."""
+SIGNED = "/api/webhooks/{source}"
+"""Takes a signature instead of a token."""
 
 
 def rows(door: Door) -> list[tuple[Any, ...]]:
@@ -133,7 +144,7 @@ def test_every_route_of_the_app_has_its_line_with_its_method(door: Door) -> None
 def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
     from agenttalk.api.app import create_app
 
-    known = {path for _, path, _ in ROUTES} | {"/healthz", "/readyz"}
+    known = {path for _, path, _ in ROUTES} | {"/healthz", "/readyz", SIGNED}
     found = {getattr(route, "path", "") for route in create_app(door.service).routes}
     named = {
         path.replace("{board}", "default")
@@ -143,7 +154,7 @@ def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
         for path in found
     }
     known = {path.replace("/override", "/pause").replace("/abort", "/pause") for path in known}
-    assert {path.replace("req_1", "dl_1") for path in known} == named
+    assert {path.replace("req_1", "dl_1").replace("wh-1", "dl_1") for path in known} == named
 
 
 def test_two_tokens_in_one_request_are_none(door: Door) -> None:
@@ -285,8 +296,10 @@ def test_an_unknown_type_of_comment_is_refused_with_those_that_there_are(door: D
 def test_no_agent_sets_a_state(door: Door) -> None:
     token = door.leased()
     assert door.post(f"{TASK}/comments", {**COMMENT, "state": "COMPLETED"}, token).status == 422
-    for method in ("PUT", "PATCH", "DELETE", "POST"):
-        assert door.ask(method, TASK, {"state": "COMPLETED"}, token=token).status == 405
+    for method in ("PUT", "PATCH", "DELETE"):
+        assert door.ask(method, TASK, {"state": "COMPLETED"}, token=token).status == 403
+    assert door.post(TASK, {"state": "COMPLETED"}, token).status == 405
+    assert door.post(f"{TASK}/status", {"status": "done"}, token).code == "NOT_ALLOWED"
     assert door.get(TASK, token).json["state"] == "RUNNING"
 
 

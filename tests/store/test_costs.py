@@ -35,11 +35,11 @@ ALLOWED: Final = 60
 """Steps by which a deeper index may be dearer; a scan of the long past takes thousands."""
 
 BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "missing", "payloads", "pointer", "prev",
-    "progress", "reason", "reasons", "response", "settings", "node", "wards", "guards", "verdict", "result", "results", "told")  # fmt: skip
+    "progress", "reason", "reasons", "response", "headers", "must_haves", "event", "settings", "node", "wards", "guards", "verdict", "result", "results", "told")  # fmt: skip
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
     "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd",
-    "seconds", "tool_calls", "closing", "fresh", "number", "accepted")  # fmt: skip
+    "seconds", "tool_calls", "closing", "fresh", "number", "accepted", "hop")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),
@@ -80,6 +80,19 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "decide_review": {"state": "approved"},
     "show_view": {"content": "sha256:x"},
     "unsealed_facts": {"after": 10**9},
+    "add_toolchain_task": {"task_id": "new", "key": "new", "reason": "", "title": "", "verdict": None},
+    "add_webhook": {"kind": "forge", "event": "push", "content": None},
+    "webhook_again": {"source": "work", "delivery": "delivery-5", "sha256": "sha256:5"},
+    "end_webhook": {"state": "done"},
+    "toolchain_task": {"task_id": "tc-5"},
+    "toolchain_by_key": {"key": "key-5"},
+    "close_toolchain_task": {"task_id": "tc-5"},
+    "toolchain_known": {"object": "object-5"},
+    "sighting": {"object": "object-5"},
+    "sightings_with_head": {"head": "head-5"},
+    "held_failures_of": {"head": "head-5"},
+    "put_sighting": {"object": "object-5"},
+    "drop_old_failures": {"before": "2025"},
 }
 
 
@@ -187,7 +200,8 @@ def test_no_statement_takes_more_steps_with_more_history(before: dict[str, int],
     "index",
     ["comments_task", "deliveries_open", "deliveries_under_way", "deliveries_unshown", "effects_open",
      "journals_unwritten", "ledger_link", "ledger_subject", "messages_in_flight", "messages_orders",
-     "messages_versions", "plans_under_way", "requests_open", "tasks_leased", "views_unshown"],
+     "messages_versions", "plans_under_way", "requests_open", "tasks_leased", "toolchain_tasks_object", "toolchain_tasks_open",
+     "sightings_head", "views_unshown"],
 )  # fmt: skip
 def test_a_missing_index_is_noticed(before: dict[str, int], long: Path, index: str) -> None:
     assert grown(before, steps(long, LONG[1], index)) != {}

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenttalk.api import bodies
+from agenttalk.api import bodies, toolchain
 from agenttalk.api.problems import answered, refused
 from agenttalk.contracts.base import is_id
 from agenttalk.contracts.command import Command
@@ -30,11 +30,19 @@ _LONGEST_KEY: Final = 255
 _OPERATOR: Final[tuple[Role, ...]] = ("operator",)
 _READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
 _ON_TASKS: Final[tuple[Role, ...]] = ("operator", "agent")
+_PIPELINES: Final[tuple[Role, ...]] = ("operator", "worker")
+_TASK: Final = "/api/projects/{board}/tasks/{task}"
+_SETS_STATE: Final = (
+    ("PATCH", _TASK),
+    ("PUT", _TASK),
+    ("DELETE", _TASK),
+    *((method, f"{_TASK}/{what}") for method in ("POST", "PUT", "PATCH") for what in ("state", "status", "done")),
+)
 
 
 def create_app(service: Service, *, serves: Literal["everything", "agents"] = "everything") -> Starlette:
     """The HTTP API of an engine; or only what the agents of a part need."""
-    task = "/api/projects/{board}/tasks/{task}"
+    task = _TASK
     routes = [
         Route("/healthz", _open(_alive), methods=["GET"]),
         Route("/readyz", _open(lambda: _ready(service)), methods=["GET"]),
@@ -42,9 +50,18 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
         _route(service, "POST", f"{task}/comments", _comment, _ON_TASKS),
         _route(service, "POST", f"{task}/outputs", _output, _ON_TASKS),
         _route(service, "POST", f"{task}/progress", _progress, ("agent",)),
+        *(
+            _route(service, method, path, toolchain.set_state, (*_ON_TASKS, "viewer", "worker"))
+            for method, path in _SETS_STATE
+        ),
     ]
     if serves == "everything":
         routes += [
+            Route("/api/webhooks/{source}", _signed(service), methods=["POST"]),
+            _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
+            _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
+            _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
+            _route(service, "GET", "/api/toolchain/warnings", toolchain.warnings, _READERS),
             _route(service, "GET", "/api/status", _status, _READERS),
             _route(service, "POST", "/api/plans", _submit, _OPERATOR),
             _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),
@@ -75,11 +92,27 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
 def _route(service: Service, method: str, path: str, handler: Handler, roles: tuple[Role, ...]) -> Route:
     """A route that only tokens of some roles may take."""
 
+    async def work(request: Request) -> Response:
+        caller = await _caller(service, request)
+        _require(caller, roles)
+        return await handler(service, request, caller)
+
+    return Route(path, _answering(work), methods=[method])
+
+
+def _signed(service: Service) -> Callable[[Request], Awaitable[Response]]:
+    """A route without a token: whoever comes proves itself by a signature."""
+
+    async def work(request: Request) -> Response:
+        return await toolchain.webhook(service, request)
+
+    return _answering(work)
+
+
+def _answering(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            caller = await _caller(service, request)
-            _require(caller, roles)
-            return await handler(service, request, caller)
+            return await work(request)
         except AgentTalkError as error:
             return refused(error)
         except Exception:  # whoever asked gets an answer, and the log says the rest
@@ -87,7 +120,7 @@ def _route(service: Service, method: str, path: str, handler: Handler, roles: tu
             message = "our own code failed on it; the log of the engine says how"
             return refused(MachineError(Code.UNHANDLED_EXCEPTION, message))
 
-    return Route(path, endpoint, methods=[method])
+    return endpoint
 
 
 def _open(handler: Callable[[], Response]) -> Callable[[Request], Awaitable[Response]]:

@@ -167,7 +167,7 @@ class OutputBody(Body):
 
 async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Model:
     """The body of a request; raises JsonError or ContractError with every problem."""
-    data = wire.read(await _bytes(request, limit), limit=limit)
+    data = wire.read(await raw(request, limit), limit=limit)
     if not isinstance(data, dict):
         raise _refusal([Problem(Code.FIELD_TYPE, "", "must be a JSON object")])
     strange = [key for key in data if key not in _names(kind)]
@@ -181,7 +181,8 @@ async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Mo
     return model
 
 
-async def _bytes(request: Request, limit: int) -> bytes:
+async def raw(request: Request, limit: int) -> bytes:
+    """The bytes of a body; raises JsonError when there are more than `limit`."""
     told = request.headers.get("content-length", "")
     if told.isdecimal() and int(told[:20]) > limit:
         raise _too_large(limit)

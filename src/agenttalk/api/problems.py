@@ -13,6 +13,7 @@ JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
 _STATUS: Final = {
     Code.TOKEN_REFUSED: 401,
+    Code.FORGE_SIGNATURE_REFUSED: 401,
     Code.NOT_ALLOWED: 403,
     Code.LEASE_LOST: 403,
     Code.HOST_REFUSED: 421,

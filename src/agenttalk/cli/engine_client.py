@@ -44,6 +44,11 @@ class Client:
         self._engine = engine
         self._token = token
 
+    @property
+    def address(self) -> str:
+        """Where it listens for everybody, such as `http://127.0.0.1:8083`."""
+        return self._engine.http or ""
+
     def get(self, path: str) -> Any:
         """What lies at a path; raises AgentTalkError."""
         return self._ask("GET", path, None)

@@ -28,15 +28,16 @@ def status(
     """Show plans, their tasks and what became of their messages."""
     from agenttalk.cli import roots
     from agenttalk.contracts.problem import nearest
-    from agenttalk.engine import monitor
+    from agenttalk.engine import monitor, showing
     from agenttalk.engine.deps import Deps
     from agenttalk.errors import Code, UsageError
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await monitor.overview(deps)
+        return {**await monitor.overview(deps), **await showing.overview(deps)}
 
     out, folder = roots.chosen(ctx, root, as_json)
-    plans = roots.asked(folder, "/api/status", by_hand)["plans"]
+    found = roots.asked(folder, "/api/status", by_hand)
+    plans, toolchain = found["plans"], found.get("toolchain")
     known = [each["plan_id"] for each in plans]
     if plan is not None and plan not in known:
         near = nearest(plan, known)
@@ -44,10 +45,12 @@ def status(
         raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan!r}", hint=hint)
     shown = [each for each in plans if plan in {None, each["plan_id"]}]
     if out.as_json:
-        out.data({"ok": True, "plans": shown})
+        out.data({"ok": True, "plans": shown, **({"toolchain": toolchain} if toolchain and plan is None else {})})
         return 0
     for each in shown:
         _tell_plan(out, each)
+    if toolchain and plan in {None, "_toolchain"}:
+        _tell_toolchain(out, toolchain)
     if not shown:
         out.say("[dim]no plans yet; 'agenttalk route --once' imports those that lie under system_runtime/plans[/]")
     return 0
@@ -72,6 +75,12 @@ def _tell_plan(out: Output, plan: dict[str, Any]) -> None:
     took = spent(plan.get("usage"))
     if took:
         out.say(f"  in all: {took}")
+
+
+def _tell_toolchain(out: Output, toolchain: dict[str, Any]) -> None:
+    out.say(f"  open tasks: {toolchain['open_tasks']} ('agenttalk toolchain tasks' lists them)")
+    for each in toolchain["warnings"]:
+        out.say(f"  [yellow]![/] {one_line(each['message'])} ({each['times']} times)")
 
 
 def _remark(task: dict[str, Any]) -> str:

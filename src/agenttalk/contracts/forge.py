@@ -146,6 +146,8 @@ class Comment(Part):
     """Its page."""
     path: str = ""
     """The file it is about, if it is about one."""
+    line: Count = 0
+    """The line of that file; 0 when it is about none."""
     created_at: str = ""
     """When it was written."""
 

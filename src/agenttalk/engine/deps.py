@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from agenttalk.contracts.base import instant
 from agenttalk.engine.discretion import Discretion
-from agenttalk.ports import Clock, Folder, Ids, Stores
+from agenttalk.ports import Clock, Folder, Ids, Stores, TaskKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class Deps:
     """What agents in a sandbox see of what is outside of the root."""
     discretion: Discretion = field(default_factory=Discretion)
     """What must not be written down."""
+    kinds: Mapping[str, TaskKind] = field(default_factory=dict)
+    """Board → the kind of its tasks, for boards that have one."""
 
     def now(self) -> datetime:
         """The time."""

@@ -29,6 +29,7 @@ from agenttalk.engine import (
     ending,
     granting,
     human,
+    kinds,
     people,
     regressing,
     releasing,
@@ -57,6 +58,7 @@ from agenttalk.ports import Job, Owner, Performance, Performer, Processes, Proof
 from agenttalk.rules import media, rework
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checks import Confirmation
+from agenttalk.rules.done import Evidence
 from agenttalk.rules.rework import Accept, Decision, Judgement
 from agenttalk.rules.usage import NOTHING, Used
 
@@ -406,6 +408,10 @@ class Dispatcher:
             return Performance("refused", judgements=judgements), ending.NO_PROOF
         if prover is None or not job.proven:
             performance = await self._performed(board, job)
+            if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
+                await board.store.transact(lambda tx: resuming.keep(tx, job, performance))
+                self._tell(ended=False)
+                return performance, None
             return replace(performance, judgements=judgements) if judgements else performance, ending.NO_PROOF
         try:
             job = await prover.begin(job)
@@ -420,6 +426,8 @@ class Dispatcher:
 
     async def _proven(self, board: _Board, granted: Granted, job: Job, performance: Performance) -> Proof:
         """Have proven what came of a job."""
+        if granted.kind_task is not None:
+            return await self._found(board, granted, performance)
         if self._prover is None:
             return Proof(refused="checks and repositories are not supported here")
         if names := acceptance.others(job):
@@ -431,6 +439,20 @@ class Dispatcher:
             return self._deps.discretion.proof(proof)
         except AgentTalkError as error:
             return Proof(refused=f"it could not be checked: {error.message}")
+
+    async def _found(self, board: _Board, granted: Granted, performance: Performance) -> Proof:
+        """What the kind of a task finds of the work. What cannot be looked at is not there."""
+        kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
+        if kind is None or task is None or performance.how != "finished":
+            return ending.NO_PROOF
+        try:
+            turn = await kinds.turn_of(board.store, granted, performance, at=self._deps.stamp())
+            found = tuple(await kind.evidence(task, turn))
+        except Exception as error:  # also somebody else's code; whatever it is, nothing was found
+            LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
+            detail = f"verify_error: {error}"
+            found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
+        return self._deps.discretion.proof(Proof(evidence=found))
 
     async def _judged(self, board: _Board, granted: Granted, prover: Prover) -> dict[str, Judgement]:
         """Have inputs looked at before they are used."""

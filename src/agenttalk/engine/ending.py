@@ -15,7 +15,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.engine import asking, gating, parcels, records, reworking, rounds, superseding
+from agenttalk.engine import asking, gating, kinds, parcels, records, reworking, rounds, superseding
 from agenttalk.engine import evidence as kept
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
@@ -89,6 +89,7 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     if outcome.again:
         moves.agents[job.agent_id] = None
         return outcome
+    kinds.note_end(moves, granted, outcome.cause, outcome.reason, outcome.verdict)
     _end_delivery(moves, granted, outcome)
     for parcel in parcels:
         parcel.send(moves, sheet, job)

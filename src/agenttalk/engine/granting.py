@@ -23,8 +23,8 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watching
 from agenttalk.errors import Code, ConflictError
-from agenttalk.ports import Handed, Job, Row, Tx
-from agenttalk.prompts.execute import Handover, InputText, execute, previous_attempt
+from agenttalk.ports import Handed, Job, KindTask, Row, TaskKind, Tx
+from agenttalk.prompts.execute import Handover, InputText, composed, execute, previous_attempt
 from agenttalk.rules import rework, stuck
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.leases import History, time_limit
@@ -63,6 +63,8 @@ class Granted:
     """What checkpoints before the turn decided; none of a task that has nothing to be decided."""
     allowance: Allowance | None = None
     """What limits it."""
+    kind_task: KindTask | None = None
+    """The task as its kind has it, if its board has a kind of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     _note(moves, attempt, order.message_id, sha256, used, lines=[order.line])
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
 
 
 def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> Granted | None:
@@ -190,7 +192,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     _note(moves, attempt, message_id, sha256, used)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
 
 
 def take_over(
@@ -207,7 +209,7 @@ def take_over(
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
     job = replace(attempt.job("", History(crashes=task[11], bad_scores=task[12])), again=True)
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
 
 
 def hashed(job: Job) -> str:
@@ -228,6 +230,8 @@ class _Attempt:
     node: Node
     own_inputs: frozenset[str]
     repo: Workspace | None
+    kind: tuple[TaskKind, KindTask] | None = None
+    """What sets the task apart, if its board has a kind of its own."""
     number: int = 1
     lease: str = field(default_factory=lambda: f"lease_{secrets.token_hex(12)}")
     token: str = ""
@@ -259,6 +263,8 @@ class _Attempt:
     def prompt(self) -> str:
         """What the agent is told."""
         command = self.command
+        if self.kind is not None:
+            return self._prompt_of_kind(*self.kind)
         folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
         outputs = tuple(each.output_name for each in command.produces or ())
@@ -279,6 +285,16 @@ class _Attempt:
             return told
         patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
         return told + previous_attempt(patch, locale=self.profile.locale)
+
+    @property
+    def own_task(self) -> KindTask | None:
+        """The task as its kind has it."""
+        return self.kind[1] if self.kind is not None else None
+
+    def _prompt_of_kind(self, kind: TaskKind, task: KindTask) -> str:
+        fence, profile = secrets.token_hex(12), self.profile
+        sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
+        return composed(profile.prompt or "", sections, self.command, fence=fence, locale=profile.locale)
 
     def job(self, prompt: str, history: History) -> Job:
         """What the driver gets."""
@@ -320,7 +336,14 @@ def _attempt(
     repo = sheet.workspace if node.workspace == "repo" else None
     judges = any(each.validation_criteria for each in node.needs)
     own = _made_by(moves, sheet, agent_id, command, used) if judges else ()
-    return _Attempt(desk, moves.tx.board, sheet.profile(agent_id), command, epoch, inputs, node, frozenset(own), repo)
+    profile, kind = sheet.profile(agent_id), _kind(moves, command.task_id)
+    return _Attempt(desk, moves.tx.board, profile, command, epoch, inputs, node, frozenset(own), repo, kind=kind)
+
+
+def _kind(moves: Moves, task_id: str) -> tuple[TaskKind, KindTask] | None:
+    kind = moves.deps.kinds.get(moves.tx.board)
+    task = kind.task(moves.tx, task_id) if kind is not None else None
+    return (kind, task) if kind is not None and task is not None else None
 
 
 def _made_by(moves: Moves, sheet: Sheet, agent_id: str, command: Command, used: Sequence[str]) -> Iterator[str]:

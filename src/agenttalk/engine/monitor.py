@@ -64,9 +64,11 @@ class Monitor:
         return seen
 
     async def _look(self, board: Store, seen: Watchlist) -> None:
-        for plan_id, *_ in await board.read("plans"):
+        for plan_id, origin, *_ in await board.read("plans"):
             lost = await conserve(board, plan_id, self._deps.stamp())
             seen.lost += abs(lost)
+            if plan_id in self._deps.kinds and origin == "virtual":
+                continue  # a board's own run never ends, so that counting its tasks would take ever longer
             if await board.read("counted_tasks", plan_id=plan_id):
                 seen.plans[plan_id] = dict(await board.read("counted_tasks", plan_id=plan_id))
             await publish.status(self._deps, board, plan_id, self._shown)
@@ -107,15 +109,17 @@ async def overview(deps: Deps, *, plan_id: str | None = None) -> dict[str, Any]:
 async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     plan_id, origin, dag_sha256, _, halted, sent, delivered, superseded, duplicate, dead = row
     [(in_flight,)] = await board.read("in_flight", plan_id=plan_id)
-    tasks = await board.read("tasks_of", plan_id=plan_id)
     runs = await board.read("run", plan_id=plan_id)
-    reasons: dict[str, str] = dict(await board.read("failures_of", plan_id=plan_id))
-    review = await reviews.last(board, plan_id) if runs else None
-    release = await releases.last(board, plan_id) if runs else None
-    stands = await board.read("standings", plan_id=plan_id) if runs else []
+    endless = origin == "virtual" and bool(runs)  # its tasks are listed page by page elsewhere
+    tasks = [] if endless else await board.read("tasks_of", plan_id=plan_id)
+    reasons: dict[str, str] = {} if endless else dict(await board.read("failures_of", plan_id=plan_id))
+    ends = bool(runs) and not endless
+    review = await reviews.last(board, plan_id) if ends else None
+    release = await releases.last(board, plan_id) if ends else None
+    stands = await board.read("standings", plan_id=plan_id) if ends else []
     taken = {each[0]: usage_of(each) for each in stands}
     fresh = {each[0]: bool(each[7]) for each in stands}
-    held = [objections.shown(each) for each in await board.read("objections_in", plan_id=plan_id)] if runs else []
+    held = [objections.shown(each) for each in await board.read("objections_in", plan_id=plan_id)] if ends else []
     return {
         "plan_id": plan_id,
         "board": board.name,

@@ -375,6 +375,9 @@ class Moves:
         """
         lifecycle.move(state, cause)
         self._ordered.add((sheet.plan_id, node.task_id))
+        kind = self.deps.kinds.get(self.tx.board)
+        if kind is not None and state in lifecycle.FINAL:
+            kind.closed(self.tx, node.task_id, "", self.at)
         if state != "PENDING":  # what follows in this transaction may look at it
             self.tx.run("ready_task", plan_id=sheet.plan_id, task_id=node.task_id, cause=cause, at=self.at)
         if agent_id not in {None, node.assigned_agent_id}:
@@ -448,6 +451,9 @@ class Moves:
             request_id=request_id,
             at=self.at,
         )
+        kind = self.deps.kinds.get(self.tx.board)
+        if kind is not None and new in lifecycle.FINAL:
+            kind.closed(self.tx, task_id, reason or cause.lower(), self.at)
         body: dict[str, Any] = {"state": new, "cause": cause, "reason": reason}
         if gates:
             body["gates"] = list(gates)
@@ -489,6 +495,8 @@ class Moves:
         if not any(ended.values()):
             return
         [(still_open, closing, *totals)] = self.tx.run("count_run", plan_id=plan_id, open=-sum(ended.values()), **ended)
+        if plan_id == self.tx.board:  # a board's own run never ends
+            return
         if still_open == 0 and closing:
             self.closing += [plan_id] if self.goes_on(plan_id) else []
         elif still_open == 0:

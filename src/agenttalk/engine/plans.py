@@ -64,8 +64,9 @@ async def boards(deps: Deps) -> list[Store]:
     """Every board that is in use; the default one always, and first."""
     system = await deps.stores.board(SYSTEM)
     names = {row[0] for row in await system.read("boards_in_use")} - {DEFAULT}
-    virtual = [name for name in sorted(VIRTUAL) if deps.stores.has(name)]
-    return [await deps.stores.board(name) for name in [DEFAULT, *sorted(names), *virtual]]
+    apart = VIRTUAL | deps.kinds.keys()
+    virtual = [name for name in sorted(apart) if deps.stores.has(name)]
+    return [await deps.stores.board(name) for name in [DEFAULT, *sorted(names - apart), *virtual]]
 
 
 async def place(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:

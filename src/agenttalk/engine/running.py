@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.problem import nearest
-from agenttalk.engine import publish
+from agenttalk.engine import kinds, publish
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.heartbeat import Heartbeat, Tick
@@ -26,9 +27,12 @@ from agenttalk.engine.plans import agents_in, boards
 from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.service import Service
 from agenttalk.engine.slots import Slots
+from agenttalk.engine.toolchain import Board as ToolchainBoard
+from agenttalk.engine.toolchain import Setup
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
+from agenttalk.engine.webhooks import Gather, Intake, Receiver, Search
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
-from agenttalk.ports import Driver, Performer, Processes, Prover
+from agenttalk.ports import Driver, EventSource, Performer, Processes, Prover
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -36,6 +40,16 @@ Configured: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
 """Makes of an agent's id, and of what its own profile says, what holds for it."""
 PAUSE: Final = 5.0
 """Seconds after which a loop tries again when a step failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The forges of an engine."""
+
+    sources: Mapping[str, EventSource]
+    setup: Setup
+    gather: Gather | None = None
+    search: Search | None = None
 
 
 class Running:
@@ -53,8 +67,12 @@ class Running:
         environ: Mapping[str, str] | None = None,
         performers: Mapping[str, Performer] | None = None,
         prover: Prover | None = None,
+        toolchain: Connected | None = None,
     ) -> None:
-        """`performers` carry out the tasks of the engine's own plans, by driver, besides those that are programs."""
+        """`performers` carry out the tasks of the engine's own plans, by driver, besides those that are programs.
+
+        `toolchain` is what forges are connected by, if any are.
+        """
         self._deps = deps
         self._driver = driver
         self._slots = Slots(max_running)
@@ -71,6 +89,10 @@ class Running:
         self._wakes: Wakes | None = None
         self._stop = asyncio.Event()
         self._at_router = Waiter(lambda _: False)
+        self._at_intake = Waiter(lambda _: False)
+        self.toolchain: ToolchainBoard | None = None
+        """The board of forge events, if forges are connected."""
+        self._setup = toolchain.setup if toolchain else None
         programs = Programs(deps, driver, lambda: self._api, dict(environ or {}))
         self.dispatcher = Dispatcher(
             deps,
@@ -87,11 +109,32 @@ class Running:
             passes={"route": self._route_once, "monitor": self._monitor_once, "heartbeat": self._heartbeat_once},
             nudge=self._look_soon,
             turn=self._turn,
+            receiver=Receiver(deps, toolchain.sources, self._at_intake.nudge) if toolchain else None,
         )
+        self._intake = self._taking_in(toolchain) if toolchain else None
+
+    def _taking_in(self, toolchain: Connected) -> Intake:
+        deps = self._deps
+        self.toolchain = ToolchainBoard(deps, toolchain.setup, lambda: self._api.http if self._api else "")
+        return Intake(
+            deps,
+            toolchain.sources,
+            self.toolchain,
+            gather=toolchain.gather,
+            search=toolchain.search,
+            nudge=self.dispatcher.nudge,
+        )
+
+    async def _take_in(self) -> int:
+        if self._intake is None:
+            return 0
+        return await self._intake.pass_()
 
     async def run(self, stop: asyncio.Event, watch: Wake, api: Api) -> None:
         """Work until `stop` is set; returns when every loop and every turn has ended."""
         self._api, self._stop, self._wakes = api, stop, Wakes(watch)
+        if self._setup is not None:
+            await kinds.opened_again(self._deps, self._setup.policies, self._setup.profiles)
         router, agents = self._wakes.of_router(), self._wakes.of_agents()
         self._at_router = router
         loops = [
@@ -100,6 +143,8 @@ class Running:
             self._looped("monitor", Waiter(lambda _: False), self._watch, lambda _: POLL),
         ]
         loops += [self._dispatch(), self._publish()]
+        if self._intake is not None:
+            loops.append(self._looped("intake", self._at_intake, self._take_in, lambda took: 0.0 if took else POLL))
         tasks = [asyncio.create_task(self._listen(self._wakes)), *(asyncio.create_task(each) for each in loops)]
         self.service.ready = True
         try:

@@ -26,6 +26,7 @@ from agenttalk.engine import (
     publish,
     releases,
     repository,
+    showing,
     standing,
     submission,
     tasks,
@@ -36,6 +37,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.tasks import Remark, TaskName
+from agenttalk.engine.webhooks import Receiver
 from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules import rework
 from agenttalk.rules.notes import Note
@@ -60,8 +62,11 @@ class Service:
         nudge: Callable[[], None] = lambda: None,
         turn: asyncio.Lock | None = None,
         dispatcher: Dispatcher | None = None,
+        receiver: Receiver | None = None,
     ) -> None:
         self.deps = deps
+        self.receiver = receiver or Receiver(deps, {}, lambda: None)
+        """Takes webhooks in."""
         self._dispatcher = dispatcher
         self.ready = False
         """Whether work is being done; before the start has ended and after the end has begun it is not."""
@@ -158,6 +163,7 @@ class Service:
         has no round of rework left, `answer` says what is to become of it.
         """
         dispatcher = self._dispatching()
+        self._require_may_end(plan_id, action)
         match action:
             case "pause":
                 return {"changed": await dispatcher.pause(plan_id, by=by)}
@@ -195,6 +201,10 @@ class Service:
         if manifest is None:
             raise UsageError(Code.NAME_UNKNOWN, f"the release of plan {plan_id!r} is not decided yet", hint="ask later")
         return manifest
+
+    def _require_may_end(self, plan_id: str, action: str) -> None:
+        if action == "cancel" and plan_id in plans.VIRTUAL | self.deps.kinds.keys():
+            raise UsageError(Code.NOT_ALLOWED, f"{plan_id} is a board and never ends", hint="pause it, or retry a task")
 
     def _dispatching(self) -> Dispatcher:
         if self._dispatcher is None:
@@ -276,6 +286,7 @@ class Service:
             **await monitor.overview(self.deps),
             "open_requests": sum(asked for asked, _ in found),
             "open_deadletters": sum(dead for _, dead in found),
+            **await showing.overview(self.deps),
         }
 
     async def fsck(self) -> list[dict[str, Any]]:
@@ -289,7 +300,15 @@ class Service:
 
     async def task(self, task: TaskName, *, after: int = 0) -> dict[str, Any]:
         """A task and what was said about it."""
-        return await tasks.show(self.deps, task, after=after)
+        return {**await tasks.show(self.deps, task, after=after), **await showing.own(self.deps, task)}
+
+    async def toolchain_tasks(self, asked: showing.Asked) -> dict[str, Any]:
+        """Tasks that forge events came to, a page of them, closed ones too."""
+        return await showing.page(self.deps, asked)
+
+    async def toolchain_warnings(self, after: int) -> dict[str, Any]:
+        """Events that nobody could be given."""
+        return await showing.warnings(self.deps, after)
 
     async def report(self, task: TaskName, note: Note, caller: Caller) -> dict[str, Any]:
         """What an attempt tells of itself while it runs; whether somebody counts it, and why it is stopped if it is."""

@@ -195,5 +195,6 @@ def comment(data: Mapping[str, Any], source: str) -> Comment:
         author=needed_user(data, "user", source),
         url=text(data, "html_url"),
         path=text(data, "path"),
+        line=max(0, number(data, "line") or number(data, "position") or number(data, "original_position") or 0),
         created_at=moment(data, "created_at"),
     )

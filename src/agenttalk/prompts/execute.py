@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.prompts.context import Section
 from agenttalk.prompts.wording import EXECUTE, PATCH, ExecuteWording, Locale
 
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
@@ -58,14 +59,13 @@ def execute(
     form). A text cannot leave its fence: should the marker occur anywhere, a longer one is taken that does not.
     The same arguments always give the same prompt.
     """
-    if not _FENCE.match(fence):
-        raise ValueError(f"a fence is 12 to 64 letters, digits or _, not {fence!r}")
+    _require_fence(fence)
     wording, rework = EXECUTE[locale], command.reexecute
     parts = [role, command.prompt, *missing, handover.outputs_dir, handover.result_path, *handover.outputs]
     parts += [part for each in inputs for part in (each.name, each.path, each.sha256, each.text or "")]
     if rework is not None:
         parts += _refusal(rework, wording)
-    prompt = _Prompt(wording, _free(fence, parts))
+    prompt = _Prompt(wording, free_fence(fence, parts))
     sections = [
         (wording.role, role.strip()),
         (wording.task, command.prompt.strip()),
@@ -83,7 +83,28 @@ def previous_attempt(path: str, *, locale: Locale = "en") -> str:
     return f"\n{PATCH[locale].format(path=_line(path))}\n"
 
 
-def _free(fence: str, texts: Sequence[str]) -> str:
+def composed(role: str, sections: Sequence[Section], command: Command, *, fence: str, locale: Locale = "en") -> str:
+    """The prompt of a task whose kind has sections of its own: role, those, and what to mend.
+
+    What others wrote is the sections' own affair; what a refusal says is fenced here, as in `execute`.
+    """
+    _require_fence(fence)
+    wording, rework = EXECUTE[locale], command.reexecute
+    parts = [role, *(text for each in sections for text in each)]
+    if rework is not None:
+        parts += _refusal(rework, wording)
+    prompt = _Prompt(wording, free_fence(fence, parts))
+    shown = [(wording.role, role.strip()), *((each.title, each.text) for each in sections)]
+    shown.append((wording.rework, prompt.rework(rework)))
+    return "\n\n".join(f"# {title}\n\n{text}" for title, text in shown if text) + "\n"
+
+
+def _require_fence(fence: str) -> None:
+    if not _FENCE.match(fence):
+        raise ValueError(f"a fence is 12 to 64 letters, digits or _, not {fence!r}")
+
+
+def free_fence(fence: str, texts: Sequence[str]) -> str:
     """The fence, made longer than any that occurs in a text.
 
     With more strokes behind it than anywhere else, it occurs nowhere. The pattern looks ahead, so as to see

@@ -26,3 +26,22 @@ SELECT hash, role, label, at, revoked_at FROM tokens ORDER BY at, hash
 
 -- name: revoke_token
 UPDATE tokens SET revoked_at = :at WHERE hash = :hash AND revoked_at IS NULL RETURNING hash
+
+-- Deliveries of forges and pipelines, in the system's database. The same delivery again is the first one.
+-- name: add_webhook
+INSERT INTO webhooks (source, kind, delivery, event, headers, body, content, sha256, received_at)
+VALUES (:source, :kind, :delivery, :event, :headers, :body, :content, :sha256, :at)
+ON CONFLICT (source, delivery, sha256) WHERE delivery <> '' DO NOTHING
+RETURNING id
+
+-- name: webhook_again
+SELECT id FROM webhooks WHERE source = :source AND delivery = :delivery AND delivery <> '' AND sha256 = :sha256
+
+-- name: new_webhooks
+SELECT id, source, kind, headers, body, content, received_at FROM webhooks WHERE state = 'new' ORDER BY id LIMIT :limit
+
+-- name: end_webhook
+UPDATE webhooks SET state = :state, outcome = :outcome WHERE id = :id AND state = 'new' RETURNING id
+
+-- name: webhook
+SELECT id, source, kind, delivery, event, sha256, received_at, state, outcome FROM webhooks WHERE id = :id

@@ -1,0 +1,164 @@
+"""Signed webhooks through the real door at 32 connections, against one synced commit per request in the same run.
+
+Rounds are interleaved, so that a busy moment of the machine hits both; what counts is the ratio, the syncs per
+webhook, and how long an answer takes. `python bench/intake.py [--json]`; exit code 1 when a goal is missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from agenttalk.store.sqlite import SqliteConnection
+from agenttalk.store.worker import Job
+from agenttalk.store.writer import Work, Writer
+
+CONNECTIONS = 32
+ROUNDS = 3
+SECONDS = 2.0
+SECRET = "a secret of the hook"  # noqa: S105 - for this run
+GOAL_SYNCS = 0.5
+GOAL_P99 = 1.0
+SETTINGS = """
+[sources.work]
+kind = "gitea"
+base_url = "https://git.example.test"
+secret_env = "BENCH_SECRET"
+"""
+
+
+class Apart:
+    """Switches the writer to a commit for each request, and counts commits."""
+
+    def __init__(self) -> None:
+        self.apart = False
+        self.commits = 0
+        together, commit = Writer.answer, SqliteConnection.commit
+
+        def answer(writer: Writer, jobs: list[Job[Work]]) -> None:
+            for batch in [[job] for job in jobs] if self.apart else [jobs]:
+                together(writer, batch)
+
+        def counted(connection: SqliteConnection) -> None:
+            self.commits += 1
+            commit(connection)
+
+        Writer.answer = answer  # type: ignore[assignment, method-assign]
+        SqliteConnection.commit = counted  # type: ignore[assignment, method-assign]
+
+
+def delivery(number: int) -> tuple[bytes, dict[str, str]]:
+    """A comment that calls nobody, under a number of its own."""
+    user = {"id": 5, "login": "somebody"}
+    issue = {"id": 1, "number": 1, "title": "x", "body": "", "user": user, "state": "open", "assignees": None}
+    comment = {"id": number, "body": f"Nothing for anybody, {number}. " * 20, "user": user}
+    repository = {"id": 1, "name": "widgets", "full_name": "acme/widgets", "owner": {"id": 1, "login": "acme"}}
+    body = {"action": "created", "issue": issue, "comment": comment, "repository": repository, "sender": user}
+    data = json.dumps(body).encode()
+    digest = hmac.new(SECRET.encode(), data, hashlib.sha256).hexdigest()
+    headers = {"Content-Type": "application/json", "X-Gitea-Event": "issue_comment", "X-Gitea-Signature": digest}
+    return data, headers | {"X-Gitea-Event-Type": "issue_comment", "X-Gitea-Delivery": f"bench-{number}"}
+
+
+def send(url: str, seconds: float, numbers: Any, lock: threading.Lock, took: list[float]) -> None:
+    """One connection that sends one delivery after the other."""
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=30)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        with lock:
+            number = next(numbers)
+        body, headers = delivery(number)
+        began = time.perf_counter()
+        connection.request("POST", "/api/webhooks/work", body, headers)
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 202:
+            raise SystemExit(f"the engine answered {answer.status}")
+        took.append(time.perf_counter() - began)
+    connection.close()
+
+
+def load(url: str, numbers: Any) -> list[float]:
+    """So many connections at once; how long each answer took."""
+    took: list[float] = []
+    lock = threading.Lock()
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        for each in [pool.submit(send, url, SECONDS, numbers, lock, took) for _ in range(CONNECTIONS)]:
+            each.result()
+    return took
+
+
+async def measured(root: Path, counting: Apart) -> dict[str, Any]:
+    """Both ways, in turn, with one engine."""
+    from agenttalk import settings, wiring
+
+    stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
+    loaded = settings.load(root)
+    serving = asyncio.create_task(wiring.serve(root, loaded, stop=stop, tell=listening.set_result, port=0))
+    await asyncio.wait({serving, listening}, return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        serving.result()
+    url = (await listening).http
+    numbers = iter(range(1, 10**9))
+    found: dict[bool, list[dict[str, float]]] = {False: [], True: []}
+    for _ in range(ROUNDS):
+        for apart in (False, True):
+            counting.apart, before = apart, counting.commits
+            took = sorted(await asyncio.to_thread(load, url, numbers))
+            found[apart].append(
+                {
+                    "rate": len(took) / SECONDS,
+                    "syncs": (counting.commits - before) / len(took),
+                    "p99": took[int(len(took) * 0.99)],
+                }
+            )
+    stop.set()
+    await serving
+    return {
+        "together" if not apart else "apart": {
+            name: statistics.median(each[name] for each in rounds) for name in ("rate", "syncs", "p99")
+        }
+        for apart, rounds in found.items()
+    }
+
+
+def main() -> int:
+    """Measure, tell, and say whether the goals are met."""
+    os.environ["BENCH_SECRET"] = SECRET
+    counting = Apart()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CONFIG_HOME"] = folder
+        root = Path(folder) / "root"
+        root.mkdir()
+        (root / "agenttalk.toml").write_text(SETTINGS)
+        found = asyncio.run(measured(root, counting))
+    together, apart = found["together"], found["apart"]
+    good = together["syncs"] <= GOAL_SYNCS and together["p99"] < GOAL_P99
+    if "--json" in sys.argv:
+        print(json.dumps({"ok": good, "connections": CONNECTIONS, **found}))
+    else:
+        print(f"{'':10}{'webhooks/s':>12}{'syncs each':>12}{'p99 ms':>10}")
+        for name, each in found.items():
+            print(f"{name:10}{each['rate']:12.0f}{each['syncs']:12.2f}{each['p99'] * 1000:10.0f}")
+        print(
+            f"shared commits: {together['rate'] / apart['rate']:.1f} times as many; goals {'met' if good else 'missed'}"
+        )
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

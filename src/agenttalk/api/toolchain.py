@@ -1,0 +1,85 @@
+"""Routes for forges, pipelines and the tasks that they come to."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenttalk.api import bodies
+from agenttalk.api.problems import answered
+from agenttalk.contracts import wire
+from agenttalk.contracts.toolchain import PipelineResult
+from agenttalk.engine.access import Caller
+from agenttalk.engine.service import Service
+from agenttalk.engine.showing import PAGE, Asked
+from agenttalk.errors import Code, UsageError
+
+WEBHOOK_LIMIT: Final = 25 * 1024 * 1024
+"""Bytes of a webhook's body; GitHub sends no more either."""
+
+
+async def webhook(service: Service, request: Request) -> Response:
+    """A delivery of a forge. It is answered once it is stored; whoever sent it proves itself by its signature."""
+    name = request.path_params["source"]
+    service.receiver.source(name)
+    body = await bodies.raw(request, WEBHOOK_LIMIT)
+    headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in request.headers.raw]
+    received = await service.receiver.receive(name, headers, body)
+    return answered({"id": received.id, "again": received.again}, 202)
+
+
+async def delivery(service: Service, request: Request, _: Caller) -> Response:
+    """A delivery and what came of it."""
+    return answered(await service.receiver.shown(request.path_params["id"]))
+
+
+async def event(service: Service, request: Request, _: Caller) -> Response:
+    """What a pipeline without a webhook reports."""
+    said = wire.read(await bodies.raw(request, bodies.LIMIT))
+    result = PipelineResult.from_json(said)
+    names = sorted(service.receiver.sources)
+    name = request.query_params.get("source") or (names[0] if len(names) == 1 else "")
+    if not name:
+        hint = f"say ?source=NAME with one of: {', '.join(names) or 'none is configured'}"
+        raise UsageError(Code.FIELD_MISSING, "which source is this about?", hint=hint)
+    received = await service.receiver.report(name, result)
+    return answered({"id": received.id, "again": received.again}, 202)
+
+
+async def tasks(service: Service, request: Request, _: Caller) -> Response:
+    """A page of tasks."""
+    said = request.query_params
+    strange = sorted(set(said) - {"assignee", "status", "action_type", "after", "limit"})
+    if strange:
+        hint = "there are: assignee, status, action_type, after, limit"
+        raise UsageError(Code.FIELD_UNKNOWN, f"there is no filter {strange[0][:40]!r}", hint=hint)
+    asked = Asked(
+        assignee=said.get("assignee", ""),
+        status=said.get("status", ""),
+        action_type=said.get("action_type", ""),
+        after=_number(said.get("after", "0")),
+        limit=_number(said.get("limit", str(PAGE))) or PAGE,
+    )
+    return answered(await service.toolchain_tasks(asked))
+
+
+async def warnings(service: Service, request: Request, _: Caller) -> Response:
+    """What operators should know."""
+    return answered(await service.toolchain_warnings(_number(request.query_params.get("after", "0"))))
+
+
+async def set_state(_: Service, __: Request, caller: Caller) -> Response:
+    """Nobody sets a state by hand."""
+    raise UsageError(
+        Code.NOT_ALLOWED,
+        "the state of a task is set by the engine alone, from what it finds",
+        hint="submit an action report and end your turn"
+        if caller.role == "agent"
+        else "see 'agenttalk retry', 'answer' and 'cancel'",
+    )
+
+
+def _number(text: Any) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else 0

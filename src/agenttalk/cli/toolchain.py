@@ -1,0 +1,98 @@
+"""`agenttalk toolchain`: tasks that forge events came to, and events that nobody could be given."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from agenttalk.cli.output import JsonOption, RootOption, one_line
+
+app = typer.Typer(no_args_is_help=True, help="Tasks that forge events came to.", add_completion=False)
+_COLOURS = {"done": "green", "failed": "red", "working": "cyan", "review": "cyan", "withdrawn": "dim"}
+
+
+@app.callback()
+def main() -> None:
+    """Tasks that forge events came to."""
+
+
+@app.command("tasks")
+def tasks(
+    ctx: typer.Context,
+    assignee: Annotated[str, typer.Option("--assignee", help="Only those of one agent.")] = "",
+    status: Annotated[
+        str, typer.Option("--status", help="open, closed, pending, working, review, blocked, done, failed, withdrawn.")
+    ] = "",
+    action_type: Annotated[str, typer.Option("--action-type", help="Such as ci_failure.")] = "",
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List tasks, closed ones too, the oldest first; with --json as a list. Warnings come after them."""
+    from pathlib import Path
+
+    from agenttalk.cli import roots
+    from agenttalk.engine import showing
+    from agenttalk.engine.deps import Deps
+
+    out, folder = roots.chosen(ctx, root, as_json)
+
+    def page(folder: Path, after: int) -> dict[str, Any]:
+        asked = showing.Asked(assignee, status, action_type, after, showing.LONGEST_PAGE)
+
+        async def by_hand(deps: Deps) -> dict[str, Any]:
+            return await showing.page(deps, asked)
+
+        named = {"assignee": assignee, "status": status, "action_type": action_type, "after": str(after)}
+        query = urlencode({key: value for key, value in named.items() if value} | {"limit": asked.limit})
+        found: dict[str, Any] = roots.asked(folder, f"/api/toolchain/tasks?{query}", by_hand)
+        return found
+
+    async def told(deps: Deps) -> dict[str, Any]:
+        return await showing.warnings(deps)
+
+    found: list[dict[str, Any]] = []
+    after: int | None = 0
+    while after is not None:
+        answer = page(folder, after)
+        found += answer["tasks"]
+        after = answer["next"]
+    if out.as_json:
+        out.data(found)
+        return 0
+    for each in found:
+        colour = _COLOURS.get(each["status"], "yellow")
+        unproven = " [yellow](unproven)[/]" if each["trust"] == "claimed" else ""
+        out.say(f"[bold]{each['id']}[/]  [{colour}]{each['status']}[/]{unproven}  {one_line(each['assignee'])}")
+        out.say(f"  {one_line(each['title'])}")
+        if each["closed_why"] and each["status"] != "done":
+            out.say(f"  [dim]{one_line(each['closed_why'])}[/]")
+    if not found:
+        out.say("no tasks")
+    for each in roots.asked(folder, "/api/toolchain/warnings", told)["warnings"]:
+        out.say(f"[yellow]![/] {one_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
+        out.say(f"  [cyan]→[/] {one_line(each['hint'])}")
+    return 0
+
+
+@app.command("warnings")
+def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """List events that nobody could be given, with the account that no agent has."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import showing
+    from agenttalk.engine.deps import Deps
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await showing.warnings(deps)
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    found = roots.asked(folder, "/api/toolchain/warnings", by_hand)["warnings"]
+    if out.as_json:
+        out.data({"ok": True, "warnings": found})
+        return 0
+    for each in found:
+        out.say(f"[yellow]![/] {one_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
+    if not found:
+        out.say("[green]✓[/] no warnings")
+    return 0

@@ -1,0 +1,281 @@
+"""Forges as the settings describe them: who may tell us something, who is who, and how they are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.forge import ForgeEvent, ForgeKind, Repository
+from agenttalk.contracts.plan import Policies
+from agenttalk.contracts.toolchain import ProposedTask
+from agenttalk.engine.toolchain import Setup
+from agenttalk.errors import Code, ForgeError, UsageError
+from agenttalk.forge import webhooks
+from agenttalk.forge.gitea import Gitea
+from agenttalk.forge.github import GitHub
+from agenttalk.forge.webhooks import Ignored
+from agenttalk.kinds import registry as kinds
+from agenttalk.kinds.toolchain import Toolchain, Verify
+from agenttalk.ports import EventSource, Forge, Headers, TaskKind
+from agenttalk.prompts.toolchain_steps import Content, FailedJob, ReviewPoint, Style
+from agenttalk.rules import risk
+from agenttalk.rules.forge_registry import CiComment, Identity, Registry
+from agenttalk.rules.proposing import Lookup
+from agenttalk.settings import Settings, SourceSettings
+
+_LONGEST_SECRET: Final = 4096
+GATHER: Final = 15.0
+"""Seconds in which the forge may be read before a task is made without what it says."""
+_REVIEWED: Final = frozenset({"review_result", "review_comment"})
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredSource:
+    """A source as it is configured. Fulfils `ports.EventSource`."""
+
+    name: str
+    kind: ForgeKind
+    api_url: str
+    secret: str = field(repr=False)
+    insecure: bool = False
+
+    def refusal(self, headers: Headers, body: bytes) -> str:
+        """Why a delivery is not genuine. A source that has a secret always checks it."""
+        if self.insecure and not self.secret:
+            return ""
+        found = webhooks.check_signature(self.kind, headers, body, self.secret)
+        return "" if found.good else found.reason
+
+    def label(self, headers: Headers) -> tuple[str, str]:
+        """The forge's number of a delivery, and what it calls the event."""
+        return webhooks.delivery_id(self.kind, headers), webhooks.event_name(self.kind, headers)
+
+    def read(self, headers: Headers, body: bytes) -> ForgeEvent | Ignored:
+        """What happened."""
+        return webhooks.read(self.name, self.kind, headers, body)
+
+
+def sources(root: Path, settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, EventSource]:
+    """The configured sources. Raises UsageError for one without a secret that does not say `insecure = true`."""
+    found: dict[str, EventSource] = {}
+    for name, said in settings.sources.items():
+        secret = secret_of(root, said.secret_env, said.secret_file, environ, f"sources.{name}.secret")
+        if not secret and not said.insecure:
+            raise UsageError(
+                Code.FIELD_MISSING,
+                f"the source {name!r} has no secret, so anybody could send webhooks in its name",
+                hint=f"set sources.{name}.secret_env or secret_file; on a test bench only, insecure = true",
+            )
+        found[name] = ConfiguredSource(name, said.kind, api_url(said), secret, said.insecure)
+    return found
+
+
+def api_url(said: SourceSettings) -> str:
+    """Where the API of a source is."""
+    base = said.base_url.rstrip("/")
+    if said.kind != "github":
+        return f"{base}/api/v1"
+    return "https://api.github.com" if base in {"https://github.com", "https://api.github.com"} else f"{base}/api/v3"
+
+
+def secret_of(root: Path, variable: str | None, file: str | None, environ: Mapping[str, str], what: str) -> str:
+    """A secret from a variable or a file; empty when neither is named. Raises UsageError when it cannot be had."""
+    if variable is not None:
+        value = environ.get(variable, "").strip()
+        if not value:
+            raise UsageError(Code.FIELD_VALUE, f"the variable {variable}, which {what}_env names, is not set")
+        return value
+    if file is None:
+        return ""
+    path = root / file
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(_LONGEST_SECRET + 1).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(Code.FILE_UNREADABLE, f"cannot read {path}, which {what}_file names") from error
+    if not text or len(text) > _LONGEST_SECRET:
+        raise UsageError(Code.FIELD_VALUE, f"{path} holds no secret")
+    return text
+
+
+def registry(settings: Settings) -> Registry:
+    """Who is who, and what forge events come to. Raises UsageError for an agent or source that is not there."""
+    said = settings.toolchain
+    for role, agent in (("default_reviewer", said.default_reviewer), ("ops", said.ops), ("lead", said.lead)):
+        if agent is not None and agent not in settings.agents:
+            hint = f"add [agents.{agent}], or name one of: {', '.join(sorted(settings.agents)) or 'none'}"
+            raise UsageError(Code.NAME_UNKNOWN, f"toolchain.{role} names {agent!r}, which is no agent", hint=hint)
+    identities = []
+    for agent, each in settings.agents.items():
+        for source, account in each.forge.items():
+            if source not in settings.sources:
+                hint = f"there are: {', '.join(sorted(settings.sources)) or 'none'}"
+                raise UsageError(
+                    Code.NAME_UNKNOWN, f"agents.{agent}.forge names {source!r}, which is no source", hint=hint
+                )
+            identities.append(Identity(agent, source, account.login, account.id))
+    comments = [
+        CiComment(name, pattern, login)
+        for name, source in settings.sources.items()
+        for login, patterns in source.ci_comment_patterns.items()
+        for pattern in patterns
+    ]
+    return Registry(
+        identities=tuple(identities),
+        default_reviewer=said.default_reviewer,
+        ops=said.ops,
+        lead=said.lead,
+        repositories=said.repos,
+        deploy_patterns=said.deploy_patterns,
+        ci_comments=tuple(comments),
+        high_risk=said.risk.high,
+        engines={name: each.login for name, each in settings.sources.items() if each.login},
+        hops=settings.limits.hops,
+    )
+
+
+def setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> Setup:
+    """What is configured for forge events. `profile` says how an agent is driven."""
+    said = settings.toolchain
+    profiles = {agent: profile(agent) for agent in settings.agents}
+
+    def style(agent: str) -> Style:
+        known = profiles.get(agent)
+        return Style(known.locale if known else settings.locale, said.steps)
+
+    return Setup(
+        registry=registry(settings),
+        places={name: (each.kind, api_url(each)) for name, each in settings.sources.items()},
+        profiles=profiles,
+        style=style,
+        policies=Policies(),
+        timeout=said.timeout,
+        retry_times=said.retry_times,
+    )
+
+
+def toolchain(settings: Settings, **more: Any) -> Toolchain:
+    """The kind of tasks that forge events come to."""
+    tokens = {
+        (agent, source): account.token_env
+        for agent, each in settings.agents.items()
+        for source, account in each.forge.items()
+        if account.token_env
+    }
+    verify: dict[str, Verify] = {name: verify_of(settings, each) for name, each in settings.sources.items()}
+    return Toolchain(
+        verify=verify,
+        texts={str(name): text for name, text in settings.toolchain.sections.items()},
+        tokens=tokens,
+        **more,
+    )
+
+
+def verify_of(settings: Settings, source: SourceSettings) -> Verify:
+    """What being done takes for tasks of a source."""
+    has_token = bool(source.token_env or source.token_file)
+    return settings.toolchain.verify or ("observed" if has_token else "transition")
+
+
+def kinds_of(settings: Settings, **more: Any) -> dict[str, TaskKind]:
+    """All kinds by their boards: ours, and those of installed packages."""
+    return kinds.registered([toolchain(settings, **more), *kinds.installed()])
+
+
+@asynccontextmanager
+async def clients(
+    root: Path, settings: Settings, environ: Mapping[str, str] = os.environ
+) -> AsyncIterator[dict[str, Forge]]:
+    """The engine's own clients, by source, for those that have a token."""
+    found: dict[str, Forge] = {}
+    async with AsyncExitStack() as stack:
+        for name, said in settings.sources.items():
+            token = secret_of(root, said.token_env, said.token_file, environ, f"sources.{name}.token")
+            if token and said.kind == "github":
+                found[name] = await stack.enter_async_context(GitHub.opened(name, api_url(said), token))
+            elif token:
+                found[name] = await stack.enter_async_context(Gitea.opened(name, said.base_url.rstrip("/"), token))
+        yield found
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Reads at forges what events leave out."""
+
+    forges: Mapping[str, Forge]
+    high_risk: Sequence[str] = ()
+
+    async def gather(self, event: ForgeEvent, task: ProposedTask) -> Content:
+        """Comments of a review, jobs that are red, files that changed. Raises ForgeError."""
+        forge = self.forges.get(event.source)
+        number = task.context.get("pr_number")
+        if forge is None or not isinstance(number, int):
+            return Content()
+        try:
+            async with asyncio.timeout(GATHER):
+                return await self._content(forge, event, task, number)
+        except TimeoutError as error:
+            raise ForgeError(Code.FORGE_UNREACHABLE, f"{event.source} did not answer in time") from error
+
+    async def _content(self, forge: Forge, event: ForgeEvent, task: ProposedTask, number: int) -> Content:
+        repository = event.repository.full_name
+        if task.action_type in _REVIEWED:
+            return Content(review_points=await _points(forge, repository, number, event))
+        if task.action_type == "ci_failure":
+            statuses = await forge.statuses(repository, task.head_sha)
+            red = [each for each in statuses if each.outcome == "failure"]
+            return Content(failed_jobs=tuple(FailedJob(each.context, each.url) for each in red))
+        if task.action_type in {"review_request", "review_updated"}:
+            files = await forge.changed_files(repository, number)
+            pull = event.pull_request
+            lines, count = (pull.lines, pull.files) if pull else (None, None)
+            return Content(
+                changed_files=files, risk_level=risk.level(files, lines=lines, files=count, high=self.high_risk)
+            )
+        return Content()
+
+    async def search(self, event: ForgeEvent, lookups: Sequence[Lookup]) -> list[ForgeEvent]:
+        """Pull requests that a failure may belong to, as events that show them. Raises ForgeError."""
+        forge = self.forges.get(event.source)
+        found: list[ForgeEvent] = []
+        if forge is None:
+            return []
+        for each in lookups:
+            if each.number is not None:
+                pulls = [await forge.pull_request(each.repository, each.number)]
+            else:
+                pulls = [pull for pull in await forge.open_pull_requests(each.repository) if pull.head_sha == each.sha]
+            found += [
+                ForgeEvent(
+                    source=event.source,
+                    kind=event.kind,
+                    name="pull_request_reopened",
+                    repository=Repository(full_name=each.repository),
+                    pull_request=pull,
+                    at=pull.updated_at,
+                )
+                for pull in pulls
+            ]
+        return found
+
+
+async def _points(forge: Forge, repository: str, number: int, event: ForgeEvent) -> tuple[ReviewPoint, ...]:
+    """The comments of the review that an event tells of: the newest of its author."""
+    review = event.review
+    if review is None:
+        return ()
+    number_of = review.id
+    if number_of is None:
+        login = review.author.login.lower()
+        given = [each for each in await forge.reviews(repository, number) if each.author.login.lower() == login]
+        number_of = given[-1].id if given else None
+    if number_of is None:
+        return ()
+    comments = await forge.review_comments(repository, number, number_of)
+    return tuple(ReviewPoint(each.id, each.path, each.line, each.body, each.author.login) for each in comments)

@@ -1,0 +1,134 @@
+"""Boards whose tasks have a kind of their own: one run that never ends, to which tasks are added as they come.
+
+The run has the name of its board. It holds one open unit, so that it never ends because nothing is left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.plan import Policies
+from agenttalk.engine import submission
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.granting import Granted
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import settings_of
+from agenttalk.engine.submission import Links
+from agenttalk.ports import KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx
+from agenttalk.rules import done, lifecycle
+from agenttalk.rules.done import Evidence, Verdict
+from agenttalk.rules.lifecycle import Cause
+
+_NO_DAG: Final = b"{}"
+_NO_LINKS: Final = Links({}, {}, {})
+_MOST_SAID: Final = 1_000
+"""Remarks of a task that are looked at when a turn ends."""
+
+
+def open_run(tx: Tx, policies: Policies, profiles: Mapping[str, AgentProfile], at: str) -> None:
+    """Have a board's run there, with the agents as the settings describe them now."""
+    settings = settings_of(policies, dict(profiles))
+    rows = tx.run("submitted", plan_id=tx.board)
+    if rows[0][2] is None:
+        digest = wire.sha256(_NO_DAG)
+        tx.run("put_plan", plan_id=tx.board, origin="virtual", dag_sha256=digest, revision=1, halted=None)
+        tx.run("put_documents", plan_id=tx.board, dag=_NO_DAG, pointer=None, manifest=None)
+        tx.run("add_run", plan_id=tx.board, state="RUNNING", settings=settings, open=1, closing=0, at=at)
+        tx.record("run.opened", tx.board, {"agents": sorted(profiles)})
+    elif bytes(rows[0][3]) != settings:
+        tx.run("set_run_settings", plan_id=tx.board, settings=settings)
+        tx.record("run.settings", tx.board, {"agents": sorted(profiles)})
+
+
+def add(moves: Moves, kind: TaskKind, task: KindTask, **limits: int) -> None:
+    """Add a task to its board's run. One that asks for nothing is done by being stored, as the one rule decides."""
+    tx = moves.tx
+    node = Node(
+        task_id=task.task_id,  # type: ignore[arg-type]  # ours
+        name=task.title[:200],
+        assigned_agent_id=task.agent_id,  # type: ignore[arg-type]  # checked when it was proposed
+        prompt=task.description or task.title,
+        promise=kind.promise(task),
+        **limits,  # type: ignore[arg-type]
+    )
+    tx.run("put_engine_task", **submission.task_row(tx.board, node, _NO_LINKS, moves.at))
+    submission.put_nodes(tx, tx.board, [node], _NO_LINKS)
+    tx.run("count_run", plan_id=tx.board, open=1, completed=0, failed=0, skipped=0)
+    if not kind.wants_run(task):
+        _deliver(moves, kind, task, node)
+
+
+def _deliver(moves: Moves, kind: TaskKind, task: KindTask, node: Node) -> None:
+    sheet = moves.sheets.of(moves.tx, moves.tx.board)
+    detail = f"stored for {task.agent_id}"
+    found = [Evidence("delivered", True, True, "observed", "engine", moves.at, detail)]
+    verdict = done.decide(sheet.promise(node), found, ())
+    state = lifecycle.move("PENDING", "INPUTS_PICKED")
+    state = lifecycle.move(lifecycle.move(state, "LEASED"), "FULFILLED" if verdict.fulfilled else "FAILED_FOR_GOOD")
+    cause: Cause = "FULFILLED" if verdict.fulfilled else "FAILED_FOR_GOOD"
+    about = {"plan_id": moves.tx.board, "task_id": task.task_id}
+    moves.tx.run("set_engine_task", **about, state=state, cause=cause, reason=None, missing=None, request_id=None,
+        at=moves.at)  # fmt: skip
+    body = {"state": state, "cause": cause, "reason": detail, "trust": verdict.trust}
+    moves.tx.record("task.moved", f"{moves.tx.board}/{task.task_id}", body)
+    moves.count(moves.tx.board, "completed" if verdict.fulfilled else "failed")
+    kind.closed(moves.tx, task.task_id, verdict.trust or detail, moves.at)
+
+
+def withdraw(moves: Moves, task_id: str, state: lifecycle.State, delivery: int | None, why: str) -> None:
+    """Take back a task that has not begun."""
+    if delivery is not None:
+        moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+    moves.put(moves.sheets.of(moves.tx, moves.tx.board), task_id, state, "REMOVED", reason=why)
+    moves.count(moves.tx.board, "skipped")
+
+
+def restore(moves: Moves, kind: TaskKind, task_id: str) -> None:
+    """Have a task that was taken back done after all."""
+    moves.put(moves.sheets.of(moves.tx, moves.tx.board), task_id, "SKIPPED", "RUN_AGAIN")
+    moves.tx.run("count_run", plan_id=moves.tx.board, open=1, completed=0, failed=0, skipped=-1)
+    kind.closed(moves.tx, task_id, "", moves.at)
+
+
+def note_end(moves: Moves, granted: Granted, cause: Cause, reason: str | None, verdict: Verdict | None) -> None:
+    """Tell the kind of a task how a turn of it ended, and queue what it says must follow."""
+    kind, task = moves.deps.kinds.get(moves.tx.board), granted.kind_task
+    if kind is None or task is None:
+        return
+    state = lifecycle.move("RUNNING", cause)
+    if state in lifecycle.FINAL:
+        trust = verdict.trust if verdict else None
+        kind.closed(moves.tx, task.task_id, trust or (reason or cause.lower())[:1000], moves.at)
+    if cause == "FULFILLED":
+        return
+    missing, blockers = (verdict.missing, verdict.blockers) if verdict else ((), ())
+    command_id = granted.job.command.command_id
+    for each in kind.failed(task, KindOutcome(cause, state, reason or "", missing, blockers, command_id)):
+        moves.tx.effect(each.kind, each.key, each.body)
+
+
+async def turn_of(store: Store, granted: Granted, performance: Performance, *, at: str) -> KindTurn:
+    """What a kind may look at when a turn has ended: what was said since its command was given out."""
+    job = granted.job
+    rows = await store.read("comments_of", plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
+    said = tuple(_said(row) for row in rows if row[7] >= granted.consumed_at)
+    return KindTurn(job.agent_id, job.command.command_id, granted.consumed_at, performance, said, at)
+
+
+def _said(row: Row) -> Said:
+    _, kind, author, type_, body, claims, _, at = row
+    return Said(kind, author, type_, body, wire.read(bytes(claims)) if claims else None, at)
+
+
+async def opened_again(deps: Deps, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:
+    """Bring the runs of boards that are there up to date with the settings."""
+    for name in deps.kinds:
+        if deps.stores.has(name):
+            store = await deps.stores.board(name)
+            if await store.read("run_state", plan_id=name):
+                at = deps.stamp()
+                await store.transact(lambda tx, at=at: open_run(tx, policies, profiles, at))  # type: ignore[misc]

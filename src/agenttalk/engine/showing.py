@@ -1,0 +1,157 @@
+"""What people and agents see of the board `_toolchain`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts import wire
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.tasks import TaskName
+from agenttalk.engine.toolchain import BOARD
+from agenttalk.ports import Row, Store
+from agenttalk.rules import lifecycle
+
+PAGE: Final = 100
+LONGEST_PAGE: Final = 500
+_LOOKED_AT: Final = 5_000
+"""Rows that one request looks at for those that it wants; then the next page goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which tasks somebody wants to see."""
+
+    assignee: str = ""
+    status: str = ""
+    """`open`, `closed`, or a status such as `pending`, `working`, `done`, `failed`, `withdrawn`."""
+    action_type: str = ""
+    after: int = 0
+    limit: int = PAGE
+
+
+async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
+    """Tasks in the order in which they were made, and from where the next page goes on."""
+    if not deps.stores.has(BOARD):
+        return {"tasks": [], "next": None}
+    store = await deps.stores.board(BOARD)
+    limit = max(1, min(asked.limit, LONGEST_PAGE))
+    found: list[dict[str, Any]] = []
+    after, seen = asked.after, 0
+    while seen < _LOOKED_AT:
+        rows = await _rows(store, asked, after, limit)
+        for row in rows:
+            after, seen = row[0], seen + 1
+            task = _task(row)
+            if _wanted(task, asked):
+                found.append(task)
+                if len(found) == limit:
+                    return {"tasks": found, "next": after}
+        if len(rows) < limit:
+            return {"tasks": found, "next": None}
+    return {"tasks": found, "next": after}
+
+
+async def _rows(store: Store, asked: Asked, after: int, limit: int) -> list[Row]:
+    """The next rows through the index that leaves the fewest to look at."""
+    if asked.assignee:
+        return await store.read("toolchain_page_of_agent", agent_id=asked.assignee, after=after, limit=limit)
+    if asked.status in {"open", "pending", "working", "review", "blocked"}:
+        return await store.read("toolchain_page_open", after=after, limit=limit)
+    return await store.read("toolchain_page", after=after, limit=limit)
+
+
+def _wanted(task: dict[str, Any], asked: Asked) -> bool:
+    is_open = task["closed_at"] is None
+    fits = {"": True, "open": is_open, "closed": not is_open}.get(asked.status, task["status"] == asked.status)
+    return bool(fits) and asked.action_type in {"", task["must_haves"]["action_type"]}
+
+
+def _task(row: Row) -> dict[str, Any]:
+    (
+        _,
+        task_id,
+        title,
+        description,
+        assignee,
+        by,
+        must_haves,
+        source,
+        about,
+        made_at,
+        closed_at,
+        why,
+        state,
+        phase,
+        *_,
+    ) = row
+    return {
+        "id": task_id,
+        "title": title,
+        "description": description,
+        "assignee": assignee,
+        "assigned_by": by,
+        "task_type": "toolchain",
+        "status": status(state, phase),
+        "state": state,
+        "must_haves": wire.read(bytes(must_haves), limit=wire.DOCUMENT_LIMIT),
+        "source": source,
+        "object": about,
+        "made_at": made_at,
+        "closed_at": closed_at,
+        "closed_why": why,
+        "trust": why if state == "COMPLETED" else None,
+        "reason": row[15],
+    }
+
+
+def status(state: Any, phase: Any) -> str:
+    """What people call a state; a task that was taken back is withdrawn."""
+    return "withdrawn" if state == "SKIPPED" else lifecycle.board_status(state, phase)
+
+
+async def own(deps: Deps, task: TaskName) -> dict[str, Any]:
+    """What a task of the board has besides what all tasks have."""
+    if task.board != BOARD or not deps.stores.has(BOARD):
+        return {}
+    store = await deps.stores.board(BOARD)
+    rows = await store.read("toolchain_task", task_id=task.task_id)
+    if not rows:
+        return {}
+    row = rows[0]
+    return {
+        "id": row[0],
+        "title": row[3],
+        "description": row[4],
+        "assignee": row[5],
+        "assigned_by": row[6],
+        "task_type": "toolchain",
+        "status": status(row[16], row[17]),
+        "must_haves": wire.read(bytes(row[7]), limit=wire.DOCUMENT_LIMIT),
+        "closed_why": row[15],
+        "trust": row[15] if row[16] == "COMPLETED" else None,
+    }
+
+
+async def warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
+    """What operators should know of events that nobody could be given."""
+    if not deps.stores.has(BOARD):
+        return {"warnings": [], "next": None}
+    store = await deps.stores.board(BOARD)
+    rows = await store.read("toolchain_warnings", after=after, limit=PAGE)
+    found = [
+        {"id": each[0], "code": each[1], "message": each[2], "hint": each[3], "times": each[4], "first_at": each[5]}
+        | {"last_at": each[6]}
+        for each in rows
+    ]
+    return {"warnings": found, "next": rows[-1][0] if len(rows) == PAGE else None}
+
+
+async def overview(deps: Deps) -> dict[str, Any]:
+    """What an overview says of the board; nothing where there is none."""
+    if not deps.stores.has(BOARD):
+        return {}
+    store = await deps.stores.board(BOARD)
+    rows = await store.read("toolchain_page_open", after=0, limit=LONGEST_PAGE)
+    told = (await warnings(deps))["warnings"]
+    return {"toolchain": {"open_tasks": len(rows), "warnings": told}}

@@ -1,0 +1,326 @@
+"""Forge events → tasks on the board `_toolchain`: what is known, what follows from an event, and writing it down.
+
+Everything that follows from an event is one transaction. Doing it again changes nothing: keys, sightings and held
+failures are the same whichever delivery brought them, so a delivery may be looked at any number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import Any, Final, Literal
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.base import instant
+from agenttalk.contracts.forge import ForgeEvent, ForgeKind, Sighting
+from agenttalk.contracts.plan import Policies
+from agenttalk.contracts.toolchain import ProposedTask
+from agenttalk.engine import kinds, records
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import Sheets
+from agenttalk.errors import Problem
+from agenttalk.ports import KindTask, Row, Tx
+from agenttalk.prompts.toolchain_steps import Content, Place, Style, tell
+from agenttalk.rules import intake, semantic_keys, sightings
+from agenttalk.rules.forge_registry import Registry
+from agenttalk.rules.proposing import Decision, Known, KnownTask
+
+BOARD: Final = "_toolchain"
+KEPT: Final = timedelta(days=14)
+"""How long a failure waits for a pull request with its commit."""
+_SIGHTING_LIMIT: Final = 32 * 1024 * 1024
+_NOTHING: Final = Content()
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is configured for forge events."""
+
+    registry: Registry = field(default_factory=Registry)
+    places: Mapping[str, tuple[ForgeKind, str]] = field(default_factory=dict)
+    """Source → what it is, and where its API is."""
+    profiles: Mapping[str, AgentProfile] = field(default_factory=dict)
+    style: Callable[[str], Style] = lambda _: Style()
+    """Agent → how it is told its tasks."""
+    policies: Policies = field(default_factory=Policies)
+    timeout: int | None = None
+    """Seconds that a turn may take."""
+    retry_times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written down of an event."""
+
+    made: tuple[str, ...] = ()
+    """Ids of new tasks."""
+    withdrawn: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
+    warnings: int = 0
+    decision: Decision = field(default_factory=Decision)
+
+    def as_text(self) -> str:
+        """In a line, for whoever looks at the delivery."""
+        parts = [
+            *([f"made {', '.join(self.made)}"] if self.made else []),
+            *([f"withdrew {', '.join(self.withdrawn)}"] if self.withdrawn else []),
+            *([f"restored {', '.join(self.restored)}"] if self.restored else []),
+            *([f"{self.warnings} warnings"] if self.warnings else []),
+            *(["kept until its pull request is seen"] if self.decision.held else []),
+        ]
+        return "; ".join(parts) or self.decision.ignored
+
+
+class Board:
+    """The board `_toolchain`. `engine_url` is where agents report to."""
+
+    def __init__(self, deps: Deps, setup: Setup, engine_url: Callable[[], str]) -> None:
+        self._deps = deps
+        self.setup = setup
+        self._engine_url = engine_url
+        self._sheets = Sheets()
+        self._last = (0, 0)
+
+    async def take(self, events: Sequence[tuple[ForgeEvent, Mapping[str, Content]]]) -> list[Written]:
+        """Decide about events, one after the other, in one transaction. `Content` is what was read at the forge.
+
+        Each is given by the key of the task that it is for.
+        """
+        store = await self._deps.stores.board(BOARD)
+
+        def work(tx: Tx) -> list[Written]:
+            at = self._deps.stamp()
+            kinds.open_run(tx, self.setup.policies, self.setup.profiles, at)
+            self._sheets.forget(BOARD)
+            moves = Moves(tx, self._deps, self._sheets, at)
+            found = [self._decide(moves, event, content) for event, content in events]
+            moves.finish()
+            return found
+
+        return await store.transact(work)
+
+    async def foreseen(self, event: ForgeEvent) -> Decision:
+        """What would follow from an event. Nothing is written."""
+        if not self._deps.stores.has(BOARD):
+            return intake.decide(event, self.setup.registry, Known())
+        store = await self._deps.stores.board(BOARD)
+        return await store.transact(lambda tx: intake.decide(event, self.setup.registry, known(tx, event)))
+
+    async def add(self, task: ProposedTask) -> str | None:
+        """Make a task that follows from no event, unless its key has one; its id."""
+        store = await self._deps.stores.board(BOARD)
+
+        def work(tx: Tx) -> str | None:
+            at = self._deps.stamp()
+            kinds.open_run(tx, self.setup.policies, self.setup.profiles, at)
+            moves = Moves(tx, self._deps, self._sheets, at)
+            made = self._make(moves, task, _NOTHING)
+            moves.finish()
+            return made
+
+        return await store.transact(work)
+
+    def _decide(self, moves: Moves, event: ForgeEvent, content: Mapping[str, Content]) -> Written:
+        tx = moves.tx
+        decision = intake.decide(event, self.setup.registry, known(tx, event))
+        for sighting in decision.sightings:
+            _remember(tx, sighting)
+        if decision.held:
+            _hold(tx, event, moves.at, instant(self._deps.now() - KEPT))
+        made = [self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks]
+        replaced = [(key, "another task takes its place") for task in decision.tasks for key in task.replaces]
+        gone = [*replaced, *((each.key, each.reason) for each in decision.withdrawn)]
+        withdrawn = [self._withdraw(moves, key, why) for key, why in gone]
+        restored = [self._restore(moves, key) for key in decision.restored]
+        told = sum(_warn(tx, each, moves.at) for each in decision.warnings)
+        return Written(_some(made), _some(withdrawn), _some(restored), told, decision)
+
+    def _make(self, moves: Moves, task: ProposedTask, content: Content) -> str | None:
+        kind = self._deps.kinds[BOARD]
+        task_id = self._new_id(moves.tx)
+        forge, api_url = self.setup.places.get(task.source, ("gitea", ""))
+        place = Place(forge, api_url, self._engine_url())
+        told = tell(task, task_id, place, content, self.setup.style(task.assignee))
+        said = told.must_haves
+        must_haves = {
+            "event_type": said.event_type,
+            "action_type": said.action_type,
+            "steps": list(said.steps),
+            "context": said.context,
+            "from": said.sender,
+            "source": said.source,
+        }
+        reviewer = str(task.context.get("reviewer", "")).lower()
+        if not moves.tx.run(
+            "add_toolchain_task",
+            task_id=task_id,
+            key=task.key,
+            action_type=task.action_type,
+            title=told.title,
+            description=told.description,
+            assignee=task.assignee,
+            assigned_by=said.sender,
+            must_haves=wire.write(must_haves),
+            source=task.source,
+            object=task.object,
+            head_sha=task.head_sha,
+            basis=task.basis,
+            hop=task.hop,
+            reviewer=reviewer,
+            verdict=task.context.get("result"),
+            event_at=task.at,
+            at=moves.at,
+        ):
+            return None
+        body = {"key": task.key, "action_type": task.action_type, "assignee": task.assignee, "title": told.title}
+        moves.tx.record("toolchain.task", f"{BOARD}/{task_id}", body)
+        found = kind.task(moves.tx, task_id) or _as_kind_task(task, task_id, told.title, told.description, moves.at)
+        limits = {"retry_times": self.setup.retry_times}
+        kinds.add(moves, kind, found, **limits, **({"timeout": self.setup.timeout} if self.setup.timeout else {}))
+        return task_id
+
+    def _new_id(self, tx: Tx) -> str:
+        """`tc-<milliseconds since 1970>`, with a number behind it where several come in one."""
+        now = int(self._deps.now().timestamp() * 1000)
+        at, used = self._last
+        for number in count(used + 1 if now == at else 1):
+            task_id = f"tc-{now}" if number == 1 else f"tc-{now}-{number}"
+            if not tx.run("task", plan_id=BOARD, task_id=task_id):
+                self._last = (now, number)
+                return task_id
+        raise AssertionError("numbers do not end")
+
+    def _withdraw(self, moves: Moves, key: str, why: str) -> str | None:
+        rows = moves.tx.run("toolchain_by_key", key=key)
+        if not rows or state_of(*_standing(rows[0])) != "waiting":
+            return None
+        task_id, state, _, delivery, _ = rows[0]
+        kinds.withdraw(moves, task_id, state, delivery, why)
+        return str(task_id)
+
+    def _restore(self, moves: Moves, key: str) -> str | None:
+        rows = moves.tx.run("toolchain_by_key", key=key)
+        if not rows or state_of(*_standing(rows[0])) != "withdrawn":
+            return None
+        kinds.restore(moves, self._deps.kinds[BOARD], rows[0][0])
+        return str(rows[0][0])
+
+
+def _some(ids: Sequence[str | None]) -> tuple[str, ...]:
+    return tuple(each for each in ids if each is not None)
+
+
+def _standing(row: Row) -> tuple[str, int]:
+    return row[1], row[2]
+
+
+def state_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "withdrawn"]:
+    """Where a task stands, as intake sees it. A task has begun once somebody got it."""
+    if state == "SKIPPED":
+        return "withdrawn"
+    if state in {"COMPLETED", "FAILED"}:
+        return "ended"
+    return "waiting" if state in {"PENDING", "READY"} and epoch == 0 else "begun"
+
+
+def known(tx: Tx, event: ForgeEvent) -> Known:
+    """What is known of the things that an event is about. Each lookup goes through an index."""
+    found = Known()
+    for _ in range(2):
+        wanted = intake.wanted(event, found)
+        objects, heads = sorted(wanted.objects), sorted(wanted.commits)
+        seen: dict[str, Any] = {}
+        for each in objects:
+            seen |= dict(tx.run("sighting", object=each))
+        for each in heads:
+            seen |= dict(tx.run("sightings_with_head", head=each))
+        rows = [row for each in sorted({*objects, *heads}) for row in tx.run("toolchain_known", object=each)]
+        held = [row for each in heads for row in tx.run("held_failures_of", head=each)]
+        found = Known(
+            tasks=tuple(_known_task(row) for row in rows),
+            sightings=tuple(Sighting.model_validate(_read(seen[key])) for key in sorted(seen)),
+            held=tuple(ForgeEvent.model_validate(_read(row[0])) for row in held),
+        )
+    return found
+
+
+def _read(data: Any) -> Any:
+    return wire.read(bytes(data), limit=_SIGHTING_LIMIT)
+
+
+def _known_task(row: Row) -> KnownTask:
+    key, action_type, assignee, object_, head_sha, basis, hop, at, reviewer, verdict, _, state, epoch, _ = row
+    return KnownTask(
+        key=key,
+        action_type=action_type,
+        assignee=assignee,
+        object=object_,
+        state=state_of(state, epoch),
+        head_sha=head_sha,
+        basis=basis,
+        hop=hop,
+        at=at,
+        reviewer=reviewer,
+        verdict=verdict,
+    )
+
+
+def _remember(tx: Tx, sighting: Sighting) -> None:
+    pull = sighting.pull_request
+    head = semantic_keys.commit_of(sighting.source, sighting.repository, pull.head_sha) if pull else ""
+    body = wire.write(sighting.model_dump(mode="json", exclude_defaults=True))
+    tx.run("put_sighting", object=sightings.object_of(sighting), head=head, body=body)
+
+
+def _hold(tx: Tx, event: ForgeEvent, at: str, before: str) -> None:
+    """Keep a failure. The same one from another delivery is the same; very old ones are let go."""
+    ran = event.status or event.run
+    if ran is None or not ran.sha:
+        return
+    body = wire.write(event.model_copy(update={"delivery": ""}).model_dump(mode="json", exclude_defaults=True))
+    head = semantic_keys.commit_of(event.source, event.repository.full_name, ran.sha)
+    tx.run("drop_old_failures", before=before)
+    tx.run("hold_failure", head=head, sha256=wire.sha256(body), event=body, at=at)
+
+
+def _warn(tx: Tx, problem: Problem, at: str) -> int:
+    """Tell operators; the same words are told once and counted."""
+    digest = wire.sha256(f"{problem.code} {problem.message}".encode("utf-8", "replace"))
+    about = {"code": str(problem.code), "message": problem.message, "hint": problem.hint}
+    [(times,)] = tx.run("warn_operator", sha256=digest, **about, at=at)
+    if times == 1:
+        records.alert(
+            tx,
+            at=at,
+            plan_id=BOARD,
+            code=problem.code,
+            message=problem.message,
+            key=digest,
+            severity="WARNING",
+        )
+    return 1
+
+
+def _as_kind_task(task: ProposedTask, task_id: str, title: str, description: str, at: str) -> KindTask:
+    return KindTask(
+        board=BOARD,
+        task_id=task_id,
+        agent_id=task.assignee,
+        title=title,
+        description=description,
+        action_type=task.action_type,
+        steps=(),
+        context=task.context,
+        sender="system",
+        source=task.source,
+        key=task.key,
+        object=task.object,
+        head_sha=task.head_sha,
+        hop=task.hop,
+        event_at=task.at,
+        made_at=at,
+    )

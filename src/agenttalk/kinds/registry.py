@@ -1,0 +1,53 @@
+"""Which kinds there are: ours, and those that installed packages bring along (entry points `agenttalk.kinds`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from agenttalk.errors import Code, UsageError
+from agenttalk.ports import TaskKind
+
+LOG = logging.getLogger(__name__)
+GROUP: Final = "agenttalk.kinds"
+_PARTS: Final = (
+    "name",
+    "board",
+    "task",
+    "wants_run",
+    "promise",
+    "context",
+    "prompt",
+    "evidence",
+    "failed",
+    "closed",
+)
+
+
+def registered(kinds: Iterable[TaskKind]) -> dict[str, TaskKind]:
+    """Kinds by their boards. Raises UsageError when two want the same board, or one is none."""
+    found: dict[str, TaskKind] = {}
+    for kind in kinds:
+        lacking = [part for part in _PARTS if not hasattr(kind, part)]
+        if lacking:
+            raise UsageError(Code.FIELD_MISSING, f"{type(kind).__name__} is no kind of task: no {', '.join(lacking)}")
+        if kind.board in found:
+            other = found[kind.board].name
+            raise UsageError(
+                Code.FIELD_VALUE, f"the kinds {other!r} and {kind.name!r} both want the board {kind.board}"
+            )
+        found[kind.board] = kind
+    return found
+
+
+def installed(points: Iterable[EntryPoint] | None = None) -> list[TaskKind]:
+    """Kinds of installed packages: each entry point is called without arguments. One that fails is left out."""
+    kinds: list[TaskKind] = []
+    for point in entry_points(group=GROUP) if points is None else points:
+        try:
+            kinds.append(point.load()())
+        except Exception:  # somebody else's code
+            LOG.exception("the kind %r cannot be loaded", point.name, extra={"action": "kinds.load"})
+    return kinds

@@ -1,0 +1,139 @@
+"""Tasks that forge events call for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise
+from agenttalk.contracts.toolchain import NOTICES
+from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, Tx
+from agenttalk.prompts.context import PromptContext, Section
+from agenttalk.prompts.toolchain_promise import PROMISED
+from agenttalk.prompts.toolchain_sections import sections
+from agenttalk.prompts.wording import Locale
+from agenttalk.rules import carried_out
+from agenttalk.rules.done import Evidence
+from agenttalk.rules.mentions import Marker, write_marker
+
+BOARD: Final = "_toolchain"
+Verify = Literal["observed", "report", "transition"]
+ReadBack = Callable[[KindTask, KindTurn], Awaitable[Sequence[Evidence]]]
+"""Asks the forge whether what the steps demand really happened; evidence `read_back`, observed."""
+_UNNAMED: Final = "cp-0-0000"
+"""The engine gives the promise its id."""
+
+
+async def _not_read(_: KindTask, __: KindTurn) -> Sequence[Evidence]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """The kind of tasks on `_toolchain`. Fulfils `ports.TaskKind`."""
+
+    verify: Mapping[str, Verify] = field(default_factory=dict)
+    """Source → what being done takes. A source that is not named here takes `transition`."""
+    read_back: ReadBack = _not_read
+    on_failure: Callable[[KindTask, KindOutcome], Sequence[FollowUp]] = lambda _, __: ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Sections of the prompt that the project wrote itself."""
+    tokens: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(Agent, source) → the variable that holds the agent's own token."""
+    name: str = "toolchain"
+    board: str = BOARD
+
+    def task(self, tx: Tx, task_id: str) -> KindTask | None:
+        """A task, from its row."""
+        rows = tx.run("toolchain_task", task_id=task_id)
+        return read_task(self.board, rows[0]) if rows else None
+
+    def wants_run(self, task: KindTask) -> bool:
+        """Notices ask for nothing."""
+        return task.action_type not in NOTICES
+
+    def demanded(self, task: KindTask) -> carried_out.Demand:
+        """Which evidence decides, and how much it must be trusted."""
+        return carried_out.demand(task.action_type, self.verify.get(task.source, "transition"))
+
+    def promise(self, task: KindTask) -> CompletionPromise:
+        """One criterion: it was carried out."""
+        demand = self.demanded(task)
+        return CompletionPromise.of(
+            id=_UNNAMED,
+            objective=f"{task.action_type} is carried out: {task.title}"[:500],
+            acceptance=(
+                AcceptanceCriterion.of(
+                    id="carried-out",
+                    description="What the event calls for was carried out",
+                    evidence_required=demand.evidence,
+                    min_trust=demand.least,
+                ),
+            ),
+        )
+
+    def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
+        """Event and action data for the prompt."""
+        words = PROMISED[locale]
+        return PromptContext(
+            board=self.board,
+            task_id=task.task_id,
+            agent_id=task.agent_id,
+            title=task.title,
+            description=task.description,
+            event_type=task.action_type,
+            action_type=task.action_type,
+            action_steps=task.steps,
+            event_data=task.context,
+            sender=task.sender,
+            source=task.source,
+            promised=tuple(words[each] for each in self.demanded(task).evidence),
+            token_variable=self.tokens.get((task.agent_id, task.source), ""),
+            marker=write_marker(Marker(task.task_id, task.hop)),
+            fence=fence,
+            locale=locale,
+        )
+
+    def prompt(self, context: PromptContext) -> list[Section]:
+        """Context, constraints, API, promise."""
+        return sections(context, self.texts)
+
+    async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
+        """What the agent says, and what the forge says."""
+        claims = carried_out.claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
+        ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
+        return [ended, *claims, *await self.read_back(task, turn)]
+
+    def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:
+        """Who has to know."""
+        return self.on_failure(task, outcome)
+
+    def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
+        """Note in the task's row that it is over, or goes on."""
+        tx.run("close_toolchain_task", task_id=task_id, at=at if why else None, why=why or None)
+
+
+def read_task(board: str, row: Sequence[Any]) -> KindTask:
+    """A task, from a row of the query `toolchain_task`."""
+    must_haves: Any = wire.read(bytes(row[7]), limit=wire.DOCUMENT_LIMIT)
+    return KindTask(
+        board=board,
+        task_id=row[0],
+        agent_id=row[5],
+        title=row[3],
+        description=row[4],
+        action_type=row[2],
+        steps=tuple(must_haves["steps"]),
+        context=must_haves["context"],
+        sender=must_haves["from"],
+        source=row[8],
+        key=row[1],
+        object=row[9],
+        head_sha=row[10],
+        hop=row[11],
+        event_at=row[12],
+        made_at=row[13],
+        reexecutions=row[20],
+    )

@@ -1,0 +1,90 @@
+"""Many deliveries at once: answered quickly, all there after a kill, and each made a task exactly once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from api.enginekit import engine
+from effort import EFFORT
+from forge.test_webhooks import sample
+from toolchain.bench import WAITS, Bench, served, written
+
+CONNECTIONS = 32
+NAME = "gitea/issue_assigned"
+
+
+def issue(number: int) -> bytes:
+    body = sample(NAME)["body"]
+    body["issue"]["number"] = number
+    return json.dumps(body).encode()
+
+
+@pytest.mark.shows("T23")
+def test_every_answered_delivery_is_there_after_a_kill_and_makes_one_task(tmp_path: Path) -> None:
+    root = written(tmp_path / "root", {"agent-dev": WAITS})
+    answered: dict[int, list[str]] = {}
+    numbers = iter(range(1, 100_000))
+    lock = threading.Lock()
+
+    def send(bench: Bench, over: threading.Event, enough: threading.Event, wanted: int) -> None:
+        while not over.is_set():
+            with lock:
+                number = next(numbers)
+            try:
+                for _ in range(2):  # hooks of organisation and repository
+                    status, answer = bench.send(NAME, body=issue(number))
+                    if status == 202:
+                        with lock:
+                            answered.setdefault(number, []).append(answer["id"])
+            except OSError:
+                return
+            if sum(map(len, answered.values())) >= wanted:
+                enough.set()
+
+    for round_ in range(1, 2 + EFFORT):
+        over, enough = threading.Event(), threading.Event()
+        with engine(root) as serving, ThreadPoolExecutor(CONNECTIONS) as pool:
+            bench = Bench(root, serving)
+            for _ in range(CONNECTIONS):
+                pool.submit(send, bench, over, enough, 150 * round_)
+            assert enough.wait(60)
+            serving.ended(signal.SIGKILL)
+            over.set()
+    with served(root) as bench:
+        for ids in answered.values():
+            for each in ids:
+                assert bench.decided(each)["state"] in {"done", "ignored"}
+        made = Counter(each["must_haves"]["context"]["issue_number"] for each in bench.tasks())
+    assert made.keys() >= answered.keys(), "each that was answered has its task"
+    assert set(made.values()) == {1}, "and only one"
+    assert len(answered) >= 100
+
+
+def test_answers_come_at_once_however_many_ask(tmp_path: Path) -> None:
+    seconds: list[float] = []
+
+    def send(bench: Bench, numbers: range) -> None:
+        for number in numbers:
+            began = time.monotonic()
+            status, _ = bench.send(NAME, body=issue(number))
+            seconds.append(time.monotonic() - began)
+            assert status == 202
+
+    with served(written(tmp_path / "root", {"agent-dev": WAITS})) as bench:
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            each = [pool.submit(send, bench, range(1 + 20 * one, 21 + 20 * one)) for one in range(CONNECTIONS)]
+            for one in each:
+                one.result()
+        ready = bench.get("/readyz", "")[0]
+    assert ready == 200
+    seconds.sort()
+    assert len(seconds) == 20 * CONNECTIONS
+    assert seconds[int(len(seconds) * 0.99)] < 1.0, f"p99 {seconds[int(len(seconds) * 0.99)]:.3f} s"
