@@ -132,8 +132,11 @@ def test_doing_the_same_again_changes_nothing_after_a_restart(tmp_path: Path) ->
 class Played:
     """A performer that does nothing but end."""
 
+    calls = 0
+
     async def perform(self, job: Job) -> Performance:
         assert job.prompt
+        Played.calls += 1
         return Performance("finished", result="I did it")
 
 
@@ -267,3 +270,30 @@ def test_the_model_of_the_tests_is_told_the_same(tmp_path: Path) -> None:
             assert foreseen == written_.decision == world.see(each)
 
     play(tmp_path / "root", work)
+
+
+def test_what_an_agent_did_is_checked_again_after_a_restart_and_not_done_again(tmp_path: Path) -> None:
+    """The engine ends while it asks the forge; the next one asks again, and the agent is left alone."""
+    before, asked = Played.calls, asyncio.Event()
+
+    async def hangs(_: KindTask, __: KindTurn) -> Sequence[Evidence]:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def begin(deps: Deps, board: Board) -> None:
+        await board.take([(issue_event("issue_assigned", 0, "agent-dev"), {})])
+        dispatcher, stop = Dispatcher(deps, {"played": Played()}, LocalProcesses()), asyncio.Event()
+        running = asyncio.create_task(dispatcher.run(stop))
+        async with asyncio.timeout(30):
+            await asked.wait()
+        stop.set()
+        await running
+
+    async def end(deps: Deps, _: Board) -> list[dict[str, Any]]:
+        return await ran(deps, 1)
+
+    play(tmp_path / "root", begin, Toolchain(verify={SOURCE: "observed"}, read_back=hangs))
+    [task] = play(tmp_path / "root", end, Toolchain(verify={SOURCE: "observed"}, read_back=observed))
+    assert task["status"] == "done"
+    assert Played.calls == before + 1, "it was asked once"

@@ -46,7 +46,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.judging import Judges
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.plans import board_of, boards
+from agenttalk.engine.plans import VIRTUAL, board_of, boards
 from agenttalk.engine.resuming import Left
 from agenttalk.engine.reviewing import Review
 from agenttalk.engine.sheets import Sheets
@@ -708,7 +708,7 @@ class Dispatcher:
 
     async def _settle(self, board: _Board, left: Left, *, wanted: bool, stopping: bool) -> None:
         """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
-        leaves = stopping or self._prover is None
+        leaves = stopping or not self._verifies(board.store.name)
         ticket = self._slots.take(left.agent_id) if left.phase == "verifying" and wanted and not leaves else None
         found: list[tuple[Granted, Performance]] = []
 
@@ -741,6 +741,10 @@ class Dispatcher:
             self._nudge_router()
         for granted, performance in found:
             self._begin(board, granted, performance)
+
+    def _verifies(self, board: str) -> bool:
+        """Whether work on a board can be verified here: by the kind of its tasks, or by making checks."""
+        return board in self._deps.kinds if board in VIRTUAL else self._prover is not None
 
     def _lives(self, owner: str) -> bool:
         said: Any = wire.read(owner.encode())
