@@ -57,7 +57,7 @@ def read(name: str, data: dict[str, Any]) -> Part:
 
 @pytest.mark.shows("C17")
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
+@settings(max_examples=24, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_document_survives_a_round_trip_with_what_it_does_not_know(name: str, data: st.DataObject) -> None:
     raw = data.draw(documents(name))
@@ -71,7 +71,7 @@ def test_every_document_survives_a_round_trip_with_what_it_does_not_know(name: s
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=15, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_we_write_meets_the_schema_that_we_publish(name: str, data: st.DataObject) -> None:
     document = read(name, data.draw(documents(name)))
