@@ -538,9 +538,7 @@ class Dispatcher:
         """Call a plan off: first nothing new begins, then what runs is ended, then the rest is called off."""
         board = await self._board_of(plan_id)
         at = self._deps.stamp()
-        rows = await board.store.read("run", plan_id=plan_id)
-        if rows and rows[0][0] != "ENDED":
-            await board.store.transact(lambda tx: steering.pause(tx, plan_id, by=by, at=at))
+        await board.store.transact(lambda tx: steering.hold(tx, plan_id, by=by, at=at))
         if plan_id in self._closings:
             self._closings[plan_id].cancel()
             await asyncio.wait({self._closings[plan_id]})
@@ -563,9 +561,8 @@ class Dispatcher:
             return await self._step(board, lambda moves: steering.retry(moves, plan_id, task_id, by=by))
         tasks = await self._step(board, lambda moves: steering.runs_again(moves, plan_id, task_id))
         at = self._deps.stamp()
-        paused = (await board.store.read("run", plan_id=plan_id))[0][0] == "RUNNING" and await board.store.transact(
-            lambda tx: steering.pause(tx, plan_id, by=by, at=at)
-        )
+        state = await board.store.transact(lambda tx: steering.hold(tx, plan_id, by=by, at=at))
+        paused = state == "RUNNING"
         try:
             await self._end_turns(board, plan_id, tasks)
             return await self._step(
@@ -655,11 +652,9 @@ class Dispatcher:
         board = await self._board_of(dag.plan_id)
         at = self._deps.stamp()
         found = await board.store.transact(lambda tx: revising.difference(tx, dag))
-        state = (await board.store.read("run", plan_id=dag.plan_id))[0][0]
         review = await reviews.last(board.store, dag.plan_id)
+        state = await board.store.transact(lambda tx: steering.hold(tx, dag.plan_id, by=by, at=at))
         paused = review.held if review is not None and review.undecided else state == "PAUSED"
-        if state == "RUNNING":
-            await board.store.transact(lambda tx: steering.pause(tx, dag.plan_id, by=by, at=at))
         await self._end_turns(board, dag.plan_id, {*found.changed, *found.removed})
         found = await self._step(
             board, lambda moves: revising.apply(moves, dag, manifest, profiles, by=by, paused=paused)

@@ -30,6 +30,14 @@ def pause(tx: Tx, plan_id: str, *, by: str, at: str) -> bool:
     return True
 
 
+def hold(tx: Tx, plan_id: str, *, by: str, at: str) -> str:
+    """Pause a plan if it runs, which one that is ending by itself may no longer do; the state it was in."""
+    state = str(_run(tx, plan_id)[0])
+    if state == "RUNNING":
+        pause(tx, plan_id, by=by, at=at)
+    return state
+
+
 def resume(moves: Moves, plan_id: str, *, by: str) -> bool:
     """Let a paused plan go on. False when it was not paused."""
     tx = moves.tx
