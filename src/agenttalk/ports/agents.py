@@ -1,0 +1,253 @@
+"""Agents at work: who runs, what a turn is given, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+from agenttalk.contracts.agent import AgentProfile, Tier
+from agenttalk.contracts.command import Command, ValidationCriteria
+from agenttalk.contracts.evidence import EvidenceEntry
+from agenttalk.contracts.plan import Workspace
+from agenttalk.rules.aborts import Abort
+from agenttalk.rules.checks import Stored
+from agenttalk.rules.notes import Note
+from agenttalk.rules.rework import CONFLICT, Judgement
+
+
+class Owner(NamedTuple):
+    """A process, so that nobody mistakes another one for it after it died or the machine restarted."""
+
+    boot_id: str
+    pid: int
+    started: int
+    """When it started, in ticks since the machine did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What the processes of a turn may touch. Where places lie in one another, the innermost decides."""
+
+    tier: Tier
+    """How they are confined. What does not work here is not replaced by something weaker, except by `best`."""
+    network: bool = True
+    """Whether they may use the network. Sockets that are files, among what they see, are no network."""
+    writable: tuple[Path, ...] = ()
+    """Files and folders that they may write; nothing else but temporary files of their own."""
+    readonly: tuple[Path, ...] = ()
+    """What they may only read, although it lies in something writable, hidden or temporary."""
+    hidden: tuple[Path, ...] = ()
+    """What they must not see, where the tier can hide anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a driver is asked to do once."""
+
+    lease: str
+    """Id of the lease; every process of the turn carries it as AGENTTALK_LEASE in its environment."""
+    argv: tuple[str, ...]
+    """The program and its arguments. No shell."""
+    cwd: Path
+    """Working directory; it exists."""
+    prompt: str
+    """Goes to standard input."""
+    timeout: float
+    """Seconds until the whole tree is killed."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """AGENTTALK_* variables, and whatever the profile hands over. Nothing else of ours reaches the program."""
+    keep: int = 1024 * 1024
+    """How many bytes of standard output are kept; of standard error the last 16 KiB."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """The kernel's limits for each process of the turn, by their names: AS and FSIZE in bytes, CPU in seconds."""
+    confinement: Confinement | None = None
+    """What the processes may touch; None lets them do what this user may do."""
+    hear: Callable[[bytes], None] | None = None
+    """Gets each line of standard output as it comes. Whoever listens may have the turn cancelled for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a turn ended. A claim of the program, nothing more."""
+
+    how: Literal["exited", "killed", "timeout", "cancelled", "not_started"]
+    exit_code: int | None
+    """Its exit code; None unless it exited by itself."""
+    stdout: bytes
+    """The beginning of its standard output, at most `keep` bytes."""
+    stderr: bytes
+    """The end of its standard error."""
+    seconds: float
+    """How long it ran."""
+    error: str = ""
+    """Why it did not start, or what ended it."""
+    sandbox: str = ""
+    """The tier in which it ran, if it was to be confined."""
+
+
+class Driver(Protocol):
+    """How an agent is driven."""
+
+    async def run(self, turn: Turn) -> Ended:
+        """Start it, feed it, wait; returns only when every process of its tree is dead.
+
+        Cancelling kills the tree first. Never raises for what the program does.
+        """
+
+
+class Handed(NamedTuple):
+    """A file that an agent is given."""
+
+    input_name: str
+    path: str
+    """Inside the input."""
+    sha256: str
+    size: int
+    data: bytes | None
+    """Its content when it is small; larger ones are read from the blobs."""
+
+
+class Watch(Protocol):
+    """Whoever looks on while a job is carried out, and stops it when it uses too much or gets nowhere.
+
+    A performer tells what it hears; it is cancelled when that is a reason to stop. Tell it in the loop's thread.
+    """
+
+    def hear(self, line: bytes) -> None:
+        """A line of a program's output; one that is no note means nothing."""
+
+    def note(self, note: Note) -> None:
+        """What was used since the attempt began, and what is being done."""
+
+    def unsafe(self, what: str) -> None:
+        """Something was tried that is forbidden."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One attempt at a task, for whoever carries it out."""
+
+    plan_id: str
+    task_id: str
+    agent_id: str
+    board: str
+    lease: str
+    epoch: int
+    attempt: int
+    """Counts from 1 for each command."""
+    token: str = field(repr=False)
+    """Good for this attempt alone."""
+    profile: AgentProfile
+    command: Command
+    prompt: str
+    timeout: float
+    """Seconds that it may take."""
+    inputs: tuple[Handed, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Outputs that must be of a media type, and of which."""
+    outputs: tuple[str, ...] = ()
+    """Everything that the task may make."""
+    criteria: Mapping[str, ValidationCriteria] = field(default_factory=dict)
+    """What inputs must meet before the agent uses them, by their names."""
+    own_inputs: frozenset[str] = frozenset()
+    """Inputs that the agent made itself, which it cannot judge."""
+    repo: Workspace | None = None
+    """The repository that it works on, if it does on one."""
+    cwd: str = ""
+    """Where the agent works, from the root; empty means its own folder for the task."""
+    readonly: tuple[Path, ...] = ()
+    """What that place needs from elsewhere, to be read."""
+    watch: Watch | None = None
+    """Who is told what is used and done meanwhile."""
+    others: Mapping[str, Stored] = field(default_factory=dict)
+    """Outputs of other tasks that the promise wants to see, as they are stored."""
+    again: bool = False
+    """Whether it was being proven before, by an engine that ended meanwhile: the agent has done its part."""
+
+    @property
+    def conflicted(self) -> bool:
+        """Whether it is done again because others had changed the same meanwhile."""
+        again = self.command.reexecute
+        return again is not None and any(each.category == CONFLICT for each in again.validation_result.issues)
+
+    @property
+    def proven(self) -> bool:
+        """Whether somebody else than the agent has to look at its work."""
+        return self.repo is not None or bool(self.command.promise and self.command.promise.checks)
+
+
+class Made(NamedTuple):
+    """A file that an agent made."""
+
+    output_name: str
+    path: str
+    """Inside the output."""
+    sha256: str
+    size: int
+    data: bytes | None
+    """Its content when it is small; larger ones were put into the blobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """What came of a job, as whoever carried it out says. A claim; the engine decides what it is worth."""
+
+    how: Literal["finished", "crashed", "timeout", "not_started", "stopped", "unfit", "refused", "aborted"]
+    """`stopped` means that we ended it ourselves: it does not count against the agent. `aborted` has a reason."""
+    result: Any = None
+    score: float | None = None
+    explanation: str | None = None
+    outputs: tuple[Made, ...] = ()
+    code: str | None = None
+    """What was wrong with an answer that came: a code, e.g. SCORE_MISSING."""
+    error: str = ""
+    seconds: float = 0.0
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    misfits: Mapping[str, str] = field(default_factory=dict)
+    """Outputs that are not of their media type, and why; found by the engine."""
+    sandbox: str = ""
+    """The tier in which it was done, if it was to be confined."""
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    """What was said of each input that had to be looked at before it was used; `refused` if one is not accepted."""
+    abort: Abort | None = None
+    """Why it was stopped, e.g. because of a forbidden action that its driver saw."""
+    claims: tuple[str | EvidenceEntry, ...] = ()
+    """Evidence that the agent says it has."""
+
+
+class Judge(Protocol):
+    """A performer whose agents can also judge what they are given."""
+
+    async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
+        """What the agent says of an input: an object with score, decision, reason and issues; else it says nothing.
+
+        Raises InputError when it cannot be asked here.
+        """
+
+
+class Performer(Protocol):
+    """Carries out jobs for agents of one driver."""
+
+    async def perform(self, job: Job) -> Performance:
+        """Do it. Returns only when nothing of it runs any more; cancelling ends it first.
+
+        Never raises for what the agent does.
+        """
+
+
+class Processes(Protocol):
+    """Whose processes live on this machine."""
+
+    def me(self) -> Owner:
+        """This process."""
+
+    def alive(self, owner: Owner) -> bool:
+        """Whether it still lives. Another boot, or another process with its number, is not it."""
+
+    async def end(self, lease: str) -> int:
+        """Kill every process that carries the lease, confirm that none is left, and say how many there were.
+
+        Raises MachineError when some could not be ended.
+        """

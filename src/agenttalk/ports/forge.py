@@ -1,0 +1,129 @@
+"""Code forges: what is read and written there, and what they tell us."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias
+
+from agenttalk.contracts.forge import (
+    Comment,
+    Comparison,
+    ForgeEvent,
+    ForgeKind,
+    ForgeUser,
+    Issue,
+    PullRequest,
+    Review,
+    ReviewVerdict,
+    Status,
+)
+from agenttalk.errors import Code
+
+Merged: TypeAlias = 'Literal["merged", "scheduled"]'
+"""Whether a pull request is merged, or will be when its checks are green."""
+
+
+class Forge(Protocol):
+    """A code forge, seen with one account's token. `repository` is always `owner/name`.
+
+    Everything raises ForgeError, whose code says what to do: FORGE_UNREACHABLE, FORGE_LIMITED and FORGE_NOT_READY
+    can be tried again; after FORGE_IN_DOUBT somebody has to look whether it was done; FORGE_MISSING, FORGE_CONFLICT
+    and FORGE_REFUSED stay until something else changes. Reading is tried again by itself, changing is not when it
+    could be done twice.
+    """
+
+    async def me(self) -> ForgeUser:
+        """Whose token this is."""
+
+    async def pull_request(self, repository: str, number: int) -> PullRequest:
+        """A pull request as it is now."""
+
+    async def changed_files(self, repository: str, number: int) -> tuple[str, ...]:
+        """Paths that a pull request changes."""
+
+    async def reviews(self, repository: str, number: int) -> tuple[Review, ...]:
+        """Reviews that were handed in, the oldest first. Requests and drafts are none."""
+
+    async def review_comments(self, repository: str, number: int, review: int) -> tuple[Comment, ...]:
+        """Comments on lines of one review."""
+
+    async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
+        """Comments on an issue or pull request, the oldest first."""
+
+    async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
+        """The newest status of each context of a commit."""
+
+    async def issue(self, repository: str, number: int) -> Issue:
+        """An issue as it is now."""
+
+    async def compare(self, repository: str, base: str, head: str) -> Comparison:
+        """What lies between two commits."""
+
+    async def open_pull_requests(self, repository: str) -> tuple[PullRequest, ...]:
+        """All pull requests that are open, however many pages they take."""
+
+    async def open_issues(self, repository: str) -> tuple[Issue, ...]:
+        """All issues that are open, without pull requests."""
+
+    async def submit_review(
+        self, repository: str, number: int, verdict: ReviewVerdict, review_body: str, commit: str
+    ) -> Review:
+        """Hand a review of a commit in, so that everybody sees it."""
+
+    async def comment(self, repository: str, number: int, comment_body: str) -> Comment:
+        """Write a comment on an issue or pull request."""
+
+    async def create_issue(self, repository: str, title: str, issue_body: str, assignees: Sequence[str] = ()) -> Issue:
+        """Open an issue. `assignees` of the answer are those who really have it; a forge may drop them silently."""
+
+    async def assign(self, repository: str, number: int, assignees: Sequence[str]) -> Issue:
+        """Give an issue to these people."""
+
+    async def create_pull_request(
+        self, repository: str, title: str, pull_body: str, *, head: str, base: str
+    ) -> PullRequest:
+        """Open a pull request from a branch."""
+
+    async def merge(self, repository: str, number: int, head: str) -> Merged:
+        """Merge exactly this head; also "merged" when it was before. FORGE_CONFLICT when the head is another one."""
+
+
+Headers: TypeAlias = "Sequence[tuple[str, str]]"
+"""Names and values as they came, each as often as it came."""
+
+
+class Unread(Protocol):
+    """A delivery that nothing follows from."""
+
+    @property
+    def reason(self) -> str:
+        """Why not."""
+
+    @property
+    def code(self) -> Code | None:
+        """What is wrong with it, when it is not simply of no interest."""
+
+
+class EventSource(Protocol):
+    """A configured forge: who may tell us something in its name, and what that means. Without input or output."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the settings."""
+
+    @property
+    def kind(self) -> ForgeKind:
+        """What it is."""
+
+    @property
+    def api_url(self) -> str:
+        """Its API, as steps name it."""
+
+    def refusal(self, headers: Headers, body: bytes) -> str:
+        """Why a delivery is not genuine; empty when it is. It never repeats what was sent."""
+
+    def label(self, headers: Headers) -> tuple[str, str]:
+        """The forge's number of a delivery, and what it calls the event."""
+
+    def read(self, headers: Headers, body: bytes) -> ForgeEvent | Unread:
+        """What happened. Never raises for what was sent."""

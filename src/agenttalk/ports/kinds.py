@@ -1,0 +1,131 @@
+"""Kinds of tasks that do not come from plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.contracts.wire import JsonValue
+from agenttalk.ports.agents import Performance
+from agenttalk.ports.storage import Tx
+from agenttalk.prompts.context import PromptContext, Section
+from agenttalk.prompts.wording import Locale
+from agenttalk.rules.done import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class KindTask:
+    """A task of a kind that has a board of its own, as its row says it."""
+
+    board: str
+    task_id: str
+    agent_id: str
+    title: str
+    description: str
+    action_type: str
+    steps: tuple[str, ...]
+    context: Mapping[str, Any]
+    """The facts of the event."""
+    sender: str
+    source: str
+    key: str
+    object: str
+    """The pull request, issue or commit it belongs to."""
+    head_sha: str
+    hop: int
+    event_at: str
+    """When the event happened, as the forge writes it."""
+    made_at: str
+    reexecutions: int = 0
+    """How often it was sent back."""
+
+
+class Said(NamedTuple):
+    """A comment or output that was handed in for a task."""
+
+    kind: Literal["comment", "output"]
+    author: str
+    type: str
+    body: str
+    claims: Any
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindTurn:
+    """A turn that has ended, as a kind sees it."""
+
+    agent_id: str
+    command_id: str
+    began_at: str
+    """When the agent got the command first."""
+    performance: Performance
+    said: tuple[Said, ...]
+    """What was handed in since then."""
+    at: str
+    """Now."""
+
+
+class KindOutcome(NamedTuple):
+    """What the engine decided about a turn."""
+
+    cause: str
+    """A cause of `rules.lifecycle`: FULFILLED, NOT_FULFILLED, REWORK_EXHAUSTED, FAILED_FOR_GOOD, …"""
+    state: str
+    """The state that the task came to."""
+    reason: str
+    missing: tuple[str, ...]
+    blockers: tuple[str, ...]
+    command_id: str
+
+
+class FollowUp(NamedTuple):
+    """Something that is to be done in the world once the end of a turn is committed (see `Tx.effect`)."""
+
+    kind: str
+    key: str
+    body: JsonValue
+
+
+class TaskKind(Protocol):
+    """What sets tasks of one board apart from others: their prompt, their promise, their evidence, their failures.
+
+    Everything else is the same for all tasks: commands, queues, leases, limits, the one way to done.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called, such as `toolchain`."""
+
+    @property
+    def board(self) -> str:
+        """The board on which its tasks live. Its run has the same name and never ends."""
+
+    def task(self, tx: Tx, task_id: str) -> KindTask | None:
+        """A task of its board, from its own row; None when it is none of its."""
+
+    def wants_run(self, task: KindTask) -> bool:
+        """Whether an agent has to do anything. If not, being stored is all: the evidence `delivered` decides."""
+
+    def promise(self, task: KindTask) -> CompletionPromise:
+        """What done means for a task. Frozen into it when it is made."""
+
+    def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
+        """What the prompt of a task is made of."""
+
+    def prompt(self, context: PromptContext) -> list[Section]:
+        """The sections of the prompt."""
+
+    async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
+        """What is found of the work after a turn. Whoever raises has found nothing: that is not done."""
+
+    def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:
+        """What follows when a turn did not fulfil the promise; queued in the commit that ends the turn."""
+
+    def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
+        """A task has ended for good, or goes on after all (`why` is empty): note it in its own row.
+
+        For a task that is done, `why` is the trust of what that rests on: `claimed` is not proven.
+        """

@@ -1,0 +1,159 @@
+"""Proof: what is looked at before a task is done, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.plan import Workspace
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
+from agenttalk.ports.agents import Job, Performance
+from agenttalk.rules.checks import Confirmation
+from agenttalk.rules.done import Evidence
+from agenttalk.rules.evidence import Fingerprint, Result
+from agenttalk.rules.living import Ground
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was found out about the work of a turn, by others than whoever did it."""
+
+    evidence: tuple[Evidence, ...] = ()
+    told: tuple[dict[str, Any], ...] = ()
+    """What came of each check, for the ledger."""
+    refused: str = ""
+    """Why the tree that the agent left cannot be taken."""
+    breach: tuple[str, ...] = ()
+    """Paths that it changed and was not allowed to."""
+    conflict: str = ""
+    """What somebody else changed at the same place meanwhile."""
+    commit: str = ""
+    """What the plan's branch was moved to."""
+    foreign: tuple[str, ...] = ()
+    """Commits on the plan's branch, since the task began, that no task of the plan merged; the newest first."""
+    results: tuple[Result, ...] = ()
+    """What came of each check, with what that rests on: kept as evidence when the task is done."""
+    left: str = ""
+    """The commit that keeps what the agent left in a repository, merged or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """How the checks of a task stood before its work."""
+
+    onto: str
+    """The tip of the plan's branch where the first attempt began; empty without a repository."""
+    results: Mapping[str, Result] = field(default_factory=dict)
+    """By the ids of the checks that were looked at."""
+
+
+class Findings(Protocol):
+    """What was found out before, kept where the next start finds it. Only the engine writes here."""
+
+    async def baseline(self, job: Job) -> Baseline | None:
+        """How the checks of a job's task stood before its work; None if nobody has looked yet."""
+
+    async def keep_baseline(self, job: Job, baseline: Baseline) -> None:
+        """Keep that. The tip that was kept first stays."""
+
+    async def known(self, job: Job, key: str, check_id: str) -> Result | None:
+        """What came of a check that rests on the same (`evidence.cache_key`); it says when it was seen."""
+
+    async def keep(self, job: Job, key: str, result: Result) -> None:
+        """Keep a result under its key, with whom it was made for. What is there already stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """Where a plan's branch stands, and how everything stands there that evidence can rest on."""
+
+    commit: str
+    ground: Ground
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """What is about to be shipped."""
+
+    board: str
+    plan_id: str
+    repo: Workspace | None
+    files: Mapping[str, str]
+    """Paths and hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What came of looking at a shipment."""
+
+    told: tuple[dict[str, Any], ...] = ()
+    """What came of each check, with `id` and `passed`."""
+    commit: str = ""
+    """Where the plan's branch stands, if it has one."""
+    faults: tuple[str, ...] = ()
+    """What went wrong, apart from checks that did not pass."""
+
+
+Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"
+"""Asks a person the question of a check about something with this hash, and waits for the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What an attempt left in a repository, which a person accepts as it is."""
+
+    plan_id: str
+    task_id: str
+    repo: Workspace
+    promise: CompletionPromise
+    command_id: str
+    attempt: int
+
+
+class Prover(Protocol):
+    """Makes ready where an agent works, and proves what it did. Nothing that the agent can write has a say in it."""
+
+    async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
+        """What a machine finds wrong with files: their format, fields that are missing, what their schema forbids."""
+
+    async def begin(self, job: Job) -> Job:
+        """Make ready for an attempt: its tree, and how the checks of its promise stand before the work.
+
+        The job that comes back says where the agent works. Raises InputError when the task must not begin.
+        """
+
+    async def prove(self, job: Job, performance: Performance, done: Callable[[Proof], bool], confirm: Confirm) -> Proof:
+        """Make the checks of a job's promise on what was left; every process of the agent is dead.
+
+        If `done` says of what was found that the promise is fulfilled, the work is merged before this returns. A person
+        is asked (`confirm`) only when nothing else is missing. Doing it again for the same attempt changes nothing.
+        """
+
+    async def accept(self, left: Left) -> str:
+        """Merge what an attempt left, because a person accepted it as it is; the commit. Doing it again is harmless.
+
+        Protected paths are put back all the same. Raises InputError when it cannot be merged.
+        """
+
+    async def examine(self, shipment: Shipment, checks: Sequence[tuple[AnyCheck, str]]) -> Examined:
+        """Make checks at the `tip` of the plan's branch, or on the `artifacts` that are shipped, as each check says."""
+
+    def leave(self, job: Job) -> None:
+        """An attempt is over. Those go on who waited for it because it had conflicted with others before."""
+
+    async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
+        """Where the branch of a job's plan stands now, and what each glob matches there."""
+
+    async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> Result:
+        """Make a check of a job's promise at a commit of the plan's branch; `kept` says what its evidence rests on.
+
+        Nothing is run if its result is known. Changes nothing.
+        """
+
+    async def arrived(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
+        """What came onto the plan's branch behind a commit, the oldest first, each with the task whose work it is.
+
+        None stands for what somebody else put there. There is nothing if the commit does not lead to the tip.
+        """

@@ -1,0 +1,116 @@
+"""What the engine needs of databases, and of time and chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, BinaryIO, Protocol, TypeAlias, TypeVar
+
+from agenttalk.contracts.wire import JsonValue
+
+T = TypeVar("T")
+Value: TypeAlias = "str | bytes | int | float | None"
+"""What a column holds."""
+Row: TypeAlias = tuple[Any, ...]
+"""One row of an answer; the query says which columns."""
+
+
+class Tx(Protocol):
+    """An open transaction, as a work sees it. It is over when the work returns; do not keep it."""
+
+    @property
+    def board(self) -> str:
+        """The board that the transaction writes to."""
+
+    def run(self, query_name: str, /, **params: Value) -> list[Row]:
+        """Run one named statement and return its rows.
+
+        Every statement may use `:board`, which is bound to the board of the store. Raises ConflictError
+        when a constraint forbids it: the work is undone, whether or not it catches the error. Raises
+        MachineError when the database cannot go on: then the whole batch is undone.
+        """
+
+    def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
+        """Run one named statement for each of many parameters. Raises as `run` does; rows are not returned."""
+
+    def record(self, kind: str, subject: str, body: JsonValue) -> int:
+        """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction."""
+
+    def effect(self, kind: str, key: str, body: JsonValue) -> bool:
+        """Queue something to be done once this is committed; False when the board had that key before.
+
+        A key is never forgotten, so asking twice for the same effect asks once.
+        """
+
+
+class Store(Protocol):
+    """One board: durable state, its ledger and its effects."""
+
+    @property
+    def name(self) -> str:
+        """The board."""
+
+    async def transact(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` in a transaction; return what it returns after the commit is synced, never before.
+
+        Works run one at a time, in the order in which they were handed over. Those that wait share one
+        commit, each in a savepoint of its own: a work that raises is undone alone, and its exception comes
+        out here. A work must be short and synchronous: it holds up all others. It runs in another thread
+        and at most once.
+
+        Raises MachineError when the commit failed. STORE_IN_DOUBT says that it may have happened all the
+        same; every other code says that nothing was stored. Once handed over, a work is carried out even
+        when whoever awaits it is cancelled.
+        """
+
+    async def read(self, query_name: str, /, **params: Value) -> list[Row]:
+        """Run one named query on what is committed. Sees every work whose `transact` has returned."""
+
+    async def woken(self, seen: int) -> int:
+        """Wait until effects were queued since the state `seen` (0 at first), and return the new state.
+
+        A hint, not a promise: after a crash or a lost connection look at the effects themselves.
+        """
+
+    async def close(self) -> None:
+        """Carry out what was handed over, then end. Afterwards every call raises STORE_UNAVAILABLE."""
+
+
+class Blobs(Protocol):
+    """Contents, named by their hash (`sha256:…`)."""
+
+    async def put(self, source: bytes | BinaryIO) -> str:
+        """Keep a content durably and return its hash. Afterwards a transaction may refer to it."""
+
+    async def get(self, digest: str) -> bytes:
+        """The content. Raises BLOB_MISSING, or STORE_DAMAGED when it is not what was put in."""
+
+    async def exists(self, digest: str) -> bool:
+        """Whether the content is here."""
+
+
+class Clock(Protocol):
+    """What time it is. Safe to be asked from several threads."""
+
+    def now(self) -> datetime:
+        """The time in UTC, aware."""
+
+
+class Ids(Protocol):
+    """New names."""
+
+    def new(self, prefix: str) -> str:
+        """An id that nobody else has, e.g. `msg_9f…`."""
+
+
+class Stores(Protocol):
+    """Every board of a root."""
+
+    async def board(self, name: str) -> Store:
+        """The store of a board; made when it is not there yet."""
+
+    async def blobs(self, name: str) -> Blobs:
+        """The contents of a board."""
+
+    def has(self, name: str) -> bool:
+        """Whether a board was ever made."""
