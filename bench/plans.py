@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agenttalk.contracts import planfile, wire
+from agenttalk.contracts import plan_reading, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
@@ -93,7 +93,7 @@ async def from_file(data: bytes, root: Path) -> Clock:
     """A plan file on its whole way."""
     async with opened(root, url="") as deps:
         clock = Clock()
-        plan = planfile.read(data, yaml=False)
+        plan = plan_reading.read(data, yaml=False)
         clock.lap("read")
         compiled = compile_plan(plan)
         clock.lap("compile+check")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import planfile, yamltext
+from agenttalk.contracts import plan_reading, yamltext
 from agenttalk.contracts.base import AgentId
-from agenttalk.contracts.planfile import PlanFile
+from agenttalk.contracts.planfile import PLACEHOLDER_ID, PlanFile
 from agenttalk.errors import Code, ContractError, Problem
 
 TEAM = """
@@ -64,12 +64,12 @@ tasks:
 
 
 def read(text: str) -> PlanFile:
-    return planfile.read(text.encode(), yaml=True)
+    return plan_reading.read(text.encode(), yaml=True)
 
 
 def problems(text: str | bytes, *, yaml: bool = True) -> list[Problem]:
     with pytest.raises(ContractError) as caught:
-        planfile.read(text.encode() if isinstance(text, str) else text, yaml=yaml)
+        plan_reading.read(text.encode() if isinstance(text, str) else text, yaml=yaml)
     assert all(len(problem.message) < 500 for problem in caught.value.problems)
     return list(caught.value.problems)
 
@@ -90,7 +90,7 @@ def test_a_plan_file_is_read_with_everything_that_it_says() -> None:
     bread, taste = plan.tasks[1], plan.tasks[2]
     assert bread.inputs[0].source == "dough.md"
     assert bread.promise
-    assert bread.promise.id == planfile.PLACEHOLDER_ID
+    assert bread.promise.id == PLACEHOLDER_ID
     assert bread.prompt == "Bake the bread.\nKeep it warm.\n"
     assert taste.criteria
     assert taste.criteria["bread"].quality_threshold == 80
@@ -100,7 +100,7 @@ def test_a_plan_file_is_read_with_everything_that_it_says() -> None:
 
 def test_the_same_plan_in_json_is_the_same_plan() -> None:
     data = json.dumps(value(TEAM)).encode()
-    assert planfile.read(data, yaml=False) == read(TEAM)
+    assert plan_reading.read(data, yaml=False) == read(TEAM)
 
 
 def test_every_problem_is_told_at_once_with_path_line_and_column() -> None:
@@ -346,4 +346,4 @@ def test_json_is_yaml_and_means_the_same(document: object) -> None:
 @given(st.binary(max_size=60) | st.text(" :-[]{}&*!|>'\"%@#?,ab\n\t", max_size=60).map(str.encode))
 def test_no_bytes_bring_anything_but_a_plan_or_a_refusal(data: bytes) -> None:
     with pytest.raises(ContractError):
-        planfile.read(data, yaml=True)
+        plan_reading.read(data, yaml=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agenttalk.contracts import planfile, quick
+from agenttalk.contracts import plan_reading, quick
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.planfile import PlanFile
 from agenttalk.contracts.yamltext import Source
@@ -109,5 +109,5 @@ def test_the_quick_way_is_taken_for_large_plans_and_says_what_is_wrong_as_ever()
     tasks[7]["agent"] = "not an id"
     assert quick.validated(PlanFile, data, "tasks") is None
     with pytest.raises(ContractError) as caught:
-        planfile.plan_of(Source(data))
+        plan_reading.plan_of(Source(data))
     assert [(each.code, each.field) for each in caught.value.problems] == [(Code.ID_INVALID, "tasks[7].agent")]

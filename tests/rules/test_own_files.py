@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import planfile, wire
+from agenttalk.contracts import plan_reading, wire
 from agenttalk.contracts.yamltext import Source
 from agenttalk.errors import Code
 from agenttalk.rules import check_files, scope
@@ -24,7 +24,7 @@ def compiled(*checks: dict[str, Any], **promise: Any) -> Compiled:
     }
     tasks = [{"id": "plain", "agent": "a", "prompt": "p"}, {"id": "one", "agent": "a", "prompt": "p", "promise": said}]
     return compile_plan(
-        planfile.plan_of(Source({"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": tasks}))
+        plan_reading.plan_of(Source({"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": tasks}))
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import planfile
+from agenttalk.contracts import plan_reading
 from agenttalk.contracts.yamltext import Source
 from agenttalk.errors import ContractError
 from agenttalk.rules.planfile import Compiled, compile_plan
@@ -19,7 +19,7 @@ RUN = {"kind": "run", "run": "make"}
 
 def compiled(*tasks: dict[str, Any], **keys: Any) -> Compiled:
     document = {"plan_id": "p", "agents": AGENTS, "tasks": list(tasks or (MAKE, SCAN)), **keys}
-    return compile_plan(planfile.plan_of(Source(document)))
+    return compile_plan(plan_reading.plan_of(Source(document)))
 
 
 def problems(*tasks: dict[str, Any], **keys: Any) -> list[tuple[str, str]]:

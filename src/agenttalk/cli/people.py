@@ -99,37 +99,25 @@ def answer(
 
     asked = roots.asked(folder, f"/api/human-requests/{request_id}", look)
     given = _files(files or [], asked)
-    verdict = _decision(decision, bool(given or answers or note))
-    seen_sha256 = seen or asked["sha256"]
-    who = name or getpass.getuser()
-
-    async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await human.answer(
-            deps,
-            request_id,
-            by=who,
-            decision=verdict,
-            files=given,
-            answers=answers or (),
-            notes=note,
-            seen_sha256=seen_sha256,
-        )
-
-    body = {
-        "decision": verdict,
-        "files": {key: b64encode(data).decode() for key, data in given.items()},
+    said: dict[str, Any] = {
+        "decision": _decision(decision, bool(given or answers or note)),
         "answers": answers or [],
         "notes": note,
-        "seen_sha256": seen_sha256,
-        "by": who,
+        "seen_sha256": seen or asked["sha256"],
+        "by": name or getpass.getuser(),
     }
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await human.answer(deps, request_id, files=given, **said)
+
+    body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
     response = roots.asked(folder, f"/api/human-requests/{request_id}/answer", by_hand, body)
     if out.as_json:
         out.data({"ok": True, "response": response})
     else:
         served = engine_client.running(folder) is not None
         then = "it goes on" if served else "it goes on with the next 'agenttalk run' or 'agenttalk serve'"
-        out.say(f"[green]✓[/] {plain(request_id)}: {verdict}; {then}")
+        out.say(f"[green]✓[/] {plain(request_id)}: {said['decision']}; {then}")
     return 0
 
 

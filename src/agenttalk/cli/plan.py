@@ -51,7 +51,7 @@ def check(
     With --root agents are also looked for in the root's agenttalk.toml and in agents/.
     """
     from agenttalk.cli import source as sources
-    from agenttalk.contracts import planfile, wire
+    from agenttalk.contracts import plan_reading, wire
     from agenttalk.contracts.memory import collector_paused
     from agenttalk.errors import ContractError
     from agenttalk.mailbox.beside import with_check_files
@@ -62,8 +62,8 @@ def check(
     data = sources.read_bytes(file, limit=wire.DOCUMENT_LIMIT)
     with collector_paused():
         try:
-            source = planfile.parse(data, yaml=_is_yaml(file, data))
-            plan = planfile.plan_of(source)
+            source = plan_reading.parse(data, yaml=_is_yaml(file, data))
+            plan = plan_reading.plan_of(source)
         except ContractError as error:
             _tell_refused(out, file, error.problems)
             return BAD

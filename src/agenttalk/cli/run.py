@@ -87,7 +87,7 @@ def compiled_plan(file: Path, root: Path | None = None) -> Compiled:
     What the root's settings say of agents wins over the plan file.
     """
     from agenttalk.cli.plan import settled
-    from agenttalk.contracts import planfile
+    from agenttalk.contracts import plan_reading
     from agenttalk.errors import Code, UsageError
     from agenttalk.mailbox.beside import with_check_files
     from agenttalk.rules.planfile import compile_plan
@@ -97,7 +97,7 @@ def compiled_plan(file: Path, root: Path | None = None) -> Compiled:
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
         raise UsageError(Code.FILE_UNREADABLE, message, hint="look at the path") from error
-    plan = planfile.read(data, yaml=file.suffix.lower() != ".json")
+    plan = plan_reading.read(data, yaml=file.suffix.lower() != ".json")
     compiled = compile_plan(plan, agents=settled(root, plan))
     beside = file.absolute().parent
     profiles = {

@@ -136,7 +136,7 @@ def strike(process: Process, *signals: int) -> None:
             else:
                 signal.pidfd_send_signal(handle, number)
     except (ProcessLookupError, PermissionError):
-        pass
+        pass  # it has ended, or it is another's by now
     finally:
         if handle is not None:
             os.close(handle)
@@ -422,7 +422,7 @@ class _Keeping:
         try:  # noqa: SIM105 - contextlib is slow to load
             os.killpg(self._program, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            pass
+            pass  # nobody of it is left
 
     def _any_left(self) -> bool:
         """Reap whoever has ended. No child means no descendant: orphans would be our children."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from agenttalk.contracts import planfile, wire
+from agenttalk.contracts import plan_reading, wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.plan import PhaseTimeout, Policies, ReviewPolicy
@@ -84,7 +84,7 @@ class Reviewing:
             weigh=coordinating(locale=locale),
             timeout=timeout,
         )
-        compiled = compile_plan(planfile.plan_of(Source(document)), agents=profiles)
+        compiled = compile_plan(plan_reading.plan_of(Source(document)), agents=profiles)
         dag = bytes((await self.store.read("plan_documents", plan_id=sheet.plan_id))[0][0])
         sha256 = await (await self.deps.stores.blobs(self.store.name)).put(dag)
         at = self.deps.stamp()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import objections, releases, reviews
 from agenttalk.engine import rounds as rounds_of
 from agenttalk.engine.deps import Deps
@@ -58,24 +60,20 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     _, _, rounds, missing, request_id, _, _, fact = rest
     sheet = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0])
     sheet.joined = joined_of(await store.read("joined_checks", plan_id=plan_id))
-    promise = sheet.promise(node)
     turns = await _turns(store, fact)
     about = rounds_of.subject(plan_id, task_id)
     history = rounds_of.read(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
-    verdict = next((turn["verdict"] for turn in reversed(turns) if "verdict" in turn), None)
-    if cause == "ACCEPTED":
-        accepted = next(each.body for each in reversed(history) if each.kind == rounds_of.ACCEPTED)
-        shared = {key: accepted[key] for key in ("shown", "confirmed", "overrules")}
-        verdict = {"missing": [], "blockers": [], **accepted["verdict"], "accepted_by": accepted["by"], **shared}
     stale = state == "COMPLETED" and (task_id,) in await store.read("stale_tasks", plan_id=plan_id)
-    told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": _HELD}.get(cause, _NEXT[state])
-    moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)
-    if lease is None and state in {"READY", "RUNNING"} and sheet.profile(agent_id).driver == "folder":
-        moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
+    by_hand = lease is None and state in {"READY", "RUNNING"} and sheet.profile(agent_id).driver == "folder"
     review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
     if review is not None and review.undecided and state == "PENDING":
         words = _REVIEWED if review.state == "open" else _NOT_APPROVED
         moves_on = words.format(review=review.review_plan, request=review.request_id)
+    elif by_hand:
+        moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
+    else:
+        told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": _HELD}.get(cause, _NEXT[state])
+        moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)
     return {
         "plan_id": plan_id,
         "task_id": task_id,
@@ -88,12 +86,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "reason": reason,
         "score": score,
         "asked": node.prompt,
-        "promised": {
-            "id": promise.id,
-            "objective": promise.objective,
-            "derived": node.promise is None,
-            "criteria": [{"id": each.id, "description": each.description} for each in promise.acceptance],
-        },
+        "promised": _promised(sheet.promise(node), derived=node.promise is None),
         "waits_for": [each for each in node.depends_on if await _is_open(store, plan_id, each)] if unmet else [],
         "missing": wire.read(bytes(missing)) if missing else [],
         "request_id": request_id,
@@ -101,13 +94,29 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "retries": retries,
         "rounds": rounds,
         "history": _came_of(rounds_of.shown(history, _ISSUES), state),
-        "verdict": verdict,
+        "verdict": _verdict(turns, history, accepted=cause == "ACCEPTED"),
         "gates": [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
         "branch": _branch(node, score) if state == "COMPLETED" else None,
         "moves_on": moves_on,
         **({"review": review.as_json()} if review else {}),
         **({"release": release.as_json()} if release else {}),
     }
+
+
+def _promised(promise: CompletionPromise, *, derived: bool) -> dict[str, Any]:
+    criteria = [{"id": each.id, "description": each.description} for each in promise.acceptance]
+    return {"id": promise.id, "objective": promise.objective, "derived": derived, "criteria": criteria}
+
+
+def _verdict(
+    turns: Sequence[Mapping[str, Any]], history: Sequence[rounds_of.Round], *, accepted: bool
+) -> dict[str, Any] | None:
+    """How it was decided last: about the last turn, or by the person who accepted what it left."""
+    if not accepted:
+        return next((turn["verdict"] for turn in reversed(turns) if "verdict" in turn), None)
+    said = next(each.body for each in reversed(history) if each.kind == rounds_of.ACCEPTED)
+    shared = {key: said[key] for key in ("shown", "confirmed", "overrules")}
+    return {"missing": [], "blockers": [], **said["verdict"], "accepted_by": said["by"], **shared}
 
 
 def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:

@@ -338,26 +338,14 @@ def _write(
 ) -> None:
     when = records.written(at)
     manifest = _manifest(plan_id, due.release_id, examined.commit, decision, required, when)
-    subject = {"kind": "release", "ref_sha256": wire.sha256(wire.write(manifest["artifacts"]))}
-    record: dict[str, Any] = {
-        "schema_version": "1.0",
-        "plan_id": plan_id,
-        "decision_id": due.release_id,
-        "decision_type": "RELEASE",
-        "decision": decision.decision,
-        "decided_by_agent_id": rules.ENGINE,
-        "decided_at": when,
-        "subject": subject,
-        "evidence_files": [releases.MANIFEST],
-        "reasons": list(decision.reasons),
-    }
+    record = _record(plan_id, due.release_id, manifest, decision, when)
     ReleaseManifest.from_json(manifest)
     DecisionRecord.from_json(record)
     told = {
         "release_id": due.release_id,
         "decision": decision.decision,
         "reasons": list(decision.reasons),
-        "subject": subject,
+        "subject": record["subject"],
         "gates": [_gate(each) for each in decision.evidence] + [{"check": each} for each in examined.told],
         "checkpoint": checkpoints.decide(
             "pre-ship", checkpoints.shippable(decision.reasons), trace_id=f"{due.release_id}:pre-ship"
@@ -380,15 +368,37 @@ def _write(
     if decision.approved:
         _archive(tx, plan_id, due.release_id, ground, decision)
     else:
-        records.alert(
-            tx,
-            at=at,
-            plan_id=plan_id,
-            code=Code.RELEASE_REJECTED,
-            message=f"release {due.release_id} of plan {plan_id!r} is rejected: {'; '.join(decision.reasons)}"[:2000],
-            key=due.release_id,
-            details={"reasons": list(decision.reasons)},
-        )
+        _warn(tx, plan_id, due.release_id, decision, at)
+
+
+def _record(
+    plan_id: str, release_id: str, manifest: Mapping[str, Any], decision: Decision, when: str
+) -> dict[str, Any]:
+    """The decision as a document."""
+    return {
+        "schema_version": "1.0",
+        "plan_id": plan_id,
+        "decision_id": release_id,
+        "decision_type": "RELEASE",
+        "decision": decision.decision,
+        "decided_by_agent_id": rules.ENGINE,
+        "decided_at": when,
+        "subject": {"kind": "release", "ref_sha256": wire.sha256(wire.write(manifest["artifacts"]))},
+        "evidence_files": [releases.MANIFEST],
+        "reasons": list(decision.reasons),
+    }
+
+
+def _warn(tx: Tx, plan_id: str, release_id: str, decision: Decision, at: str) -> None:
+    records.alert(
+        tx,
+        at=at,
+        plan_id=plan_id,
+        code=Code.RELEASE_REJECTED,
+        message=f"release {release_id} of plan {plan_id!r} is rejected: {'; '.join(decision.reasons)}"[:2000],
+        key=release_id,
+        details={"reasons": list(decision.reasons)},
+    )
 
 
 def _gate(finding: GateFinding) -> dict[str, Any]:

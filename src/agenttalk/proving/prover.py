@@ -15,18 +15,14 @@ from typing import Any, Final
 
 from agenttalk.checking.checker import Checker, Facts
 from agenttalk.checking.running import Context
-from agenttalk.contracts import places, wire
+from agenttalk.contracts import wire
 from agenttalk.contracts.base import write_time
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.plan import Workspace as Repository
 from agenttalk.contracts.promise import (
     AnyCheck,
-    CompletionPromise,
-    GitCheck,
     HumanCheck,
     JsonCheck,
-    RunCheck,
-    TestsCheck,
 )
 from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
@@ -40,23 +36,20 @@ from agenttalk.ports import (
     Handed,
     Job,
     Left,
-    Made,
     Performance,
     Proof,
     Shipment,
     Tip,
 )
-from agenttalk.rules import checks, evidence, findings, rework, scope
-from agenttalk.rules.checks import GitFacts, Stored, shown_hash
+from agenttalk.proving import looking as look
+from agenttalk.rules import evidence, findings, rework
+from agenttalk.rules.checks import shown_hash
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
 from agenttalk.rules.living import Ground
-from agenttalk.rules.promise_checks import RUNNER_FILES, own_files
-from agenttalk.rules.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
-from agenttalk.workspaces.preparing import Prepared
 from agenttalk.workspaces.turnstile import Turnstile
-from agenttalk.workspaces.workspace import NOTHING, Settings, Workspace
+from agenttalk.workspaces.workspace import Settings, Workspace
 
 FOLDER: Final = "workspaces"
 """Under the root: the clones that agents work in, and the checkouts for checks."""
@@ -64,14 +57,10 @@ _SEALED: Final = "_outputs"
 """In there, what has no repository is checked; no plan's name begins like that."""
 _TRIES: Final = 5
 """How often a candidate is made anew because others merged meanwhile."""
-_ATTEMPTS: Final = 32
-_BREACHES: Final = 20
 Done = Callable[[Proof], bool]
 Checkout = Callable[[], AbstractAsyncContextManager[Sealed]]
 _UNSEEN: Final = Baseline("")
 _NONE: Final[Mapping[str, bytes]] = MappingProxyType({})
-_PREPARED: Final = "workspace.prepare"
-"""Under this name a fingerprint holds what was made of lock files."""
 
 
 @dataclass(slots=True)
@@ -117,11 +106,11 @@ class Prover:
         merged = await space.merged(job.command.command_id)  # and we died before that was written down
         await self._stood(job, await space.commit(f"{merged}^1") if merged else tip, space)
         clone = await space.begin(
-            _attempt(job),
+            look.attempt_of(job),
             at=self.clock.now(),
-            previous=await _previous(space, job),
-            protected=_protected(promise),
-            prepared=await _prepared(space, job, tip),
+            previous=await look.previous_of(space, job),
+            protected=look.protected_by(promise),
+            prepared=await look.prepared_for(space, job, tip),
         )
         ready = replace(job, cwd=str(clone.path.relative_to(self.root.absolute())), readonly=clone.readonly)
         if not clone.patch:
@@ -136,34 +125,34 @@ class Prover:
             return Proof(refused=f"not of their media type: {', '.join(sorted(performance.misfits))}")
         if job.repo is None:
             facts, results = await self._check_outputs(job, performance)
-            return _proof([*results, *await self._confirmed(job, facts, facts.tree, results, done, confirm)])
+            return look.proof_of([*results, *await self._confirmed(job, facts, facts.tree, results, done, confirm)])
         space = await self._space(job)
         taken = await self._taken(space, job)
         if isinstance(taken, Refused):
-            return Proof(refused="; ".join(f"{reason.path}: {reason.why}" for reason in taken.reasons[:_BREACHES]))
-        breach = _breach(job.command.promise, taken)
+            return Proof(refused="; ".join(f"{reason.path}: {reason.why}" for reason in taken.reasons[: look.BREACHES]))
+        breach = look.breach_of(job.command.promise, taken)
         if breach:
-            return Proof(breach=breach[:_BREACHES])
+            return Proof(breach=breach[: look.BREACHES])
         base = await self.findings.baseline(job) or _UNSEEN
         since = base.onto or taken.onto
-        protected = _protected(job.command.promise)
+        protected = look.protected_by(job.command.promise)
         for _ in range(_TRIES):
             candidate = await space.candidate(taken, at=self.clock.now(), protected=protected, since=since)
             if isinstance(candidate, Conflict):
                 return Proof(conflict=f"{', '.join(candidate.paths)}\n{candidate.text}")
             ours, others = await space.landed(since, candidate.onto)
-            foreign = tuple(others[:_BREACHES])
-            odd = await _tampered(space, job, candidate, since, ours)
-            if odd := [*odd, *await _twins(space, performance, candidate)]:
-                return Proof(refused="; ".join(odd[:_BREACHES]), foreign=foreign)
+            foreign = tuple(others[: look.BREACHES])
+            odd = await look.tampered_with(space, job, candidate, since, ours)
+            if odd := [*odd, *await look.twins_in(space, performance, candidate)]:
+                return Proof(refused="; ".join(odd[: look.BREACHES]), foreign=foreign)
             facts, results = await self._check_candidate(space, job, performance, taken, candidate, base)
             results += await self._confirmed(job, facts, taken.tree, results, done, confirm)
-            proof = _proof(results, restored=[change.path for change in candidate.restored])
+            proof = look.proof_of(results, restored=[change.path for change in candidate.restored])
             proof = replace(proof, foreign=foreign, left=taken.commit)
             if not done(proof):
                 return proof
             if await self._lands(space, job, candidate):
-                return replace(proof, commit=await _merged(space, job, candidate))
+                return replace(proof, commit=await look.merged_by(space, job, candidate))
         return Proof(conflict="others merged again and again while this was checked")
 
     async def _lands(self, space: Workspace, job: Job, candidate: Candidate) -> bool:
@@ -198,8 +187,8 @@ class Prover:
 
     async def _taken(self, space: Workspace, job: Job) -> Taken | Refused:
         """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
-        before = await space.taken(_attempt(job)) if job.again else None
-        return before or await space.take(_attempt(job), at=self.clock.now())
+        before = await space.taken(look.attempt_of(job)) if job.again else None
+        return before or await space.take(look.attempt_of(job), at=self.clock.now())
 
     async def accept(self, left: Left) -> str:
         """Merge what an attempt left; see the port."""
@@ -208,7 +197,7 @@ class Prover:
         if taken is None:
             raise InputError(Code.NAME_UNKNOWN, f"nothing is kept of the last attempt at {left.task_id}")
         for _ in range(_TRIES):
-            candidate = await space.candidate(taken, at=self.clock.now(), protected=_protected(left.promise))
+            candidate = await space.candidate(taken, at=self.clock.now(), protected=look.protected_by(left.promise))
             if isinstance(candidate, Conflict):
                 paths = ", ".join(candidate.paths)
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what others did meanwhile: {paths}")
@@ -226,29 +215,29 @@ class Prover:
         base: Baseline,
     ) -> tuple[Facts, list[Result]]:
         promise = job.command.promise
-        prepared = await _prepared(space, job, candidate.tree)
+        prepared = await look.prepared_for(space, job, candidate.tree)
         facts = Facts(
             tree=candidate.tree,
-            inputs=_inputs(job, prepared),
-            files=_hashes(promise),
-            covered=await _covered(space, candidate.tree, _covers(promise)),
-            git=_git_facts(promise, taken, candidate),
-            artifacts={**job.others, **_stored(job, performance)},
-            report=_report(performance),
-            retuned=await _retuned(space, candidate),
+            inputs=look.inputs_of(job, prepared),
+            files=look.brought_along(promise),
+            covered=await look.covered_in(space, candidate.tree, look.covers_of(promise)),
+            git=look.git_facts(promise, taken, candidate),
+            artifacts={**job.others, **look.stored_outputs(job, performance)},
+            report=look.report_of(performance),
+            retuned=await look.retuned_in(space, candidate),
         )
         return facts, await self._check(job, facts, base, lambda: space.sealed(candidate.tree, prepared=prepared))
 
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[Result]]:
         """Without a repository the checkout holds the outputs and nothing else."""
-        contents = {_place(each): (each.sha256, each.data) for each in performance.outputs}
+        contents = {look.place_of(each): (each.sha256, each.data) for each in performance.outputs}
         tree = wire.sha256(wire.write({path: sha256 for path, (sha256, _) in contents.items()}))
         facts = Facts(
             tree=tree,
-            files=_hashes(job.command.promise),
-            inputs=_inputs(job, None),
-            artifacts={**job.others, **_stored(job, performance)},
-            report=_report(performance),
+            files=look.brought_along(job.command.promise),
+            inputs=look.inputs_of(job, None),
+            artifacts={**job.others, **look.stored_outputs(job, performance)},
+            report=look.report_of(performance),
         )
         blobs = await self.blobs(job.board)
         files = {
@@ -261,12 +250,12 @@ class Prover:
         self, job: Job, facts: Facts, tree: str, results: Sequence[Result], done: Done, confirm: Confirm
     ) -> list[Result]:
         """What people say to the work, who are asked when nothing else is missing."""
-        asked = [check for check in _checks(job.command.promise) if isinstance(check, HumanCheck)]
+        asked = [check for check in look.checks_of(job.command.promise) if isinstance(check, HumanCheck)]
         if not asked:
             return []
         at = write_time(self.clock.now())
         supposed = [Evidence(check.id, True, True, "confirmed", "", at) for check in asked]
-        proof = _proof(results)
+        proof = look.proof_of(results)
         asks = done(replace(proof, evidence=(*proof.evidence, *supposed)))
         found = []
         for check in asked:
@@ -280,7 +269,7 @@ class Prover:
 
     async def _check(self, job: Job, facts: Facts, base: Baseline, checkout: Checkout) -> list[Result]:
         results = []
-        for check in _checks(job.command.promise):
+        for check in look.checks_of(job.command.promise):
             if isinstance(check, HumanCheck):
                 continue
             before = base.results.get(check.id)
@@ -291,7 +280,7 @@ class Prover:
 
     async def _checked(self, job: Job, check: AnyCheck, facts: Facts, checkout: Checkout) -> Result:
         """What a check finds: what it found before, if nothing that it may rest on has changed."""
-        key = None if _rests_on_more(job, facts) else evidence.exact_key(await self.fingerprint(check, facts))
+        key = None if look.rests_on_more(job, facts) else evidence.exact_key(await self.fingerprint(check, facts))
         known = await self.findings.known(job, key, check.id) if key is not None else None
         if known is not None:
             return known
@@ -306,20 +295,20 @@ class Prover:
         commit = await space.ensure()
         tree = await space.tree(commit)
         command = job.repo.prepare if job.repo is not None else None
-        inputs = {_PREPARED: await space.prepare_key(tree, command)} if command else {}
-        return Tip(commit, Ground(tree, await _covered(space, tree, globs), inputs=inputs))
+        inputs = {look.PREPARED: await space.prepare_key(tree, command)} if command else {}
+        return Tip(commit, Ground(tree, await look.covered_in(space, tree, globs), inputs=inputs))
 
     async def again(self, job: Job, check: AnyCheck, kept: Fingerprint, commit: str) -> Result:
         """Make a check at a commit; see the port."""
         space = await self._space(job)
         tree = await space.tree(commit)
-        prepared = await _prepared(space, job, tree)
+        prepared = await look.prepared_for(space, job, tree)
         before = (await self.findings.baseline(job) or _UNSEEN).results.get(check.id)
         facts = Facts(
             tree=tree,
-            covered=await _covered(space, tree, check.covers or ()),
+            covered=await look.covered_in(space, tree, check.covers or ()),
             files=check.files_sha256 or {},
-            inputs={**kept.inputs, **_inputs(None, prepared)},
+            inputs={**kept.inputs, **look.inputs_of(None, prepared)},
             base=before.tests if before is not None else None,
         )
         result = await self._checked(job, check, facts, lambda: space.sealed(tree, prepared=prepared))
@@ -335,7 +324,7 @@ class Prover:
 
     async def _own_files(self, job: Job, check: AnyCheck) -> dict[str, bytes]:
         """A check's own files, as they were when the plan was submitted."""
-        named = _brought(check)
+        named = look.brought(check)
         blobs = await self.blobs(job.board) if named else None
         return {path: await blobs.get(named[path]) for path in named} if blobs is not None else {}
 
@@ -350,7 +339,7 @@ class Prover:
 
             async def sealed() -> Sealed:
                 found = await stack.enter_async_context(checkout())
-                await asyncio.to_thread(_lay_over, found.path, own)
+                await asyncio.to_thread(look.lay_over, found.path, own)
                 return found
 
             async def fresh() -> Folder:
@@ -366,10 +355,16 @@ class Prover:
         base = await self.findings.baseline(job)
         known = dict(base.results) if base is not None else {}
         onto = base.onto if base is not None else onto
-        missing = [check for check in _checks(job.command.promise) if _looked_at_before(check, known.get(check.id))]
-        if missing or (base is None and space is not None and _checks(job.command.promise)):
-            prepared = await _prepared(space, job, onto) if missing and space is not None else None
-            facts = Facts(tree=onto or "empty", files=_hashes(job.command.promise), inputs=_inputs(None, prepared))
+        missing = [
+            check for check in look.checks_of(job.command.promise) if look.looked_at_before(check, known.get(check.id))
+        ]
+        if missing or (base is None and space is not None and look.checks_of(job.command.promise)):
+            prepared = await look.prepared_for(space, job, onto) if missing and space is not None else None
+            facts = Facts(
+                tree=onto or "empty",
+                files=look.brought_along(job.command.promise),
+                inputs=look.inputs_of(None, prepared),
+            )
             for check in missing:
                 make = (
                     (lambda: space.sealed(onto, prepared=prepared))
@@ -378,7 +373,7 @@ class Prover:
                 )
                 known[check.id] = await self._checked(job, check, facts, make)
             await self.findings.keep_baseline(job, Baseline(onto, known))
-        for check in _checks(job.command.promise):
+        for check in look.checks_of(job.command.promise):
             if evidence.red_first(check.red_first, check.kind, known.get(check.id)) == "refuse":
                 raise InputError(
                     Code.CHECK_ALREADY_GREEN,
@@ -412,182 +407,3 @@ class Prover:
             known = await Workspace.open(Settings(Path(repo.repo), plan_id, home, repo.base, tuple(repo.link)))
             known = self._spaces.setdefault(plan_id, known)
         return known
-
-
-def _checks(promise: CompletionPromise | None) -> Sequence[AnyCheck]:
-    return promise.checks if promise else ()
-
-
-def _looked_at_before(check: AnyCheck, known: Result | None) -> bool:
-    """Whether it matters how a check stands before the work (of tests, which there are), and nobody knows yet."""
-    if known is not None and known.fingerprint.check == evidence.relevant(check):
-        return False
-    return isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off")
-
-
-def _inputs(job: Job | None, prepared: Prepared | None) -> dict[str, str]:
-    """What a check's result rests on beside the tree: what the task was given, and what was made of lock files."""
-    found = {f"{each.input_name}/{each.path}": each.sha256 for each in job.inputs} if job is not None else {}
-    return {**found, **({_PREPARED: prepared.key} if prepared is not None else {})}
-
-
-def _rests_on_more(job: Job, facts: Facts) -> bool:
-    """Whether a result says nothing of later, because it depends on what no fingerprint holds."""
-    return bool(facts.retuned) or (job.repo is not None and bool(job.repo.link))
-
-
-async def _prepared(space: Workspace, job: Job, tree: str) -> Prepared | None:
-    """What the repository's own command makes beside its files, e.g. an environment."""
-    command = job.repo.prepare if job.repo is not None else None
-    return await space.prepare(tree, command) if command else None
-
-
-def _attempt(job: Job) -> Attempt:
-    return Attempt(job.task_id, job.command.command_id, job.attempt)
-
-
-async def _previous(space: Workspace, job: Job) -> str | None:
-    """What the attempt before left, if this is to mend it."""
-    if job.command.reexecute is None or job.command.command_seq < 2:
-        return None
-    before = f"cmd_{job.task_id}_{job.command.command_seq - 1:03d}"
-    found = None
-    for number in range(1, _ATTEMPTS):
-        taken = await space.taken(Attempt(job.task_id, before, number))
-        if taken is None:
-            break
-        found = taken.commit
-    return found
-
-
-def _protected(promise: CompletionPromise | None) -> Globs:
-    """What must be as it was when checks run."""
-    texts: dict[str, None] = {}
-    for check in _checks(promise):
-        texts |= dict.fromkeys((*(check.protected or ()), *own_files(check)))
-        if isinstance(check, TestsCheck) and check.protect_config:
-            texts |= dict.fromkeys(RUNNER_FILES)
-    return scope.globs(list(texts)) if texts else NOTHING
-
-
-def _hashes(promise: CompletionPromise | None) -> dict[str, str]:
-    """The files that checks bring along."""
-    return {path: sha256 for check in _checks(promise) for path, sha256 in _brought(check).items()}
-
-
-def _brought(check: AnyCheck) -> dict[str, str]:
-    known = check.files_sha256 or {}
-    return {path: known[path] for path in check.files or () if path in known}
-
-
-def _lay_over(top: Path, files: Mapping[str, bytes]) -> None:
-    """Put files into a checkout that nobody else has; what is in their way there goes."""
-    for path in files:
-        here = top
-        *above, name = path.split("/")
-        for step in above:
-            here /= step
-            if here.is_symlink() or here.is_file():
-                here.unlink()
-        if (here / name).is_dir() and not (here / name).is_symlink():
-            shutil.rmtree(here / name)
-    with Folder.open(top) as folder:
-        for path, data in files.items():
-            folder.write(path, data, mode=0o755, parents=True)
-
-
-async def _merged(space: Workspace, job: Job, candidate: Candidate) -> str:
-    """The commit that brought the work: an earlier one, if there was nothing left to merge."""
-    before = await space.merged(job.command.command_id) if candidate.commit == candidate.onto else None
-    return before or candidate.commit
-
-
-async def _tampered(space: Workspace, job: Job, candidate: Candidate, since: str, ours: Sequence[str]) -> list[str]:
-    """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
-    if candidate.onto == since:
-        return []
-    protected = _protected(job.command.promise)
-    changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
-    for commit in ours if changed else ():
-        changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
-    return [f"{path}: somebody changed it on the plan's branch, and it is protected" for path in sorted(changed)]
-
-
-def _covers(promise: CompletionPromise | None) -> Sequence[str]:
-    return list(dict.fromkeys(glob for check in _checks(promise) for glob in check.covers or ()))
-
-
-async def _covered(space: Workspace, tree: str, globs: Sequence[str]) -> dict[str, str]:
-    """What each glob matches in a tree, as a hash."""
-    return await space.hashes(tree, {glob: scope.globs([glob]) for glob in globs})
-
-
-def _breach(promise: CompletionPromise | None, taken: Taken) -> tuple[str, ...]:
-    if promise is None:
-        return ()
-    allowed = scope.scope(promise.allowed_scope, promise.disallowed_scope)
-    meant = set(_protected(promise).among(change.path for change in taken.changes))
-    return allowed.breaches(change.path for change in taken.changes if change.path not in meant)
-
-
-async def _retuned(space: Workspace, candidate: Candidate) -> tuple[str, ...]:
-    """Files of the candidate whose settings for tests are not those of the branch."""
-    found = []
-    for change in await space.changes(candidate.onto, candidate.tree):
-        if change.path.rpartition("/")[2] == checks.SHARED_CONFIGURATION:
-            before, after = [await space.read(tree, change.path) for tree in (candidate.onto, candidate.tree)]
-            found += [change.path] if checks.retuned(before, after) else []
-    return tuple(found)
-
-
-async def _twins(space: Workspace, performance: Performance, candidate: Candidate) -> list[str]:
-    """Outputs that also lie in the tree, and are another file there: what is checked must be what is delivered."""
-    found = []
-    known = (await space.covered(candidate.tree)).files if performance.outputs else {}
-    for each in performance.outputs:
-        path = _place(each)
-        data = await space.read(candidate.tree, path) if path in known else None
-        if data is not None and wire.sha256(data) != each.sha256:
-            found.append(f"{path}: the output is not the file of that name in the tree")
-    return found
-
-
-def _place(made: Made) -> str:
-    """Where a file of an output lies for checks: as it lay in the folder of outputs, so none passes for another."""
-    name = places.segment(made.output_name)
-    return made.path if made.path in {name, made.output_name} else f"{name}/{made.path}"
-
-
-def _git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candidate) -> GitFacts | None:
-    if promise is None or not any(isinstance(check, GitCheck) for check in promise.checks):
-        return None
-    return GitFacts(
-        commits=(taken.commit,) if taken.changes else (),
-        changed=[change.path for change in taken.changes],
-        protected=[change.path for change in candidate.restored],
-    )
-
-
-def _stored(job: Job, performance: Performance) -> dict[str, Stored]:
-    """The task's own outputs as they are kept. One that has several files is known by the hashes of them all."""
-    files: dict[str, list[str]] = {}
-    for each in (made for made in performance.outputs if made.output_name in job.outputs):
-        files.setdefault(each.output_name, []).append(each.sha256)
-    hashes = {
-        name: found[0] if len(found) == 1 else wire.sha256("\n".join(sorted(found)).encode())
-        for name, found in files.items()
-    }
-    return {name: Stored(job.agent_id, sha256, sha256) for name, sha256 in hashes.items()}
-
-
-def _report(performance: Performance) -> str | None:
-    said = performance.result
-    return said if isinstance(said, str) or said is None else wire.write(said).decode()
-
-
-def _proof(results: Sequence[Result], *, restored: Sequence[str] = ()) -> Proof:
-    told = [findings.told(each) for each in results]
-    if restored:
-        told.append({"restored": list(restored[:_BREACHES])})
-    evidence_found = tuple(each.evidence(fresh=True) for each in results)
-    return Proof(evidence_found, tuple(told), results=tuple(results))
