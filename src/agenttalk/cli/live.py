@@ -134,15 +134,15 @@ class Live:
         return f"{time.monotonic() - self._began:.1f}"
 
     def _lines(self, standing: dict[str, Any]) -> None:
-        closing = standing.get("closing")
-        if closing and closing != self._closing:
-            self._out.say(f"[blue]◆[/] closing: {plain(closing)}", err=True)
-        self._closing = closing
         for task in standing["tasks"]:
             look = (task["board"], task["reason"], task["reexecutions"])
             if self._states.get(task["task_id"], ("pending", None, 0)) != look:
                 self._states[task["task_id"]] = look
                 self._out.say(_line(task), err=True)
+        closing = standing.get("closing")
+        if closing and closing != self._closing:
+            self._out.say(f"[blue]◆[/] closing: {plain(closing)}", err=True)
+        self._closing = closing
 
     def _table(self, standing: dict[str, Any]) -> Table:
         from rich.table import Table

@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.forge import EventName, ForgeEvent, ForgeKind, Outcome, Review, ReviewVerdict, Run, Status
-from agenttalk.forge import reading
-from agenttalk.forge.reading import UnreadableError, body, flag, moment, number, part, text
+from agenttalk.contracts.forge import EventName, ForgeEvent, ForgeKind, Review, ReviewVerdict, Run
+from agenttalk.forge import events, reading
+from agenttalk.forge.events import Reader
+from agenttalk.forge.reading import body, flag, moment, number, part, text
 
-_FAILED: Final = frozenset({"failure", "error", "timed_out", "startup_failure"})
 _PULL_REF: Final = re.compile(r"@refs/pull/([0-9]{1,15})/")
-_OUTCOMES: Final[dict[str, Outcome]] = {"success": "success", "failure": "failure", "error": "failure"}
-Reader = Callable[..., ForgeEvent | str]
-
-
-def _event(
-    data: Mapping[str, Any], source: str, kind: ForgeKind, name: EventName, at: str = "", **parts: Any
-) -> ForgeEvent:
-    return ForgeEvent(
-        source=source,
-        kind=kind,
-        name=name,
-        repository=reading.repository(part(data, "repository")),
-        sender=reading.user(part(data, "sender"), source),
-        at=at,
-        **parts,
-    )
-
-
-def _before(data: Mapping[str, Any], field: str) -> str | None:
-    """What a text was before an edit; None when the edit was of something else."""
-    change = part(part(data, "changes"), field)
-    return body(change, "from") if isinstance(change.get("from"), str) else None
 
 
 def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
@@ -51,11 +29,11 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
     }
     if action not in names:
         return f"a pull request was {action[:40] or 'touched'}"
-    name, title = names[action], _before(data, "title")
+    name, title = names[action], events.before(data, "title")
     if name == "pull_request_edited" and title is not None and reading.is_wip(title) != pull.draft:
         name = "pull_request_drafted" if pull.draft else "pull_request_ready"
     asked = part(data, "requested_reviewer")
-    return _event(
+    return events.event(
         data,
         source,
         kind,
@@ -63,7 +41,7 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
         pull.updated_at,
         pull_request=pull,
         requested_reviewer=reading.user(asked, source),
-        body_before=_before(data, "body"),
+        body_before=events.before(data),
     )
 
 
@@ -81,65 +59,43 @@ def _review(verdict: ReviewVerdict) -> Reader:
             commit=text(data, "commit_id"),
             submitted_at=pull.updated_at,
         )
-        return _event(data, source, kind, "review_submitted", pull.updated_at, pull_request=pull, review=review)
+        return events.event(data, source, kind, "review_submitted", pull.updated_at, pull_request=pull, review=review)
 
     return read
 
 
 def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     action = text(data, "action")
-    if action not in {"created", "edited"}:
+    if action not in events.COMMENT:
         return f"a comment was {action[:40] or 'touched'}"
     issue = reading.issue(part(data, "issue"), source)
     pull_data = part(data, "pull_request")
     pull = reading.pull_request(pull_data, source, wip_titles=True) if pull_data else None
     on_pull = pull is not None or flag(data, "is_pull") or issue.is_pull
     comment = reading.comment(part(data, "comment"), source)
-    return _event(
+    return events.event(
         data,
         source,
         kind,
-        "comment_created" if action == "created" else "comment_edited",
+        events.COMMENT[action],
         comment.created_at,
         issue=issue.model_copy(update={"is_pull": on_pull}),
         pull_request=pull,
         comment=comment,
-        body_before=_before(data, "body"),
+        body_before=events.before(data),
     )
 
 
 def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     action = text(data, "action")
-    names: dict[str, EventName] = {
-        "opened": "issue_opened",
-        "edited": "issue_edited",
-        "closed": "issue_closed",
-        "reopened": "issue_reopened",
-        "assigned": "issue_assigned",
-        "unassigned": "issue_unassigned",
-    }
-    if action not in names:
+    if action not in events.ISSUE:
         return f"an issue was {action[:40] or 'touched'}"
     issue = reading.issue(part(data, "issue"), source)
     if issue.is_pull:
         return "a pull request was assigned"
-    return _event(data, source, kind, names[action], issue.updated_at, issue=issue, body_before=_before(data, "body"))
-
-
-def _status(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    state, sha = text(data, "state"), text(data, "sha")
-    if not sha:
-        raise UnreadableError("the status has no commit")
-    if state not in _OUTCOMES:
-        return f"the status is {state[:40] or 'unknown'}"
-    status = Status(
-        sha=sha,
-        outcome=_OUTCOMES[state],
-        context=text(data, "context"),
-        description=text(data, "description"),
-        url=text(data, "target_url"),
+    return events.event(
+        data, source, kind, events.ISSUE[action], issue.updated_at, issue=issue, body_before=events.before(data)
     )
-    return _event(data, source, kind, "status_changed", moment(data, "updated_at", "created_at"), status=status)
 
 
 def _workflow_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
@@ -152,8 +108,8 @@ def _workflow_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
     if named and not numbers:
         numbers = [int(named[1])]
     seen = Run(
-        sha=_needed(run, "head_sha"),
-        outcome=_outcome(text(run, "conclusion")),
+        sha=events.needed(run, "head_sha"),
+        outcome=events.outcome(text(run, "conclusion")),
         name=text(flow, "name") or text(run, "name"),
         file=text(flow, "path") or path.partition("@")[0],
         trigger=text(run, "event"),
@@ -162,7 +118,7 @@ def _workflow_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
         url=text(run, "html_url"),
         id=number(run, "id"),
     )
-    return _event(data, source, kind, "run_finished", moment(run, "completed_at", "started_at"), run=seen)
+    return events.event(data, source, kind, "run_finished", moment(run, "completed_at", "started_at"), run=seen)
 
 
 def _workflow_job(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
@@ -170,15 +126,15 @@ def _workflow_job(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
     if action != "completed":
         return f"a job is {action[:40] or 'unknown'}"
     seen = Run(
-        sha=_needed(job, "head_sha"),
-        outcome=_outcome(text(job, "conclusion")),
+        sha=events.needed(job, "head_sha"),
+        outcome=events.outcome(text(job, "conclusion")),
         name=text(job, "workflow_name"),
         job=text(job, "name"),
         branch=text(job, "head_branch"),
         url=text(job, "html_url"),
         id=number(job, "run_id"),
     )
-    return _event(data, source, kind, "run_finished", moment(job, "completed_at", "started_at"), run=seen)
+    return events.event(data, source, kind, "run_finished", moment(job, "completed_at", "started_at"), run=seen)
 
 
 def _action_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
@@ -189,7 +145,7 @@ def _action_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> For
     if part(inner, "pull_request"):
         pull = reading.pull_request(part(inner, "pull_request"), source, wip_titles=True)
     seen = Run(
-        sha=_needed(run, "commit_sha"),
+        sha=events.needed(run, "commit_sha"),
         outcome="failure" if text(data, "action") == "failure" else "success",
         name=text(run, "title"),
         file=text(run, "workflow_id"),
@@ -218,17 +174,6 @@ def _inner(run: Mapping[str, Any]) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _outcome(conclusion: str) -> Outcome:
-    return "success" if conclusion == "success" else "failure" if conclusion in _FAILED else "other"
-
-
-def _needed(data: Mapping[str, Any], name: str) -> str:
-    value = text(data, name)
-    if not value:
-        raise UnreadableError(f"{name!r} is missing")
-    return value
-
-
 READERS: Final[Mapping[str, Reader]] = {
     "pull_request": _pull_request,
     "pull_request_sync": _pull_request,
@@ -240,7 +185,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "issue_comment": _comment,
     "issues": _issue,
     "issue_assign": _issue,
-    "status": _status,
+    "status": events.status,
     "workflow_run": _workflow_run,
     "workflow_job": _workflow_job,
     "action_run_failure": _action_run,

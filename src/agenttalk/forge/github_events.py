@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from agenttalk.contracts.forge import (
@@ -10,41 +10,19 @@ from agenttalk.contracts.forge import (
     EventName,
     ForgeEvent,
     ForgeKind,
-    Outcome,
     Review,
     ReviewVerdict,
     Run,
-    Status,
 )
-from agenttalk.forge import reading
-from agenttalk.forge.reading import UnreadableError, body, moment, number, part, text
+from agenttalk.forge import events, reading
+from agenttalk.forge.events import Reader
+from agenttalk.forge.reading import body, moment, number, part, text
 
-_FAILED: Final = frozenset({"failure", "timed_out", "startup_failure", "error"})
 _STATES: Final[dict[str, ReviewVerdict]] = {
     "approved": "APPROVED",
     "changes_requested": "REQUEST_CHANGES",
     "commented": "COMMENT",
 }
-Reader = Callable[..., ForgeEvent | str]
-
-
-def _event(
-    data: Mapping[str, Any], source: str, kind: ForgeKind, name: EventName, at: str = "", **parts: Any
-) -> ForgeEvent:
-    return ForgeEvent(
-        source=source,
-        kind=kind,
-        name=name,
-        repository=reading.repository(part(data, "repository")),
-        sender=reading.user(part(data, "sender"), source),
-        at=at,
-        **parts,
-    )
-
-
-def _before(data: Mapping[str, Any]) -> str | None:
-    change = part(part(data, "changes"), "body")
-    return body(change, "from") if isinstance(change.get("from"), str) else None
 
 
 def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
@@ -63,7 +41,7 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
     }
     if action not in names:
         return f"a pull request was {action[:40] or 'touched'}"
-    return _event(
+    return events.event(
         data,
         source,
         kind,
@@ -71,7 +49,7 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
         pull.updated_at,
         pull_request=pull,
         requested_reviewer=reading.user(part(data, "requested_reviewer"), source),
-        body_before=_before(data),
+        body_before=events.before(data),
     )
 
 
@@ -90,82 +68,59 @@ def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEv
         submitted_at=moment(said, "submitted_at"),
     )
     at = review.submitted_at or pull.updated_at
-    return _event(data, source, kind, "review_submitted", at, pull_request=pull, review=review)
+    return events.event(data, source, kind, "review_submitted", at, pull_request=pull, review=review)
 
 
 def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     action = text(data, "action")
-    if action not in {"created", "edited"}:
+    if action not in events.COMMENT:
         return f"a comment was {action[:40] or 'touched'}"
     comment = reading.comment(part(data, "comment"), source)
-    return _event(
+    return events.event(
         data,
         source,
         kind,
-        "comment_created" if action == "created" else "comment_edited",
+        events.COMMENT[action],
         comment.created_at,
         issue=reading.issue(part(data, "issue"), source),
         comment=comment,
-        body_before=_before(data),
+        body_before=events.before(data),
     )
 
 
 def _line_comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     """A comment on a line. Its review comes as an event of its own; only the names in it are news."""
     action = text(data, "action")
-    if action not in {"created", "edited"}:
+    if action not in events.COMMENT:
         return f"a comment was {action[:40] or 'touched'}"
     comment = reading.comment(part(data, "comment"), source)
-    return _event(
+    return events.event(
         data,
         source,
         kind,
-        "comment_created" if action == "created" else "comment_edited",
+        events.COMMENT[action],
         comment.created_at,
         pull_request=reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data),
         comment=comment,
-        body_before=_before(data),
+        body_before=events.before(data),
     )
 
 
 def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     action = text(data, "action")
-    names: dict[str, EventName] = {
-        "opened": "issue_opened",
-        "edited": "issue_edited",
-        "closed": "issue_closed",
-        "reopened": "issue_reopened",
-        "assigned": "issue_assigned",
-        "unassigned": "issue_unassigned",
-    }
-    if action not in names:
+    if action not in events.ISSUE:
         return f"an issue was {action[:40] or 'touched'}"
     issue = reading.issue(part(data, "issue"), source)
-    return _event(
+    return events.event(
         data,
         source,
         kind,
-        names[action],
+        events.ISSUE[action],
         issue.updated_at,
         issue=issue,
         assignee=reading.user(part(data, "assignee"), source),
-        body_before=_before(data),
+        body_before=events.before(data),
     )
-
-
-def _status(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    outcomes: dict[str, Outcome] = {"success": "success", "failure": "failure", "error": "failure"}
-    state = text(data, "state")
-    if state not in outcomes:
-        return f"the status is {state[:40] or 'unknown'}"
-    status = Status(
-        sha=_needed(data, "sha"),
-        outcome=outcomes[state],
-        context=text(data, "context"),
-        description=text(data, "description"),
-        url=text(data, "target_url"),
-    )
-    return _event(data, source, kind, "status_changed", moment(data, "updated_at"), status=status)
 
 
 def _ran(field: str) -> Reader:
@@ -179,8 +134,8 @@ def _ran(field: str) -> Reader:
         pulls = [number(each, "number", least=1) for each in reading.parts(run, "pull_requests") or ()]
         is_part = field in {"workflow_job", "check_run"}
         seen = Run(
-            sha=_needed(run, "head_sha"),
-            outcome="success" if conclusion == "success" else "failure" if conclusion in _FAILED else "other",
+            sha=events.needed(run, "head_sha"),
+            outcome=events.outcome(conclusion),
             name=text(run, "workflow_name") if is_part else text(run, "name") or text(part(run, "app"), "name"),
             file=text(run, "path"),
             job=text(run, "name") if is_part else "",
@@ -190,7 +145,7 @@ def _ran(field: str) -> Reader:
             url=text(run, "html_url"),
             id=number(run, "run_id") or number(run, "id"),
         )
-        return _event(data, source, kind, "run_finished", moment(run, "completed_at", "updated_at"), run=seen)
+        return events.event(data, source, kind, "run_finished", moment(run, "completed_at", "updated_at"), run=seen)
 
     return read
 
@@ -201,20 +156,13 @@ def _deployment_status(data: Mapping[str, Any], *, source: str, kind: ForgeKind)
     if state not in {"success", "failure", "error"}:
         return f"the deployment is {state[:40] or 'unknown'}"
     seen = Deployment(
-        sha=_needed(deployment, "sha"),
+        sha=events.needed(deployment, "sha"),
         outcome="success" if state == "success" else "failure",
         environment=text(status, "environment") or text(deployment, "environment"),
         description=text(status, "description"),
         url=text(status, "log_url", "target_url"),
     )
-    return _event(data, source, kind, "deployment_changed", moment(status, "updated_at"), deployment=seen)
-
-
-def _needed(data: Mapping[str, Any], name: str) -> str:
-    value = text(data, name)
-    if not value:
-        raise UnreadableError(f"{name!r} is missing")
-    return value
+    return events.event(data, source, kind, "deployment_changed", moment(status, "updated_at"), deployment=seen)
 
 
 READERS: Final[Mapping[str, Reader]] = {
@@ -223,7 +171,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "pull_request_review_comment": _line_comment,
     "issue_comment": _comment,
     "issues": _issue,
-    "status": _status,
+    "status": events.status,
     "workflow_run": _ran("workflow_run"),
     "workflow_job": _ran("workflow_job"),
     "check_run": _ran("check_run"),

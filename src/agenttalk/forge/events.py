@@ -1,0 +1,73 @@
+"""What the events of all forges have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from agenttalk.contracts.forge import EventName, ForgeEvent, ForgeKind, Outcome, Status
+from agenttalk.forge import reading
+from agenttalk.forge.reading import UnreadableError, body, moment, part, text
+
+Reader = Callable[..., ForgeEvent | str]
+"""The body of an event → the event, or why nothing follows from it."""
+ISSUE: Final[dict[str, EventName]] = {
+    "opened": "issue_opened",
+    "edited": "issue_edited",
+    "closed": "issue_closed",
+    "reopened": "issue_reopened",
+    "assigned": "issue_assigned",
+    "unassigned": "issue_unassigned",
+}
+COMMENT: Final[dict[str, EventName]] = {"created": "comment_created", "edited": "comment_edited"}
+_FAILED: Final = frozenset({"failure", "error", "timed_out", "startup_failure"})
+_STATES: Final[dict[str, Outcome]] = {"success": "success", "failure": "failure", "error": "failure"}
+
+
+def event(
+    data: Mapping[str, Any], source: str, kind: ForgeKind, name: EventName, at: str = "", **parts: Any
+) -> ForgeEvent:
+    """An event with what every body says."""
+    return ForgeEvent(
+        source=source,
+        kind=kind,
+        name=name,
+        repository=reading.repository(part(data, "repository")),
+        sender=reading.user(part(data, "sender"), source),
+        at=at,
+        **parts,
+    )
+
+
+def before(data: Mapping[str, Any], field: str = "body") -> str | None:
+    """What a text was before an edit; None when the edit was of something else."""
+    change = part(part(data, "changes"), field)
+    return body(change, "from") if isinstance(change.get("from"), str) else None
+
+
+def needed(data: Mapping[str, Any], name: str) -> str:
+    """A text that must be there."""
+    value = text(data, name)
+    if not value:
+        raise UnreadableError(f"{name!r} is missing")
+    return value
+
+
+def outcome(conclusion: str) -> Outcome:
+    """How a run ended."""
+    return "success" if conclusion == "success" else "failure" if conclusion in _FAILED else "other"
+
+
+def status(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+    """The status of a commit."""
+    state, sha = text(data, "state"), needed(data, "sha")
+    if state not in _STATES:
+        return f"the status is {state[:40] or 'unknown'}"
+    seen = Status(
+        sha=sha,
+        outcome=_STATES[state],
+        context=text(data, "context"),
+        description=text(data, "description"),
+        url=text(data, "target_url"),
+    )
+    return event(data, source, kind, "status_changed", moment(data, "updated_at", "created_at"), status=seen)
