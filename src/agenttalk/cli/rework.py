@@ -30,7 +30,8 @@ def rework(
 
     chosen = [*([f"grant {grant}"] if grant is not None else []), *["accept"] * accept, *["abort"] * abort]
     if len(chosen) != 1:
-        raise UsageError(Code.OPTION_INVALID, "say one of --grant N, --accept and --abort", hint="'agenttalk explain'")
+        message = "say one of --grant N, --accept and --abort"
+        raise UsageError(Code.OPTION_INVALID, message, hint="'agenttalk rework --help' tells them apart")
     plan, task_id = named_task(task)
     more = {"task": task_id, "answer": chosen[0]}
     return steered(ctx, root, as_json, plan, "rework", more, f"{task_id}: {chosen[0]}")

@@ -592,6 +592,7 @@ class Dispatcher:
     async def override(self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str) -> dict[str, Any]:
         """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
         board = await self._board_of(plan_id)
+        await board.store.transact(lambda tx: steering.require(tx, plan_id, task_id))
         rows = await board.store.read("engine_task", plan_id=plan_id, task_id=task_id)
         found = await board.store.read("objections_to", plan_id=plan_id, task_id=task_id)
         request_id, denial = steering.held_up(plan_id, task_id, rows, found, checkpoint)
@@ -604,7 +605,9 @@ class Dispatcher:
 
     async def rework(self, plan_id: str, task_id: str, decision: Decision, *, by: str) -> None:
         """Do what an operator decided of a task that has no round left: grant some, accept it as it is, or abort."""
-        await self._decided(await self._board_of(plan_id), plan_id, task_id, decision, by)
+        board = await self._board_of(plan_id)
+        await board.store.transact(lambda tx: steering.require(tx, plan_id, task_id))
+        await self._decided(board, plan_id, task_id, decision, by)
 
     async def _decided(self, board: _Board, plan_id: str, task_id: str, decision: Decision, by: str) -> None:
         """What is accepted in a repository is merged before it is done, like everything else there."""

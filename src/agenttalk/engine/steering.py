@@ -79,7 +79,7 @@ def abort(moves: Moves, plan_id: str, task_id: str, *, detail: str) -> dict[str,
     _run(tx, plan_id)
     rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
     if not rows:
-        raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}")
+        raise no_task(plan_id, task_id)
     agent_id, state, _, lease, delivery, *_ = rows[0]
     reason = str(Abort("user-aborted", detail))
     if state == "FAILED" and rows[0][9] == reason:
@@ -106,7 +106,7 @@ def held_up(
 ) -> tuple[str, dict[str, Any]]:
     """The question about a task that a checkpoint holds up, and its denial. Raises UsageError when none does."""
     if not rows:
-        raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}")
+        raise no_task(plan_id, task_id)
     denial = objections.newest(list(found))
     hint = f"'agenttalk explain {plan_id}/{task_id}' says what moves it on"
     if rows[0][8] != "SOFT_DENIED" or rows[0][16] is None or denial is None:
@@ -161,7 +161,7 @@ def runs_again(moves: Moves, plan_id: str, task_id: str) -> set[str]:
 def _retriable(tx: Tx, plan_id: str, task_id: str, *, onwards: bool) -> Row:
     rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
     if not rows or rows[0][8] == "REMOVED":
-        raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}")
+        raise no_task(plan_id, task_id)
     state = rows[0][1]
     if state == "FAILED" or (onwards and state in lifecycle.FINAL):
         return rows[0]
@@ -252,7 +252,13 @@ def require(tx: Tx, plan_id: str, task_id: str | None = None) -> None:
     """Raise UsageError unless the engine runs such a plan, and it has such a task."""
     _run(tx, plan_id)
     if task_id is not None and not tx.run("engine_task", plan_id=plan_id, task_id=task_id):
-        raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}")
+        raise no_task(plan_id, task_id)
+
+
+def no_task(plan_id: str, task_id: str) -> UsageError:
+    """The error that a plan has no such task."""
+    hint = f"'agenttalk status {plan_id}' lists its tasks"
+    return UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id!r}", hint=hint)
 
 
 def _run(tx: Tx, plan_id: str) -> Any:
