@@ -129,8 +129,10 @@ def test_a_new_revision_is_reviewed_again(tmp_path: Path) -> None:
     async def use(engine: Engine) -> tuple[dict[str, str], reviews.Review]:
         await engine.submit(reviewed())
         assert (await engine.ended()).result == "waiting"
+        assert len(await human.requests(engine.deps)) == 1
         better = reviewed(task("work", prompt="Do it well."))
         await engine.dispatcher.apply(better.dag, better.manifest, better.profiles, by="ada")
+        assert await human.requests(engine.deps) == []
         found = await engine.until(lambda found: found.result == "done")
         return states(found), await opened(engine)
 

@@ -11,7 +11,7 @@ import pytest
 
 from agenttalk.contracts.human import ReplanRequest
 from agenttalk.drivers.calls import Result, Turn
-from agenttalk.engine import publish, standing
+from agenttalk.engine import human, publish, standing
 from agenttalk.engine.dispatcher import POLL
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError
@@ -353,6 +353,23 @@ def test_a_cancelled_plan_ends_what_runs_and_fails_what_is_open(tmp_path: Path) 
     found = play(tmp_path, use, a=endless)
     assert (ended, states(found)) == (["one"], {"one": "FAILED", "two": "FAILED"})
     assert {each["reason"] for each in found.tasks} == {"cancelled by ada: too late"}
+
+
+@pytest.mark.parametrize("how", ["cancel", "abort"])
+def test_nobody_is_asked_any_more_about_what_was_called_off(tmp_path: Path, how: str) -> None:
+    async def use(engine: Engine) -> list[human.Request]:
+        people = {"agent_human_gateway": {"driver": "human"}}
+        await engine.submit(plan(task("ask", "agent_human_gateway"), task("other"), agents=people))
+        await engine.until(lambda found: states(found)["other"] == "COMPLETED")
+        await engine.asked()
+        assert len(await human.requests(engine.deps)) == 1
+        if how == "cancel":
+            await engine.dispatcher.cancel("p", by="ada")
+        else:
+            await engine.dispatcher.abort("p", "ask", by="ada")
+        return await human.requests(engine.deps)
+
+    assert play(tmp_path, use) == []
 
 
 def test_what_failed_is_tried_again_and_what_it_stopped_goes_on(tmp_path: Path) -> None:

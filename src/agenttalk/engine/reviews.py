@@ -7,6 +7,7 @@ from typing import Any
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.plan import Policies
+from agenttalk.engine import human
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules import dag_review as rules
@@ -83,7 +84,9 @@ def open_review(
     """
     known = latest(tx, plan_id) if revision > 1 else None
     if known is not None and known.undecided:
-        tx.run("drop_reviews", plan_id=plan_id)
+        for (request_id,) in tx.run("drop_reviews", plan_id=plan_id):
+            if request_id is not None:
+                human.close(tx, request_id, "the plan was changed since", at=at)
     if policies.review is None or (known and known.state == "approved" and known.dag_sha256 == dag_sha256):
         return False
     review_plan = rules.review_plan_id(plan_id, revision, dag_sha256)

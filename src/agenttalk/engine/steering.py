@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import commanding, objections, releases, resetting, reviews, spending
+from agenttalk.engine import commanding, human, objections, releases, resetting, reviews, spending
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.resetting import Stand
 from agenttalk.engine.sheets import Sheet
@@ -68,6 +68,8 @@ def cancel(moves: Moves, plan_id: str, *, by: str, why: str = "") -> int:
     tx.run("cancel_deliveries", plan_id=plan_id, reason=reason, at=moves.at)
     if tasks:
         tx.run("count_run", plan_id=plan_id, open=-len(tasks), completed=0, failed=len(tasks), skipped=0)
+    for (request_id,) in tx.run("open_requests_in", plan_id=plan_id):
+        human.close(tx, request_id, reason, at=moves.at)
     tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=moves.at)
     tx.record("plan.cancelled", plan_id, {"by": by, "reason": reason, "tasks": len(tasks)})
     return len(tasks)
@@ -83,6 +85,7 @@ def abort(moves: Moves, plan_id: str, task_id: str, *, detail: str) -> dict[str,
     agent_id, state, _, lease, delivery, *_ = rows[0]
     reason = str(Abort("user-aborted", detail))
     if state == "FAILED" and rows[0][9] == reason:
+        _close_questions(moves, plan_id, task_id, reason)
         return {"task_id": task_id, "state": state, "reason": reason}
     if state in lifecycle.FINAL:
         raise UsageError(
@@ -93,12 +96,18 @@ def abort(moves: Moves, plan_id: str, task_id: str, *, detail: str) -> dict[str,
     sheet = moves.sheets.of(tx, plan_id)
     if delivery is not None:
         resetting.withdraw(moves, plan_id, agent_id, delivery, reason)
+    _close_questions(moves, plan_id, task_id, reason)
     decision = checkpoints.decide(
         "post-act", [("hard-deny", reason)], trace_id=f"{plan_id}/{task_id}@{moves.at}:post-act"
     )
     moves.call_off(sheet, task_id, state, "ABORTED", reason=reason, gates=[decision.as_json()])
     moves.left = True
     return {"task_id": task_id, "state": "FAILED", "reason": reason}
+
+
+def _close_questions(moves: Moves, plan_id: str, task_id: str, why: str) -> None:
+    for (request_id,) in moves.tx.run("open_requests_of", plan_id=plan_id, task_id=task_id):
+        human.close(moves.tx, request_id, why, at=moves.at)
 
 
 def held_up(

@@ -288,6 +288,10 @@ FROM requests WHERE board = :board AND state = 'open' ORDER BY at, request_id
 SELECT request_id FROM requests
 WHERE board = :board AND state = 'open' AND plan_id = :plan_id AND task_id = :task_id ORDER BY at, request_id
 
+-- name: open_requests_in
+SELECT request_id FROM requests
+WHERE board = :board AND state = 'open' AND plan_id = :plan_id ORDER BY at, request_id
+
 -- name: answer_request
 UPDATE requests SET state = 'answered', response = :response, answered_at = :at, answered_by = :by
 WHERE board = :board AND request_id = :request_id AND state = 'open'

@@ -76,7 +76,7 @@ RETURNING held
 -- name: drop_reviews
 UPDATE reviews SET state = 'dropped'
 WHERE board = :board AND plan_id = :plan_id AND state IN ('open', 'waits')
-RETURNING review_plan
+RETURNING request_id
 
 -- name: release_task
 SELECT state, cause, fresh, agent_id FROM tasks
