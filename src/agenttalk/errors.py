@@ -74,6 +74,7 @@ class Code(StrEnum):
     MISSING_PAYLOAD = "MISSING_PAYLOAD"
     PAYLOAD_HASH_MISMATCH = "PAYLOAD_HASH_MISMATCH"
     OUTPUT_VERSION_CONFLICT = "OUTPUT_VERSION_CONFLICT"
+    OUTPUT_MISFIT = "OUTPUT_MISFIT"
 
     DAG_CYCLE = "DAG_CYCLE"
     DAG_TASK_DUPLICATE = "DAG_TASK_DUPLICATE"
@@ -211,6 +212,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.MISSING_PAYLOAD: Meaning("A payload file that the envelope names is not there.", retriable=True),
     Code.PAYLOAD_HASH_MISMATCH: Meaning("A payload file has other content than the envelope says."),
     Code.OUTPUT_VERSION_CONFLICT: Meaning("An output that must not change came again with other content."),
+    Code.OUTPUT_MISFIT: Meaning("An output is not of the media type that the plan declares."),
     Code.DAG_CYCLE: Meaning("Tasks depend on each other in a circle."),
     Code.DAG_TASK_DUPLICATE: Meaning("Two nodes of a DAG have the same task_id."),
     Code.DAG_TASK_UNKNOWN: Meaning("A node refers to a task that is not in the DAG."),

@@ -11,7 +11,7 @@ import pytest
 
 from agenttalk.contracts.human import ReplanRequest
 from agenttalk.drivers.calls import Result, Turn
-from agenttalk.engine import human, publish, standing
+from agenttalk.engine import deadletters, human, publish, standing
 from agenttalk.engine.dispatcher import POLL
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError
@@ -438,6 +438,28 @@ def test_an_agent_that_works_by_hand_takes_part(tmp_path: Path) -> None:
 
     assert play(tmp_path, use, b=read).result == "done"
     assert seen == [b"Once."]
+
+
+@pytest.mark.parametrize("size", [9, 200_000])
+def test_what_is_handed_in_by_hand_must_be_of_its_media_type(tmp_path: Path, size: int) -> None:
+    async def use(engine: Engine) -> Standing:
+        outputs = [{"name": "data.json", "deliverable": True, "content_type": "application/json"}]
+        await engine.submit(plan(task("count", "writer", outputs=outputs), agents={"writer": {"driver": "folder"}}))
+        tree = Tree(tmp_path, plan_id="p")
+        tree.agent("writer")
+        await engine.until(lambda now: states(now)["count"] == "READY")
+        await engine.route()
+        tree.artifact("writer", "count", "data.json", {"data.json": b"{" * size}, message_id="m1")
+        await engine.route()
+        assert tree.codes() == ["OUTPUT_MISFIT"]
+        [letter] = await deadletters.found(engine.deps)
+        assert not (await deadletters.replay(engine.deps, letter.deadletter_id))["ok"]
+        assert (await engine.ended()).result == "waiting"
+        tree.artifact("writer", "count", "data.json", {"data.json": b"[" + b"1," * size + b"1]"}, message_id="m2")
+        await engine.route()
+        return await engine.until(lambda now: now.state == "ENDED")
+
+    assert play(tmp_path, use).result == "done"
 
 
 def test_a_new_revision_keeps_what_did_not_change(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ async def replay(deps: Deps, deadletter_id: str) -> dict[str, Any]:
         raise _refused(letter, "its original is not a message that was sent", "have its sender send it anew")
     blobs = await deps.stores.blobs(board.name)
     plan = await _plan(deps, letter)
-    arrival = await _again(deps, blobs, letter, await blobs.get(letter.original))
+    arrival = await _again(deps, blobs, letter, await blobs.get(letter.original), plan)
     outcome = await board.transact(partial(_judge, letter=letter, arrival=arrival, plan=plan, deps=deps))
     if outcome["ok"]:
         await delivery.deliver(deps, board, letter.plan_id)
@@ -98,7 +98,7 @@ async def _plan(deps: Deps, letter: DeadLetter) -> Plan:
     return plan
 
 
-async def _again(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes) -> Arrival:
+async def _again(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes, plan: Plan) -> Arrival:
     """The original as if it had just been found. Its payloads are where they were, rejected, or kept."""
     nowhere = Entry(outbox.unspelled(letter.name), "regular", len(data), 0, 0, 1)
     found = Found(letter.agent_id, letter.plan_id, nowhere, None)
@@ -108,9 +108,9 @@ async def _again(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes) -> A
         return arrival
     kept = [await blobs.exists(file.sha256) for file in parcel.envelope.payload.files]
     if all(kept):
-        return arrival
+        return await intake.fitting(blobs, arrival, plan)
     try:
-        return await intake.with_payloads(deps, blobs, arrival)
+        return await intake.with_payloads(deps, blobs, arrival, plan)
     except (InputError, MissingError) as error:
         return replace(arrival, parcel=Rejection(Code(error.code), error.message))
 

@@ -19,7 +19,7 @@ from agenttalk.engine.plans import Plan
 from agenttalk.engine.records import SMALL, Letter, Refused
 from agenttalk.errors import Code, InputError, MissingError
 from agenttalk.ports import Blobs, Tx
-from agenttalk.rules import routing, versioning
+from agenttalk.rules import media, routing, versioning
 from agenttalk.rules.control import kind_of
 from agenttalk.rules.release import VALIDATION
 from agenttalk.rules.routing import Order, Parcel, Rejection
@@ -79,7 +79,7 @@ def judging_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
     return routing.newest_first(arrivals, lambda arrival: arrival.order)
 
 
-async def with_payloads(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
+async def with_payloads(deps: Deps, blobs: Blobs, arrival: Arrival, plan: Plan) -> Arrival:
     """Load the files that an artifact consists of. Large ones are kept at once, small ones with the message."""
     if isinstance(arrival.parcel, Rejection):
         return await _with_original(deps, blobs, arrival)
@@ -92,7 +92,24 @@ async def with_payloads(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
         except InputError as error:
             return replace(arrival, refusal=Rejection(error.code, error.message))
         contents += [content] if content is not None else []
-    return replace(arrival, contents=tuple(contents))
+    return await fitting(blobs, replace(arrival, contents=tuple(contents)), plan)
+
+
+async def fitting(blobs: Blobs, arrival: Arrival, plan: Plan) -> Arrival:
+    """Hold the files of an artifact against the media type that they must have; those at hand need no look-up."""
+    parcel = arrival.parcel
+    if plan.origin != "engine" or isinstance(parcel, Rejection) or not isinstance(parcel.envelope, ArtifactEnvelope):
+        return arrival
+    wanted = _output(plan, parcel.envelope).content_type
+    if wanted is None:
+        return arrival
+    at_hand = {wire.sha256(content): content for content in arrival.contents}
+    for file in parcel.envelope.payload.files:
+        data = at_hand[file.sha256] if file.sha256 in at_hand else await blobs.get(file.sha256)
+        why = await asyncio.to_thread(media.misfit, wanted, data)
+        if why is not None:
+            return replace(arrival, refusal=Rejection(Code.OUTPUT_MISFIT, f"its file {file.path!r} {why}"))
+    return arrival
 
 
 async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str) -> bytes | None:

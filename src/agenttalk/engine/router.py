@@ -177,16 +177,16 @@ class Router:
         blobs = await self._deps.stores.blobs(plan.board.name)
         arrivals = intake.judging_order(arrivals)
         for start in range(0, len(arrivals), AT_ONCE):
-            batch = await self._loaded(blobs, arrivals[start : start + AT_ONCE], report)
+            batch = await self._loaded(blobs, plan, arrivals[start : start + AT_ONCE], report)
             for fate in await self._judge(plan, batch):
                 _count(report, fate)
 
-    async def _loaded(self, blobs: Blobs, arrivals: list[Arrival], report: Report) -> list[Arrival]:
+    async def _loaded(self, blobs: Blobs, plan: Plan, arrivals: list[Arrival], report: Report) -> list[Arrival]:
         """The messages with their files. One whose file the machine will not read waits, the others go on."""
         found = []
         for each in arrivals:
             try:
-                found.append(await intake.with_payloads(self._deps, blobs, each) if _needs_files(each) else each)
+                found.append(await intake.with_payloads(self._deps, blobs, each, plan) if _needs_files(each) else each)
             except MachineError as error:
                 report.tell(error)
         return found
