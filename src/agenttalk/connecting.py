@@ -14,12 +14,13 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.forge import ForgeEvent, ForgeKind, Repository
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
-from agenttalk.engine.toolchain import Setup
+from agenttalk.engine.toolchain import Caps, Setup
 from agenttalk.errors import Code, ForgeError, UsageError
 from agenttalk.forge import webhooks
 from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.github import GitHub
 from agenttalk.forge.webhooks import Ignored
+from agenttalk.kinds import failing
 from agenttalk.kinds import registry as kinds
 from agenttalk.kinds.toolchain import Toolchain, Verify
 from agenttalk.ports import EventSource, Forge, Headers, TaskKind
@@ -157,6 +158,13 @@ def setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> Setup:
         policies=Policies(),
         timeout=said.timeout,
         retry_times=said.retry_times,
+        caps=Caps(
+            comments_per_hour=settings.limits.comments_per_object_per_hour,
+            failures=said.failures,
+            probe_after=float(said.probe_after),
+            remind_after=said.remind_after,
+            escalate_after=said.escalate_after,
+        ),
     )
 
 
@@ -169,11 +177,12 @@ def toolchain(settings: Settings, **more: Any) -> Toolchain:
         if account.token_env
     }
     verify: dict[str, Verify] = {name: verify_of(settings, each) for name, each in settings.sources.items()}
+    own: dict[str, Any] = {"on_failure": failing.follow_ups}
     return Toolchain(
         verify=verify,
         texts={str(name): text for name, text in settings.toolchain.sections.items()},
         tokens=tokens,
-        **more,
+        **own | more,
     )
 
 

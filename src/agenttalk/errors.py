@@ -147,6 +147,7 @@ class Code(StrEnum):
     FORGE_EVENT_UNREADABLE = "FORGE_EVENT_UNREADABLE"
     FORGE_ASSIGNEE_UNKNOWN = "FORGE_ASSIGNEE_UNKNOWN"
     FORGE_HOPS_EXCEEDED = "FORGE_HOPS_EXCEEDED"
+    TASK_OVERDUE = "TASK_OVERDUE"
     FORGE_UNREACHABLE = "FORGE_UNREACHABLE"
     FORGE_IN_DOUBT = "FORGE_IN_DOUBT"
     FORGE_LIMITED = "FORGE_LIMITED"
@@ -287,6 +288,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.FORGE_EVENT_UNREADABLE: Meaning("A webhook's body lacks what its event must have."),
     Code.FORGE_ASSIGNEE_UNKNOWN: Meaning("A forge event is for an account that no agent has; no task was made."),
     Code.FORGE_HOPS_EXCEEDED: Meaning("Agents answered agents too often at one place; a person decides."),
+    Code.TASK_OVERDUE: Meaning("Nobody has reported of a task for too long; its agent is reminded."),
     Code.FORGE_UNREACHABLE: Meaning("The forge does not answer or is out of order.", retriable=True),
     Code.FORGE_IN_DOUBT: Meaning(
         "The forge was asked to change something and gave no answer: look before asking again.", retriable=True

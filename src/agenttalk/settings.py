@@ -154,6 +154,10 @@ class ToolchainSettings(Section):
     """Seconds without a report after which the agent is reminded."""
     escalate_after: Annotated[int, Field(ge=1)] = 21600
     """Seconds without a report after which the lead is told."""
+    failures: Annotated[int, Field(ge=1, le=1000)] = 3
+    """After so many failures in a row a forge is left alone for a while, and `ops` is told."""
+    probe_after: Annotated[int, Field(ge=1, le=600)] = 15
+    """Seconds after which it is asked again; twice as many each time, up to ten minutes."""
     timeout: Annotated[int, Field(ge=1)] = 3600
     """Seconds that a turn may take."""
     retry_times: Annotated[int, Field(ge=0, le=100)] = 1

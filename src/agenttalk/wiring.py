@@ -231,7 +231,7 @@ def _connected(
     reading = connecting.Reading(forges, settings.toolchain.risk.high)
     if not forges:
         return Connected(sources, setup)
-    return Connected(sources, setup, gather=reading.gather, search=reading.search)
+    return Connected(sources, setup, gather=reading.gather, search=reading.search, forges=forges)
 
 
 def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:

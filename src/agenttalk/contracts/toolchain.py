@@ -23,6 +23,8 @@ ActionType = Literal[
 ACTION_TYPES: Final[tuple[ActionType, ...]] = get_args(ActionType)
 NOTICES: Final[frozenset[ActionType]] = frozenset({"review_merged"})
 """Delivered and done without a run."""
+NOT_DONE: Final = "toolchain.not_done"
+"""The kind of effect by which a turn that did not do it reaches whoever has to know."""
 Intent = Literal["question", "request", "fyi"]
 Basis = Literal["requested", "default", "earlier"]
 

@@ -450,7 +450,8 @@ class Dispatcher:
             found = tuple(await kind.evidence(task, turn))
         except Exception as error:  # also somebody else's code; whatever it is, nothing was found
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
-            detail = f"verify_error: {error}"
+            code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
+            detail = f"verify_error: {code}{error}"
             found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
         return self._deps.discretion.proof(Proof(evidence=found))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
 from agenttalk.contracts import places, wire
@@ -21,18 +21,19 @@ from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.layout import Api
 from agenttalk.engine.monitor import Monitor
+from agenttalk.engine.outgoing import IDLE, Outgoing
 from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.plans import agents_in, boards
 from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.service import Service
 from agenttalk.engine.slots import Slots
+from agenttalk.engine.toolchain import BOARD, Setup
 from agenttalk.engine.toolchain import Board as ToolchainBoard
-from agenttalk.engine.toolchain import Setup
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
 from agenttalk.engine.webhooks import Gather, Intake, Receiver, Search
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
-from agenttalk.ports import Driver, EventSource, Performer, Processes, Prover
+from agenttalk.ports import Driver, EventSource, Forge, Performer, Processes, Prover
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -50,6 +51,8 @@ class Connected:
     setup: Setup
     gather: Gather | None = None
     search: Search | None = None
+    forges: Mapping[str, Forge] = field(default_factory=dict)
+    """Those that the engine has a token for."""
 
 
 class Running:
@@ -90,6 +93,8 @@ class Running:
         self._stop = asyncio.Event()
         self._at_router = Waiter(lambda _: False)
         self._at_intake = Waiter(lambda _: False)
+        self._at_outgoing = Waiter(lambda _: False)
+        self._taken = asyncio.Event()
         self.toolchain: ToolchainBoard | None = None
         """The board of forge events, if forges are connected."""
         self._setup = toolchain.setup if toolchain else None
@@ -107,23 +112,62 @@ class Running:
             deps,
             dispatcher=self.dispatcher,
             passes={"route": self._route_once, "monitor": self._monitor_once, "heartbeat": self._heartbeat_once},
-            nudge=self._look_soon,
+            nudge=self._acted,
             turn=self._turn,
             receiver=Receiver(deps, toolchain.sources, self._at_intake.nudge) if toolchain else None,
         )
-        self._intake = self._taking_in(toolchain) if toolchain else None
+        self._intake: Intake | None = None
+        self._outgoing: Outgoing | None = None
+        if toolchain is not None:
+            self._connect(toolchain)
 
-    def _taking_in(self, toolchain: Connected) -> Intake:
+    def _connect(self, toolchain: Connected) -> None:
         deps = self._deps
-        self.toolchain = ToolchainBoard(deps, toolchain.setup, lambda: self._api.http if self._api else "")
-        return Intake(
+        board = ToolchainBoard(deps, toolchain.setup, lambda: self._api.http if self._api else "")
+        self.toolchain = board
+        self._intake = Intake(
             deps,
             toolchain.sources,
-            self.toolchain,
+            board,
             gather=toolchain.gather,
             search=toolchain.search,
+            nudge=self._taken_in,
+        )
+        self._outgoing = Outgoing(
+            deps,
+            board,
+            toolchain.forges,
+            retry=lambda task_id, by: self.dispatcher.retry(BOARD, task_id, by=by),
             nudge=self.dispatcher.nudge,
         )
+
+    def _taken_in(self) -> None:
+        self._taken.set()
+        self.dispatcher.nudge()
+        self._at_outgoing.nudge()
+
+    def _acted(self) -> None:
+        """Somebody sent or answered something."""
+        self._look_soon()
+        self._at_outgoing.nudge()
+
+    async def _say(self) -> float:
+        return IDLE if self._outgoing is None else await self._outgoing.pass_()
+
+    async def _hear_effects(self) -> None:
+        """Have what turns leave behind seen to at once. The board is there once the first event was taken in."""
+        while True:
+            try:
+                while not self._deps.stores.has(BOARD):
+                    self._taken.clear()
+                    await self._taken.wait()
+                store, seen = await self._deps.stores.board(BOARD), 0
+                while True:
+                    seen = await store.woken(seen)
+                    self._at_outgoing.nudge()
+            except Exception:
+                LOG.exception("nobody hears of effects; it is tried again", extra={"action": "engine.effects"})
+            await asyncio.sleep(PAUSE)
 
     async def _take_in(self) -> int:
         if self._intake is None:
@@ -145,14 +189,18 @@ class Running:
         loops += [self._dispatch(), self._publish()]
         if self._intake is not None:
             loops.append(self._looped("intake", self._at_intake, self._take_in, lambda took: 0.0 if took else POLL))
-        tasks = [asyncio.create_task(self._listen(self._wakes)), *(asyncio.create_task(each) for each in loops)]
+            loops.append(self._looped("outgoing", self._at_outgoing, self._say, lambda pause: pause))
+        listeners = [self._listen(self._wakes), *([self._hear_effects()] if self._outgoing is not None else [])]
+        heard = [asyncio.create_task(each) for each in listeners]
+        tasks = [*heard, *(asyncio.create_task(each) for each in loops)]
         self.service.ready = True
         try:
             await stop.wait()
         finally:
             self.service.ready = False
             stop.set()
-            tasks[0].cancel()
+            for each in heard:
+                each.cancel()
             crew = [task for _, task in self._crew.values()]
             await asyncio.gather(*tasks, *crew, return_exceptions=True)
 
@@ -221,6 +269,7 @@ class Running:
             report = await self._router.pass_()
         if not report.idle:
             self.dispatcher.nudge()
+            self._at_outgoing.nudge()  # people answer by files, too
         return report
 
     async def _watch(self) -> None:

@@ -18,11 +18,11 @@ from agenttalk.contracts.base import instant
 from agenttalk.contracts.forge import ForgeEvent, ForgeKind, Sighting
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
-from agenttalk.engine import kinds, records
+from agenttalk.engine import appeals, kinds, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheets
-from agenttalk.errors import Problem
+from agenttalk.errors import Code, Problem
 from agenttalk.ports import KindTask, Row, Tx
 from agenttalk.prompts.toolchain_steps import Content, Place, Style, tell
 from agenttalk.rules import intake, semantic_keys, sightings
@@ -34,6 +34,22 @@ KEPT: Final = timedelta(days=14)
 """How long a failure waits for a pull request with its commit."""
 _SIGHTING_LIMIT: Final = 32 * 1024 * 1024
 _NOTHING: Final = Content()
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """When enough is enough."""
+
+    comments_per_hour: int = 20
+    """Texts that the engine writes at one place of a forge in an hour."""
+    failures: int = 3
+    """Failures in a row after which a source is left alone for a while."""
+    probe_after: float = 15.0
+    """Seconds after which it is asked again."""
+    remind_after: int = 7200
+    """Seconds without a report after which an agent is reminded."""
+    escalate_after: int = 21600
+    """Seconds without a report after which the lead is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,7 @@ class Setup:
     timeout: int | None = None
     """Seconds that a turn may take."""
     retry_times: int = 1
+    caps: Caps = field(default_factory=Caps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +130,17 @@ class Board:
     async def add(self, task: ProposedTask) -> str | None:
         """Make a task that follows from no event, unless its key has one; its id."""
         store = await self._deps.stores.board(BOARD)
+        return await store.transact(lambda tx: self.put(tx, task))
 
-        def work(tx: Tx) -> str | None:
-            at = self._deps.stamp()
-            kinds.open_run(tx, self.setup.policies, self.setup.profiles, at)
-            moves = Moves(tx, self._deps, self._sheets, at)
-            made = self._make(moves, task, _NOTHING)
-            moves.finish()
-            return made
-
-        return await store.transact(work)
+    def put(self, tx: Tx, task: ProposedTask) -> str | None:
+        """Make a task in an open transaction, unless its key has one; its id."""
+        at = self._deps.stamp()
+        kinds.open_run(tx, self.setup.policies, self.setup.profiles, at)
+        self._sheets.forget(BOARD)
+        moves = Moves(tx, self._deps, self._sheets, at)
+        made = self._make(moves, task, _NOTHING)
+        moves.finish()
+        return made
 
     def _decide(self, moves: Moves, event: ForgeEvent, content: Mapping[str, Content]) -> Written:
         tx = moves.tx
@@ -292,6 +310,8 @@ def _warn(tx: Tx, problem: Problem, at: str) -> int:
     digest = wire.sha256(f"{problem.code} {problem.message}".encode("utf-8", "replace"))
     about = {"code": str(problem.code), "message": problem.message, "hint": problem.hint}
     [(times,)] = tx.run("warn_operator", sha256=digest, **about, at=at)
+    if problem.code == Code.FORGE_HOPS_EXCEEDED:
+        appeals.ask_once(tx, f"hops/{problem.field}", problem.message, problem.hint, at=at)
     if times == 1:
         records.alert(
             tx,

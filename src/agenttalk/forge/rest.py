@@ -81,6 +81,12 @@ class Rest:
         found = await self.caller.pages(f"{in_path(repository)}/issues", size=self.page, query=query)
         return tuple(issue for issue in map(self.read_issue, found) if not issue.is_pull)
 
+    async def issues_since(self, repository: str, since: str) -> tuple[Issue, ...]:
+        """All issues that changed since a time, closed ones too."""
+        query: dict[str, str | int] = {"state": "all", "type": "issues", "since": since}
+        found = await self.caller.pages(f"{in_path(repository)}/issues", size=self.page, query=query)
+        return tuple(issue for issue in map(self.read_issue, found) if not issue.is_pull)
+
     async def submit_review(
         self, repository: str, number: int, verdict: ReviewVerdict, review_body: str, commit: str
     ) -> Review:

@@ -112,7 +112,10 @@ class Toolchain:
 
     def closed(self, tx: Tx, task_id: str, why: str, at: str) -> None:
         """Note in the task's row that it is over, or goes on."""
-        tx.run("close_toolchain_task", task_id=task_id, at=at if why else None, why=why or None)
+        if why:
+            tx.run("close_toolchain_task", task_id=task_id, at=at, why=why)
+        else:
+            tx.run("reopen_toolchain_task", task_id=task_id, at=at)
 
 
 def read_task(board: str, row: Sequence[Any]) -> KindTask:

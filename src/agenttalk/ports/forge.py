@@ -65,6 +65,9 @@ class Forge(Protocol):
     async def open_issues(self, repository: str) -> tuple[Issue, ...]:
         """All issues that are open, without pull requests."""
 
+    async def issues_since(self, repository: str, since: str) -> tuple[Issue, ...]:
+        """All issues that changed since a time, closed ones too, without pull requests."""
+
     async def submit_review(
         self, repository: str, number: int, verdict: ReviewVerdict, review_body: str, commit: str
     ) -> Review:

@@ -45,13 +45,13 @@ def hop(draft: Draft, object_key: str, text: str) -> int:
     return max([marker.hop if marker else 0, *begun]) + 1
 
 
-def may_go_on(draft: Draft, hop: int, login: str) -> bool:
-    """Whether an agent may still be called; else a person is told."""
+def may_go_on(draft: Draft, object_key: str, hop: int, login: str) -> bool:
+    """Whether an agent may still be called; else a person is asked."""
     if hop <= draft.registry.hops:
         return True
-    text = f"agents have answered each other {hop} times in {draft.repository}; {login} is not called again"
+    text = f"agents have answered each other {hop} times at {object_key}; {login} is not called again"
     hint = "read the discussion and decide; a person's comment begins anew"
-    draft.warnings.append(Problem(Code.FORGE_HOPS_EXCEEDED, "hop", text, hint))
+    draft.warnings.append(Problem(Code.FORGE_HOPS_EXCEEDED, object_key, text, hint))
     return False
 
 
@@ -73,7 +73,7 @@ def mentions(
         account = ForgeUser(source=event.source, login=identity.login, id=identity.id)
         if same_user(account, event.sender) or any(same_user(account, each) for each in skip):
             draft.notes.append(f"{name} has to do with it anyway")
-        elif may_go_on(draft, depth, name):
+        elif may_go_on(draft, object_key, depth, name):
             key = semantic_keys.mention(event, place, name)
             context = _context(event, text, source_type, intent)
             draft.propose("mention", identity.agent, key, object_key, context, hop=depth)

@@ -192,7 +192,7 @@ def _review(draft: Draft) -> None:
         context |= {"result": review.verdict, "author": pull.author.login}
         hop = calling.hop(draft, object_key, review.body)
         if review.verdict == "COMMENT":
-            if calling.may_go_on(draft, hop, pull.author.login):
+            if calling.may_go_on(draft, object_key, hop, pull.author.login):
                 draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
         else:
             draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)

@@ -190,7 +190,8 @@ async def _issues(api: Api, request: Request) -> Response:
     found = list(repository.issues.values())
     if request.query_params.get("type") != "issues":
         found += [pull.issue for pull in repository.pulls.values()]
-    shown = [each for each in found if state in {"all", each.state}]
+    since = request.query_params.get("since", "")
+    shown = [each for each in found if state in {"all", each.state} and each.updated >= since]
     return api.listed(request, [api.shapes.issue(repository, each) for each in shown])
 
 

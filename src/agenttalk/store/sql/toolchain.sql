@@ -1,9 +1,9 @@
 -- Tasks that forge events call for.
 -- name: add_toolchain_task
 INSERT INTO toolchain_tasks (board, task_id, key, action_type, title, description, assignee, assigned_by, must_haves,
-    source, object, head_sha, basis, hop, reviewer, verdict, event_at, made_at)
+    source, object, head_sha, basis, hop, reviewer, verdict, event_at, made_at, since)
 VALUES (:board, :task_id, :key, :action_type, :title, :description, :assignee, :assigned_by, :must_haves,
-    :source, :object, :head_sha, :basis, :hop, :reviewer, :verdict, :event_at, :at)
+    :source, :object, :head_sha, :basis, :hop, :reviewer, :verdict, :event_at, :at, :at)
 ON CONFLICT (board, key) DO NOTHING
 RETURNING id
 
@@ -87,3 +87,22 @@ RETURNING times
 -- name: toolchain_warnings
 SELECT id, code, message, hint, times, first_at, last_at FROM toolchain_warnings
 WHERE board = :board AND id > :after ORDER BY id LIMIT :limit
+
+-- name: reopen_toolchain_task
+UPDATE toolchain_tasks SET closed_at = NULL, closed_why = NULL, since = :at, reminders = 0
+WHERE board = :board AND task_id = :task_id
+
+-- Tasks that wait for a report, those first that wait longest.
+-- name: overdue_tasks
+SELECT c.task_id, c.since, t.state
+FROM toolchain_tasks AS c CROSS JOIN tasks AS t
+WHERE c.board = :board AND c.closed_at IS NULL AND c.reminders = :reminders AND c.since <= :before
+    AND t.board = c.board AND t.plan_id = c.board AND t.task_id = c.task_id
+ORDER BY c.since LIMIT :limit
+
+-- name: next_overdue
+SELECT since FROM toolchain_tasks WHERE board = :board AND closed_at IS NULL AND reminders = :reminders
+ORDER BY since LIMIT 1
+
+-- name: note_reminder
+UPDATE toolchain_tasks SET reminders = :reminders, since = :since WHERE board = :board AND task_id = :task_id

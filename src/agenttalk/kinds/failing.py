@@ -1,0 +1,26 @@
+"""Turns of toolchain tasks that did not fulfil their promise → what is kept for whoever has to know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agenttalk.contracts.toolchain import NOT_DONE
+from agenttalk.ports import FollowUp, KindOutcome, KindTask
+from agenttalk.rules import triage
+
+
+def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
+    """One thing to see to, once for each command. Whom it reaches is decided when it is seen to."""
+    found = (*outcome.blockers, *(f"{each} is missing" for each in outcome.missing))
+    ways = triage.ways(task.action_type, outcome.cause, found)
+    if not ways:
+        return []
+    body: dict[str, Any] = {
+        "task_id": task.task_id,
+        "ways": list(ways),
+        "cause": outcome.cause,
+        "reason": outcome.reason,
+        "found": list(found),
+        "round": task.reexecutions + 1,
+    }
+    return [FollowUp(NOT_DONE, f"{NOT_DONE}/{task.task_id}/{outcome.command_id}", body)]
