@@ -131,6 +131,15 @@ SELECT '{board}', 'head-' || value, 'sha256:' || value, {blob}, '2026' FROM numb
 INSERT INTO toolchain_warnings (id, board, sha256, code, message, hint, first_at, last_at) {given}
 SELECT value + 1, '{board}', 'sha256:' || value, '', '', '', '2026', '2026' FROM numbers WHERE value < {plans} * {tasks};
 
+INSERT INTO outgoing (id, board, key, kind, source, object, repository, number, title, body, assignee, task_id, since,
+    state, not_before, made_at, ended_at) {given}
+SELECT value + 1, '{board}', 'out-' || value, 'comment', 'work', 'object-' || (value / 2), 'acme/widgets', 1, '', '', 'dev',
+    'tc-' || value, '', CASE value % 2 WHEN 0 THEN 'sent' ELSE 'dropped' END, '2026', '2026', '2025'
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO breakers (board, source, failures, opened_at, not_before, outage)
+SELECT 'other_' || value, 'work', 0, NULL, NULL, '' FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO blobs (hash, content) SELECT 'sha256:' || value, {blob} FROM numbers WHERE value < {plans} * {tasks} / 2;
 
 INSERT INTO evidence (board, plan_id, task_id, check_id, command_id, tree, result, key, at)

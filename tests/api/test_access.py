@@ -52,6 +52,7 @@ ROUTES = [
     ("POST", "/api/toolchain/events", {OPERATOR, WORKER}),
     ("GET", "/api/toolchain/tasks", {OPERATOR, VIEWER}),
     ("GET", "/api/toolchain/warnings", {OPERATOR, VIEWER}),
+    ("GET", "/api/toolchain/outgoing", {OPERATOR, VIEWER}),
     ("PATCH", TASK, set()),
     ("PUT", TASK, set()),
     ("DELETE", TASK, set()),

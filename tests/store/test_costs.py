@@ -39,7 +39,7 @@ BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "mis
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
     "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd",
-    "seconds", "tool_calls", "closing", "fresh", "number", "accepted", "hop")  # fmt: skip
+    "seconds", "tool_calls", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),
@@ -87,6 +87,17 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "toolchain_task": {"task_id": "tc-5"},
     "toolchain_by_key": {"key": "key-5"},
     "close_toolchain_task": {"task_id": "tc-5"},
+    "reopen_toolchain_task": {"task_id": "tc-5"},
+    "note_reminder": {"task_id": "tc-5"},
+    "overdue_tasks": {"before": "2027"},
+    "add_outgoing": {"key": "new", "kind": "comment", "state": "waiting"},
+    "end_outgoing": {"state": "sent"},
+    "due_outgoing": {"source": "work"},
+    "next_outgoing_at": {"source": "work"},
+    "sent_since": {"object": "object-5"},
+    "held_of": {"object": "object-5"},
+    "breaker": {"source": "work"},
+    "put_breaker": {"source": "work"},
     "toolchain_known": {"object": "object-5"},
     "sighting": {"object": "object-5"},
     "sightings_with_head": {"head": "head-5"},

@@ -70,6 +70,11 @@ async def warnings(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.toolchain_warnings(_number(request.query_params.get("after", "0"))))
 
 
+async def outgoing(service: Service, request: Request, _: Caller) -> Response:
+    """What the engine has to say at forges."""
+    return answered(await service.toolchain_outgoing(_number(request.query_params.get("after", "0"))))
+
+
 async def set_state(_: Service, __: Request, caller: Caller) -> Response:
     """Nobody sets a state by hand."""
     raise UsageError(

@@ -10,6 +10,7 @@ import typer
 from agenttalk.cli.output import JsonOption, RootOption, one_line
 
 app = typer.Typer(no_args_is_help=True, help="Tasks that forge events came to.", add_completion=False)
+_WAYS = {"sent": "green", "waiting": "yellow", "held": "red", "dropped": "dim", "answered": "green"}
 _COLOURS = {"done": "green", "failed": "red", "working": "cyan", "review": "cyan", "withdrawn": "dim"}
 
 
@@ -95,4 +96,46 @@ def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = 
         out.say(f"[yellow]![/] {one_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
     if not found:
         out.say("[green]✓[/] no warnings")
+    return 0
+
+
+@app.command("outgoing")
+def outgoing(
+    ctx: typer.Context,
+    every: Annotated[bool, typer.Option("--all", help="Also what was sent or decided.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List what the engine has to say at forges: what waits, how often it was tried, and what a person must decide."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import showing
+    from agenttalk.engine.deps import Deps
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    found: list[dict[str, Any]] = []
+    away: list[dict[str, Any]] = []
+    after: int | None = 0
+    while after is not None:
+        at = after
+
+        async def by_hand(deps: Deps, at: int = at) -> dict[str, Any]:
+            return await showing.outgoing(deps, at)
+
+        answer: dict[str, Any] = roots.asked(folder, f"/api/toolchain/outgoing?after={at}", by_hand)
+        found += [each for each in answer["outgoing"] if every or each["state"] in {"waiting", "held"}]
+        away, after = answer["away"], answer["next"]
+    if out.as_json:
+        out.data({"ok": True, "outgoing": found, "away": away})
+        return 0
+    for each in away:
+        again = f"asked again at {each['asked_again_at']}"
+        out.say(f"[red]✗[/] {one_line(each['source'])} does not answer since {each['since']}; {again}")
+    for each in found:
+        tried = f", tried {each['tries']} times" if each["tries"] > 1 or (each["tries"] and not each["posted"]) else ""
+        out.say(f"[{_WAYS[each['state']]}]{each['state']}[/]{tried}  {each['kind']} on {one_line(each['object'])}")
+        out.say(f"  {one_line(each['title'])}")
+        if each["why"]:
+            out.say(f"  [dim]{one_line(each['why'])}[/]")
+    if not found and not away:
+        out.say("[green]✓[/] nothing waits")
     return 0

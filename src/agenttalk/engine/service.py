@@ -310,6 +310,10 @@ class Service:
         """Events that nobody could be given."""
         return await showing.warnings(self.deps, after)
 
+    async def toolchain_outgoing(self, after: int) -> dict[str, Any]:
+        """What the engine has to say at forges."""
+        return await showing.outgoing(self.deps, after)
+
     async def report(self, task: TaskName, note: Note, caller: Caller) -> dict[str, Any]:
         """What an attempt tells of itself while it runs; whether somebody counts it, and why it is stopped if it is."""
         if caller.attempt is None or self._dispatcher is None:

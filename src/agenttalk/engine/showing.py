@@ -147,6 +147,27 @@ async def warnings(deps: Deps, after: int = 0) -> dict[str, Any]:
     return {"warnings": found, "next": rows[-1][0] if len(rows) == PAGE else None}
 
 
+async def outgoing(deps: Deps, after: int = 0) -> dict[str, Any]:
+    """What the engine has to say at forges and what came of it, and sources that do not answer."""
+    if not deps.stores.has(BOARD):
+        return {"outgoing": [], "away": [], "next": None}
+    store = await deps.stores.board(BOARD)
+    rows = await store.read("outgoing_page", after=after, limit=PAGE)
+    away = [
+        {"source": source, "since": opened_at, "failures": failures, "asked_again_at": not_before}
+        for source, failures, opened_at, not_before, _ in await store.read("breakers")
+        if opened_at is not None
+    ]
+    found = [dict(zip(_OUTGOING, each, strict=True)) for each in rows]
+    return {"outgoing": found, "away": away, "next": rows[-1][0] if len(rows) == PAGE else None}
+
+
+_OUTGOING: Final = (
+    "id", "kind", "source", "object", "repository", "number", "title", "assignee", "task_id", "state", "tries",
+    "not_before", "made_at", "ended_at", "posted", "why", "request_id",
+)  # fmt: skip
+
+
 async def overview(deps: Deps) -> dict[str, Any]:
     """What an overview says of the board; nothing where there is none."""
     if not deps.stores.has(BOARD):

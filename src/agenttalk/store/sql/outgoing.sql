@@ -17,7 +17,7 @@ WHERE o.board = :board AND o.source = :source AND o.state = 'waiting' AND o.not_
         SELECT 1 FROM outgoing AS e
         WHERE e.board = o.board AND e.source = o.source AND e.object = o.object AND e.state = 'waiting' AND e.id < o.id
     )
-ORDER BY o.id LIMIT :limit
+ORDER BY +o.id LIMIT :limit
 
 -- Nobody else may begin it meanwhile.
 -- name: begin_outgoing
@@ -55,7 +55,7 @@ SELECT o.id, o.kind, o.task_id, r.response, r.answered_by
 FROM outgoing AS o CROSS JOIN requests AS r
 WHERE o.board = :board AND o.state = 'held' AND r.board = o.board AND r.request_id = o.request_id
     AND r.state <> 'open'
-ORDER BY o.id LIMIT :limit
+ORDER BY +o.id LIMIT :limit
 
 -- name: next_outgoing_at
 SELECT min(o.not_before) FROM outgoing AS o
