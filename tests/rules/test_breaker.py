@@ -19,9 +19,11 @@ def fail(known: Breaker, now: datetime) -> Breaker:
 
 def test_it_opens_after_so_many_failures_in_a_row() -> None:
     known = CLOSED
-    for _ in range(2):
+    for pause in (2, 4):
         known = fail(known, NOON)
-        assert breaker.may_ask(known, NOON) == "yes"
+        assert known.opened_at is None
+        assert breaker.may_ask(known, NOON + timedelta(seconds=pause - 1)) == "no"
+        assert breaker.may_ask(known, NOON + timedelta(seconds=pause)) == "yes"
     known = fail(known, NOON)
     assert known.opened_at == NOON
     assert breaker.may_ask(known, NOON + timedelta(seconds=9)) == "no"
@@ -33,7 +35,7 @@ def test_a_probe_that_fails_makes_the_pause_longer_and_the_outage_no_other() -> 
     pauses = []
     for _ in range(12):
         known = fail(known, now)
-        if known.not_before is not None:
+        if known.opened_at is not None and known.not_before is not None:
             pauses.append((known.not_before - now).total_seconds())
             now = known.not_before
     assert pauses == [min(LONGEST_PAUSE, 10.0 * 2**n) for n in range(10)]

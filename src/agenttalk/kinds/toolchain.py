@@ -104,6 +104,8 @@ class Toolchain:
         """What the agent says, and what the forge says."""
         claims = carried_out.claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
         ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
+        if task.action_type == "infrastructure_failure":  # whatever the forge says, or does not say
+            return [ended, *claims]
         return [ended, *claims, *await self.read_back(task, turn)]
 
     def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:

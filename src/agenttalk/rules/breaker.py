@@ -38,9 +38,9 @@ def failed(breaker: Breaker, now: datetime, *, most: int, probe_after: float) ->
     """One more failure. After `most` in a row the source is left alone, the longer the longer it is away."""
     failures = breaker.failures + 1
     if failures < most and breaker.opened_at is None:
-        return Breaker(failures)
-    pause = doubled(probe_after, max(0, failures - most))
-    return Breaker(failures, breaker.opened_at or now, now + timedelta(seconds=pause))
+        return Breaker(failures, None, now + timedelta(seconds=doubled(FIRST_PAUSE, failures - 1)))
+    longer = doubled(probe_after, max(0, failures - most))
+    return Breaker(failures, breaker.opened_at or now, now + timedelta(seconds=longer))
 
 
 def is_gone(breaker: Breaker, now: datetime, *, most: int, probe_after: float) -> Breaker:
