@@ -21,6 +21,7 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.intake import Arrival, Fate
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Ready
+from agenttalk.engine.outgoing import Outgoing
 from agenttalk.engine.records import Letter
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.turns import How, Setting
@@ -227,6 +228,15 @@ def _archive_after_the_decision() -> None:
     _replace(releasing, release=release, _archive=lambda _, *rest: left.append(rest))
 
 
+def _post_without_looking() -> None:
+    """What was begun before is posted again without a look whether it is there."""
+
+    async def found(*_: object) -> None:
+        return None
+
+    _replace(Outgoing, _found=found)
+
+
 BUGS: dict[str, Callable[[], None]] = {
     "acknowledgement before commit": _acknowledge_before_commit,
     "effect before commit": _start_before_commit,
@@ -238,4 +248,5 @@ BUGS: dict[str, Callable[[], None]] = {
     "archive after the decision": _archive_after_the_decision,
     "verifying what is not kept": _verify_what_is_not_kept,
     "joined after commit": _join_after_commit,
+    "posted without looking": _post_without_looking,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crash import living, messages, running, shipping, work, writing
+from crash import living, messages, running, shipping, telling, work, writing
 from crash.life import Scenario, Step
 
 
@@ -11,5 +11,5 @@ async def _nothing(_: object) -> None:
 
 
 EMPTY = Scenario("empty", lambda _: None, (Step(_nothing),), made=False)
-_PARTS = (writing, messages, work, running, living, shipping)
+_PARTS = (writing, messages, work, running, living, shipping, telling)
 ALL = {each.name: each for part in _PARTS for each in part.SCENARIOS}

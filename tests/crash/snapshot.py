@@ -28,6 +28,9 @@ _RANDOM = (
 )
 _NUMBERS = frozenset({("journals", "latest"), ("cursors", "value")})
 """Columns that hold the number of a fact, which is a higher one when an attempt died."""
+_TRIED = frozenset(
+    {("effects", "attempts"), ("effects", "not_before"), ("outgoing", "tries"), ("outgoing", "not_before")}
+)
 _SKIPPED = frozenset({"migrations", "ledger", "sqlite_sequence"})
 _WHOLE = 10_000
 _SEEN = ("seen_at", "seen_for")
@@ -240,7 +243,7 @@ def _row(table: str, row: dict[str, Any], names: dict[Any, tuple[str, str]]) -> 
             told[column] = names[value][0]
         elif table == "deliveries" and column == "id":
             told["what"] = names[value][0]
-        elif table == "effects" and column in {"attempts", "not_before"}:
+        elif (table, column) in _TRIED:
             continue  # a claim of a dead worker runs out, and is one more
         elif column == "shown" and "version" in row:
             told[column] = value == row["version"]

@@ -75,3 +75,9 @@ def test_an_archive_that_is_not_part_of_the_decision_is_found(crash: Harness) ->
     failures = _found(crash, "archive after the decision", "shipped", "commit:default")
     assert _says(failures, "app.md/app.md")
     assert "" not in failures
+
+
+def test_a_text_that_is_posted_again_without_a_look_is_found(crash: Harness) -> None:
+    failures = _found(crash, "posted without looking", "told", "commit:_toolchain")
+    assert len(_says(failures, "posted 2 times")) >= 3
+    assert "" not in failures
