@@ -16,7 +16,7 @@ from agenttalk.rules.mentions import Marker, write_marker
 from agenttalk.rules.triage import Comment, Failure, Issue, Nobody, Person, Place
 from forge.world import SOURCE, registry
 
-AWAY = "criterion 'carried-out' is not shown: read_back failed (verify_error: FORGE_UNREACHABLE: no route)"
+AWAY = "criterion 'carried-out' is not shown: 'read_back' failed (verify_error: FORGE_UNREACHABLE: no route)"
 FAILURE = Failure(
     "agent-dev", SOURCE, "ci_failure", "FAILED_FOR_GOOD", context={"repo": "acme/widgets", "pr_number": 5}
 )
@@ -46,9 +46,9 @@ def test_an_outage_never_calls_for_another_outage(cause: str, found: list[str]) 
 
 
 def test_a_report_that_speaks_of_an_error_is_none() -> None:
-    assert not triage.is_away("the agent says FORGE_UNREACHABLE")
-    assert not triage.is_away("verify_error: FORGE_REFUSED: no")
-    assert triage.is_away("verify_error: FORGE_LIMITED: later")
+    assert not triage.is_away(f"criterion 'carried-out' is not shown: 'read_back' failed (claim_denied: {AWAY})")
+    assert not triage.is_away(AWAY.replace("UNREACHABLE", "REFUSED"))
+    assert triage.is_away(AWAY.replace("UNREACHABLE", "LIMITED"))
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def crash(_: Any) -> Performance:
     return Performance("crashed", error="it ended with 3")
 
 
-@pytest.mark.shows("T11", "T12", "T14")
+@pytest.mark.shows("T11", "T12")
 def test_what_is_not_done_is_said_where_the_work_is_and_after_three_rounds_to_the_lead(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
         await stage.board.take([(ASSIGNED, {})])

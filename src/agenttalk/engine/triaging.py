@@ -29,7 +29,6 @@ RETRY: Final = ("retry", "give up")
 _TOGETHER: Final = 50
 _MOST_SAID: Final = 1_000
 _LONGEST_TITLE: Final = 200
-_CRITERION: Final = "criterion 'carried-out' is not shown: "
 
 
 class Saying(NamedTuple):
@@ -110,7 +109,7 @@ class Desk:
             head = words.not_done.format(
                 login=told.login, title=texts.inline(task.title), task=task.task_id, round=said["round"]
             )
-            found = [each.removeprefix(_CRITERION) for each in said["found"] or [said["reason"]]]
+            found = [each.removeprefix(triage.NOT_SHOWN) for each in said["found"] or [said["reason"]]]
             self._comment(tx, key, task, told, head, (words.missing, found), words.back, at)
 
     def _comment(

@@ -15,7 +15,12 @@ Way = Literal["business", "system", "infrastructure"]
 """The agent did not do it; it cannot be done like this; or the forge is not there."""
 _GOES_ON: Final = frozenset({"NOT_FULFILLED", "CONFLICT"})
 _OVER: Final = frozenset({"REWORK_EXHAUSTED", "FAILED_FOR_GOOD", "ABORTED"})
-_AWAY: Final = tuple(f"verify_error: {code}" for code in (Code.FORGE_UNREACHABLE, Code.FORGE_LIMITED))
+NOT_SHOWN: Final = "criterion 'carried-out' is not shown: "
+"""How the one rule begins to say why a task is not done."""
+_AWAY: Final = tuple(
+    f"{NOT_SHOWN}'read_back' failed (verify_error: {code}"
+    for code in (Code.FORGE_UNREACHABLE, Code.FORGE_LIMITED, Code.FORGE_NOT_READY)
+)
 OVERDUE: Final = "OVERDUE"
 """The cause of a task that nobody reported of for too long."""
 
@@ -34,8 +39,8 @@ def ways(action_type: str, cause: str, found: Iterable[str]) -> tuple[Way, ...]:
 
 
 def is_away(text: str) -> bool:
-    """Whether what was found says that the forge could not be asked."""
-    return any(each in text for each in _AWAY)
+    """Whether what was found says that the forge could not be asked. What an agent wrote stands nowhere so early."""
+    return text.startswith(_AWAY)
 
 
 class Place(NamedTuple):
