@@ -71,6 +71,8 @@ class Stage:
     found: Callable[[KindTask], Sequence[Evidence]] = lambda _: ()
     """What is read back at the forge."""
     token: bool = True
+    url: str = ""
+    """The store, if it is not SQLite."""
     known: dict[str, Any] = field(default_factory=dict)
     """What is configured otherwise."""
     deps: Deps = field(init=False)
@@ -95,7 +97,7 @@ class Stage:
         )
         self.root.mkdir(exist_ok=True)
         async with (
-            opened(self.root, clock=self.clock, kinds={BOARD: kind}) as self.deps,
+            opened(self.root, clock=self.clock, kinds={BOARD: kind}, url=self.url) as self.deps,
             Gitea.opened(SOURCE, self.forge.url, self.tokens["engine"], patience=QUICK) as client,
         ):
             self.board = Board(self.deps, setup, lambda: "http://127.0.0.1:8083")

@@ -331,6 +331,24 @@ def test_what_the_forge_refuses_is_a_persons_and_holds_up_nobody_else(tmp_path: 
     play(tmp_path, work, found=denied)
 
 
+def test_postgresql_keeps_it_all_the_same(tmp_path: Path, database: str) -> None:
+    async def work(stage: Stage) -> None:
+        await stage.board.take([(ASSIGNED, {})])
+        await stage.ran(ended)
+        stage.forge.faults[:] = [fault("applied_then_status"), fault("status", times=3)]
+        for _ in range(6):
+            await stage.said(60)
+        assert [f"round {number}" in text for number, text in enumerate(stage.comments(), 1)] == [True, True]
+        assert len([each for each in await stage.asked() if "within an hour" in each]) == 1
+        await stage.ran(lambda tasks: len(tasks) == 2 and ended(tasks))
+        other = issue_event("issue_assigned", 0, "agent-second", number=8)
+        await stage.board.take([(other, {})])
+        await stage.said(7201)
+        assert "@agent-second A reminder" in stage.comments()[-1]
+
+    play(tmp_path, work, found=denied, url=database, caps=Caps(comments_per_hour=2))
+
+
 @pytest.mark.shows("T21")
 def test_who_does_not_report_is_reminded_once_and_then_the_lead_is_told_once(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:

@@ -6,6 +6,7 @@ no answer, finds it there by its hidden marker. A source that fails again and ag
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
@@ -94,8 +95,10 @@ class Outgoing:
         store = await self._deps.stores.board(BOARD)
         while await self._desk.pass_(store) + await self._answers(store):
             self._nudge()
-        for source, forge in self._forges.items():
-            await self._post_all(store, source, forge)
+        posting = (self._post_all(store, source, forge) for source, forge in self._forges.items())
+        for ended in await asyncio.gather(*posting, return_exceptions=True):  # none waits for another
+            if ended is not None:
+                raise ended
         return await self._pause(store)
 
     async def _pause(self, store: Store) -> float:
