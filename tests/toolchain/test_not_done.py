@@ -216,6 +216,20 @@ def test_what_the_forge_did_or_did_not_do_is_there_once_in_the_end(tmp_path: Pat
     play(tmp_path, work, found=denied)
 
 
+def test_what_comes_later_at_a_place_waits_for_what_comes_first_and_other_places_do_not(tmp_path: Path) -> None:
+    async def work(stage: Stage) -> None:
+        await stage.board.take([(ASSIGNED, {})])
+        await stage.ran(ended)
+        stage.forge.faults[:] = [fault("status", status=503, headers={"Retry-After": "120"})]
+        await stage.said()
+        await stage.said(10)
+        assert (stage.comments(), len(stage.issues())) == ([], 1)
+        await stage.said(120)
+        assert [f"round {number}" in text for number, text in enumerate(stage.comments(), 1)] == [True] * 3
+
+    play(tmp_path, work, found=denied)
+
+
 def test_a_marker_that_somebody_else_posted_first_silences_nobody(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:
         await stage.board.take([(ASSIGNED, {})])
