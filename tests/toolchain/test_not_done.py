@@ -298,6 +298,27 @@ def test_a_forge_that_goes_and_comes_back_loses_nothing_and_says_nothing_twice(t
     play(tmp_path, work, found=denied)
 
 
+@pytest.mark.shows("T13")
+def test_a_forge_that_can_be_read_and_takes_nothing_is_one_outage_however_long_it_lasts(tmp_path: Path) -> None:
+    async def work(stage: Stage) -> None:
+        await stage.board.take([(ASSIGNED, {})])
+        await stage.ran(ended)
+        stage.forge.faults[:] = [fault("status", times=-1)]
+        for _ in range(9):
+            await stage.said(700)
+            await stage.ran(ended)
+        [outage] = await stage.away()
+        assert outage["failures"] == 9
+        kinds = [each["must_haves"]["action_type"] for each in await stage.tasks()]
+        assert kinds.count("infrastructure_failure") == 1
+        stage.forge.faults.clear()
+        await stage.said(700)
+        assert await stage.away() == []
+        assert (len(stage.comments()), len(stage.issues())) == (3, 1)
+
+    play(tmp_path, work, found=denied)
+
+
 @pytest.mark.shows("T24")
 def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:

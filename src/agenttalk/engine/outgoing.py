@@ -34,6 +34,7 @@ CLAIM: Final = timedelta(minutes=5)
 _TOGETHER: Final = 50
 _HOUR: Final = timedelta(hours=1)
 _EVER: Final = "1970-01-01T00:00:00Z"
+_ANY_TIME: Final = "9999"
 _AWAY: Final = frozenset({Code.FORGE_UNREACHABLE, Code.FORGE_IN_DOUBT, Code.FORGE_ANSWER_INVALID})
 Retry = Callable[[str, str], Awaitable[object]]
 """Tries a task again: its id, and in whose name."""
@@ -156,22 +157,25 @@ class Outgoing:
             answer = breaker.may_ask(known, self._deps.now())
             if answer == "no" or (answer == "probe" and not await self._probed(store, source, forge)):
                 return
-            rows = await store.read("due_outgoing", source=source, now=self._deps.stamp(), limit=_TOGETHER)
-            if not rows:
-                return
+            limit, now = (1, _ANY_TIME) if answer == "probe" else (_TOGETHER, self._deps.stamp())
+            rows = await store.read("due_outgoing", source=source, now=now, limit=limit)
             for row in rows:
                 if not await self._said(store, source, forge, _item(row)):
                     return
+            if not rows:
+                await store.transact(lambda tx: self._outages.back(tx, source))
+                return
 
     async def _probed(self, store: Store, source: str, forge: Forge) -> bool:
-        """Whether a source that was left alone answers again. Nothing is changed there to find out."""
+        """Whether a source that was left alone answers again. Nothing is changed there to find out.
+
+        One that can be read may still not take anything: it is back once it has taken something, or nothing waits.
+        """
         try:
             await self._whoami(source, forge, anew=True)
         except ForgeError as error:
             await self._failed(store, source, None, error)
             return False
-        await store.transact(lambda tx: self._outages.back(tx, source))
-        LOG.info("%s answers again", source, extra={"action": "outgoing.back"})
         return True
 
     async def _said(self, store: Store, source: str, forge: Forge, item: Item) -> bool:
@@ -236,6 +240,7 @@ class Outgoing:
                 until = instant(now + timedelta(seconds=pause))
                 tx.run("retry_outgoing", id=item.id, until=until, why=error.message[:1000])
             else:
+                self._outages.back(tx, source)  # it answers, if not as we wish
                 reason = line_of(error.message)
                 question = self._words.refused.format(source=source, object=item.object, reason=reason)
                 self._hold(tx, source, item, question, None, at)
