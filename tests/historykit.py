@@ -140,6 +140,27 @@ FROM numbers WHERE value < {plans} * {tasks};
 INSERT INTO breakers (board, source, failures, opened_at, not_before, outage)
 SELECT 'other_' || value, 'work', 0, NULL, NULL, '' FROM numbers WHERE value < {plans} * {tasks};
 
+INSERT INTO tasks (board, plan_id, task_id, agent_id, state, updated_at, epoch, attempt, unmet)
+SELECT '{board}', '{board}', 'ml-' || value, 'dev', 'COMPLETED', '2026', 1, 1, 1
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO mails (id, board, mail_id, thread, sender, kind, subject, hop, via, sha256, size, at, body) {given}
+SELECT value + 1, '{board}', 'ml-' || value, 'ml-' || (value / 2 * 2), 'sender-' || (value % 2), 'inform', '', 0, 'api',
+    'sha256:x', 1, '2026', {blob}
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO mail_items (id, board, mail, task_id, addressee, way, shown, read_at, read_how, ready, closed_at) {given}
+SELECT value + 1, '{board}', value + 1, 'ml-' || value, 'reader-' || (value % 2),
+    CASE value % 2 WHEN 0 THEN 'command' ELSE 'hold' END, 1, '2026', 'get', 1, '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO mail_parties (board, thread, party, latest, letters)
+SELECT '{board}', 'ml-' || value, 'party-' || (value % 2), value + 1, 1
+FROM numbers WHERE value < {plans} * {tasks};
+
+INSERT INTO mail_words (board, word, mail)
+SELECT '{board}', 'word-' || (value % 2), value + 1 FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO blobs (hash, content) SELECT 'sha256:' || value, {blob} FROM numbers WHERE value < {plans} * {tasks} / 2;
 
 INSERT INTO evidence (board, plan_id, task_id, check_id, command_id, tree, result, key, at)

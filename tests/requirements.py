@@ -177,6 +177,5 @@ REQUIREMENTS: dict[str, Requirement] = {
 
 DEFERRED: frozenset[str] = frozenset({
     "T08", "T19", "T22", "T25",
-    "A01", "A02", "A03",
 })  # fmt: skip
 """Ids that no capability has reached yet."""

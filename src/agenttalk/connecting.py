@@ -22,6 +22,7 @@ from agenttalk.forge.github import GitHub
 from agenttalk.forge.webhooks import Ignored
 from agenttalk.kinds import failing
 from agenttalk.kinds import registry as kinds
+from agenttalk.kinds.mail import Letters
 from agenttalk.kinds.toolchain import Toolchain, Verify
 from agenttalk.ports import EventSource, Forge, Headers, TaskKind
 from agenttalk.prompts.toolchain_steps import Content, FailedJob, ReviewPoint, Style
@@ -194,7 +195,7 @@ def verify_of(settings: Settings, source: SourceSettings) -> Verify:
 
 def kinds_of(settings: Settings, **more: Any) -> dict[str, TaskKind]:
     """All kinds by their boards: ours, and those of installed packages."""
-    return kinds.registered([toolchain(settings, **more), *kinds.installed()])
+    return kinds.registered([toolchain(settings, **more), Letters(settings.mail_rules), *kinds.installed()])
 
 
 @asynccontextmanager

@@ -143,6 +143,8 @@ class Code(StrEnum):
     NOT_ALLOWED = "NOT_ALLOWED"
     HOST_REFUSED = "HOST_REFUSED"
     KEY_REUSED = "KEY_REUSED"
+    MAIL_HOPS_EXCEEDED = "MAIL_HOPS_EXCEEDED"
+    MAIL_UNANSWERED = "MAIL_UNANSWERED"
     FORGE_SIGNATURE_REFUSED = "FORGE_SIGNATURE_REFUSED"
     FORGE_EVENT_UNREADABLE = "FORGE_EVENT_UNREADABLE"
     FORGE_ASSIGNEE_UNKNOWN = "FORGE_ASSIGNEE_UNKNOWN"
@@ -284,6 +286,8 @@ MEANINGS: dict[Code, Meaning] = {
     Code.NOT_ALLOWED: Meaning("The token is good, but not for this."),
     Code.HOST_REFUSED: Meaning("A request came under a name or from a page that is not ours."),
     Code.KEY_REUSED: Meaning("An Idempotency-Key was used before for another request."),
+    Code.MAIL_HOPS_EXCEEDED: Meaning("Agents wrote to each other too often in a row; a person has to go on."),
+    Code.MAIL_UNANSWERED: Meaning("A request was not answered before its deadline, or somebody was reminded of it."),
     Code.FORGE_SIGNATURE_REFUSED: Meaning("A webhook's signature is missing, empty, doubled or wrong."),
     Code.FORGE_EVENT_UNREADABLE: Meaning("A webhook's body lacks what its event must have."),
     Code.FORGE_ASSIGNEE_UNKNOWN: Meaning("A forge event is for an account that no agent has; no task was made."),

@@ -14,11 +14,12 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.agent import Switch, Tier
+from agenttalk.contracts.agent import AgentProfile, Switch, Tier
 from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.problem import field_path, nearest, problems_of
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
+from agenttalk.ports import MailRules
 
 FILE: Final = "agenttalk.toml"
 PREFIX: Final = "AGENTTALK__"
@@ -168,6 +169,22 @@ class ToolchainSettings(Section):
     """Sections of the prompt of your own."""
 
 
+class MailSettings(Section):
+    """Letters between agents and people."""
+
+    remind_after: Annotated[int, Field(ge=1)] = 7200
+    """Seconds without an answer after which whoever got a request is reminded; at the latest when half of its time is
+    over."""
+    answer_within: Annotated[int, Field(ge=1)] = 86400
+    """Seconds in which a request must be answered that says no deadline."""
+    timeout: Annotated[int, Field(ge=1)] = 3600
+    """Seconds that a turn may take."""
+    retry_times: Annotated[int, Field(ge=0, le=100)] = 1
+    """Retries after a crash or timeout."""
+    hops: Annotated[int, Field(ge=0, le=1000)] = 10
+    """How often agents may write requests to each other in a row before a person has to go on."""
+
+
 class LimitSettings(Section):
     """How much is taken at once."""
 
@@ -204,8 +221,21 @@ class Settings(Section):
     """Forges by a name of your own; their webhooks go to `/api/webhooks/NAME`."""
     toolchain: ToolchainSettings = ToolchainSettings()
     """What forge events come to."""
+    mail: MailSettings = MailSettings()
+    """Letters between agents and people."""
     limits: LimitSettings = LimitSettings()
     """How much is taken at once."""
+
+    @property
+    def mail_rules(self) -> MailRules:
+        """What holds for letters. Agents are as the settings say; what they say of themselves does not count here."""
+        said = self.mail.model_dump()
+        profiles = {
+            name: AgentProfile.from_json(self.profile(name, {"schema_version": "1.0", "agent_id": name}))
+            for name in self.agents
+        }
+        driven = frozenset(name for name, each in self.agents.items() if each.driver is not None)
+        return MailRules(profiles, driven, **said)
 
     def profile(self, agent_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """An agent's profile: what is said here of the agent, else what it says itself, else what holds for all."""

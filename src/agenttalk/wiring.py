@@ -100,7 +100,12 @@ async def opened(
 async def opened_as_set(
     root: Path, settings: Settings, *, kinds: Mapping[str, TaskKind] | None = None
 ) -> AsyncIterator[Deps]:
-    """A root with the store and the limits that its settings name, its ledger witnessed."""
+    """A root with the store and the limits that its settings name, its ledger witnessed.
+
+    Who names no kinds takes letters all the same.
+    """
+    from agenttalk.kinds.mail import BOARD, Letters
+
     said = settings.limits
     limits = Limits(
         payload_bytes=said.payload_mib * 1024 * 1024,
@@ -111,6 +116,7 @@ async def opened_as_set(
     named = [settings.store.url_file, *(each for one in settings.sources.values() for each in one.files)]
     hidden = tuple(root / each for each in named if each)
     url = settings.store_url
+    kinds = {BOARD: Letters(settings.mail_rules)} if kinds is None else kinds
     async with opened(root, limits=limits, url=url, witnessed=True, hidden=hidden, kinds=kinds) as deps:
         yield deps
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenttalk.api import bodies, toolchain
+from agenttalk.api import bodies, mail, toolchain
 from agenttalk.api.problems import answered, refused
 from agenttalk.contracts.base import is_id
 from agenttalk.contracts.command import Command
@@ -26,10 +26,10 @@ from agenttalk.rules.notes import note_of
 Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
 LOG = logging.getLogger(__name__)
 _LONGEST_TOKEN: Final = 4096
-_LONGEST_KEY: Final = 255
 _OPERATOR: Final[tuple[Role, ...]] = ("operator",)
 _READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
 _ON_TASKS: Final[tuple[Role, ...]] = ("operator", "agent")
+_WITH_MAIL: Final[tuple[Role, ...]] = ("operator", "viewer", "agent")
 _PIPELINES: Final[tuple[Role, ...]] = ("operator", "worker")
 _TASK: Final = "/api/projects/{board}/tasks/{task}"
 _SETS_STATE: Final = (
@@ -63,6 +63,12 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
             _route(service, "GET", "/api/toolchain/warnings", toolchain.warnings, _READERS),
             _route(service, "GET", "/api/toolchain/outgoing", toolchain.outgoing, _READERS),
+            _route(service, "POST", "/api/mail", mail.send, _ON_TASKS),
+            _route(service, "GET", "/api/mail", mail.listed, _WITH_MAIL),
+            _route(service, "GET", "/api/mail/threads", mail.threads, _WITH_MAIL),
+            _route(service, "GET", "/api/mail/threads/{id}", mail.thread, _WITH_MAIL),
+            _route(service, "GET", "/api/mail/{id}", mail.one, _WITH_MAIL),
+            _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _ON_TASKS),
             _route(service, "GET", "/api/status", _status, _READERS),
             _route(service, "POST", "/api/plans", _submit, _OPERATOR),
             _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),
@@ -260,7 +266,7 @@ async def _answer(service: Service, request: Request, caller: Caller) -> Respons
         answers=body.answers,
         notes=body.notes,
         seen_sha256=body.seen_sha256,
-        again=_key(request) is not None,
+        again=bodies.key(request) is not None,
     )
     return answered(answer)
 
@@ -279,7 +285,7 @@ async def _replay(service: Service, request: Request, _: Caller) -> Response:
 
 async def _send(service: Service, request: Request, _: Caller) -> Response:
     body = await bodies.read(request, bodies.SendBody, limit=2 * bodies.LIMIT)
-    return answered(await service.send(Command.from_json(body.command), _key(request)))
+    return answered(await service.send(Command.from_json(body.command), bodies.key(request)))
 
 
 async def _log(service: Service, request: Request, _: Caller) -> Response:
@@ -307,14 +313,14 @@ async def _comment(service: Service, request: Request, caller: Caller) -> Respon
     task = _named(request, caller)
     body = await bodies.read(request, bodies.CommentBody)
     remark = Remark("comment", body.author, body.comment_type, body.body, body.claims)
-    return answered(await service.say(task, remark, caller, _key(request)), 201)
+    return answered(await service.say(task, remark, caller, bodies.key(request)), 201)
 
 
 async def _output(service: Service, request: Request, caller: Caller) -> Response:
     task = _named(request, caller)
     body = await bodies.read(request, bodies.OutputBody)
     remark = Remark("output", caller.name, body.type, body.content)
-    return answered(await service.say(task, remark, caller, _key(request)), 201)
+    return answered(await service.say(task, remark, caller, bodies.key(request)), 201)
 
 
 async def _progress(service: Service, request: Request, caller: Caller) -> Response:
@@ -343,13 +349,3 @@ def _named(request: Request, caller: Caller) -> TaskName:
 def _spelled(caller: Caller) -> str:
     _, plan_id, task_id, _ = caller.attempt or ("", "", "", 0)
     return task_id if plan_id in VIRTUAL else f"{plan_id}:{task_id}"
-
-
-def _key(request: Request) -> str | None:
-    """The Idempotency-Key, if there is one: the same request with the same key is carried out once."""
-    given: list[Any] = request.headers.getlist("idempotency-key")
-    if not given:
-        return None
-    if len(given) != 1 or not 0 < len(given[0]) <= _LONGEST_KEY:
-        raise UsageError(Code.FIELD_VALUE, f"an Idempotency-Key has 1 to {_LONGEST_KEY} characters, and there is one")
-    return str(given[0])

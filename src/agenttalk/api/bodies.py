@@ -21,13 +21,14 @@ from agenttalk.contracts.promise import Checkpoint
 from agenttalk.engine.commands import Logged
 from agenttalk.engine.human import Decision
 from agenttalk.engine.tasks import CommentType
-from agenttalk.errors import Code, ContractError, JsonError, MachineError, Problem
+from agenttalk.errors import Code, ContractError, JsonError, MachineError, Problem, UsageError
 from agenttalk.rules import dags
 
 LIMIT: Final = 1024 * 1024
 ANSWER_LIMIT: Final = 64 * 1024 * 1024
 PLAN_LIMIT: Final = 64 * 1024 * 1024
 """Answers bring files along."""
+LONGEST_KEY: Final = 255
 PATIENCE: Final = 60.0
 """Seconds in which a body has to be here."""
 
@@ -163,6 +164,16 @@ class OutputBody(Body):
 
     content: Text
     type: Text
+
+
+def key(request: Request) -> str | None:
+    """The Idempotency-Key, if there is one: the same request with the same key is carried out once."""
+    given: list[Any] = request.headers.getlist("idempotency-key")
+    if not given:
+        return None
+    if len(given) != 1 or not 0 < len(given[0]) <= LONGEST_KEY:
+        raise UsageError(Code.FIELD_VALUE, f"an Idempotency-Key has 1 to {LONGEST_KEY} characters, and there is one")
+    return str(given[0])
 
 
 async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Model:

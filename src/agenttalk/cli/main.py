@@ -52,6 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("agenttalk.cli.doctor", "Say what works on this machine, and what to do about the rest."),
     "toolchain": ("agenttalk.cli.toolchain", "List tasks that forge events came to."),
     "webhook": ("agenttalk.cli.webhook", "Send a signed sample as a forge would."),
+    "mail": ("agenttalk.cli.mail", "Write, list, read and answer letters."),
     "report": ("agenttalk.cli.remarks:report_app", "Say what was done about a task."),
     "output": ("agenttalk.cli.remarks:output_app", "Hand in something that was made for a task."),
     "audit": ("agenttalk.cli.audit", "Check, anchor and export the ledger."),

@@ -28,6 +28,8 @@ def look(moves: Moves, sheet: Sheet) -> None:
     """See what became of every task that somebody works on by hand."""
     if all(profile.driver != "folder" for profile in sheet.profiles.values()):
         return
+    if getattr(moves.deps.kinds.get(moves.tx.board), "settles", False):
+        return  # what its board sees decides, not the receipt
     for row in moves.tx.run("open_refusals", plan_id=sheet.plan_id):
         _refuse(moves, sheet, *row)
     for row in moves.tx.run("tasks_by_hand", plan_id=sheet.plan_id):

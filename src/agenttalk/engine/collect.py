@@ -10,9 +10,10 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import Document, instant
 from agenttalk.contracts.command import ReexecuteRequest, make_command_id
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
 from agenttalk.contracts.validation import ArtifactValidationResult
-from agenttalk.engine import human, intake, outbox, records, refusing
+from agenttalk.engine import human, intake, letters, outbox, records, refusing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Arrival
 from agenttalk.engine.outbox import Found
@@ -55,6 +56,8 @@ def take_in(
     """
     if isinstance(said, Rejection):
         refusal: Rejection | None = said
+    elif isinstance(said.document, Mail):
+        refusal = letters.take_file(tx, deps, said.document)
     else:
         refusal = _archive(tx, found, data if isinstance(data, bytes) else b"", said, plan, deps, at)
     if refusal:
@@ -235,6 +238,7 @@ def _bury(tx: Tx, found: Found, data: bytes | str | None, why: Rejection, at: st
         code=Code(why.code),
         reason=why.message,
         original=data,
+        message_id=why.message_id,
         sha256=wire.sha256(data) if isinstance(data, bytes) else data,
         problems=why.problems,
     )

@@ -57,6 +57,8 @@ class Deps:
     """What must not be written down."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
     """Board → the kind of its tasks, for boards that have one."""
+    broken: dict[str, str] = field(default_factory=dict)
+    """Boards of their own that cannot be read, and why; the others go on without them."""
 
     def now(self) -> datetime:
         """The time."""

@@ -185,19 +185,30 @@ class Dispatcher:
         if self._desk.purse.day_cost_usd is not None:
             await spending.see_the_day(self._deps, self._desk.purse)
         for store in await boards(self._deps):
-            board = self._boards.setdefault(store.name, _Board(store))
-            runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING"]
-            for plan_id in (row[0] for row in runs if not row[2]):
-                self._close_plan(board, plan_id)
-            plans = deque(row[0] for row in runs if row[2])
-            while plans:
-                more = await self._look_at(board, plans) or more
-            for row in await store.read("answered_failures"):
-                await self._answered(board, *row)
-            more = await self._deciding.look(store) or more
-            agents = [row[0] for row in await store.read("queueing_agents")]
-            if agents:
-                await self._step(board, partial(_offer, agents=agents))
+            try:
+                more = await self._look_on(store) or more
+            except MachineError as error:
+                if store.name not in VIRTUAL:
+                    raise
+                LOG.warning("%s: %s", store.name, error.message, extra={"action": "dispatcher.board"})
+        return more
+
+    async def _look_on(self, store: Store) -> bool:
+        """Look at one board; whether there is more to do on it at once."""
+        more = False
+        board = self._boards.setdefault(store.name, _Board(store))
+        runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING"]
+        for plan_id in (row[0] for row in runs if not row[2]):
+            self._close_plan(board, plan_id)
+        plans = deque(row[0] for row in runs if row[2])
+        while plans:
+            more = await self._look_at(board, plans) or more
+        for row in await store.read("answered_failures"):
+            await self._answered(board, *row)
+        more = await self._deciding.look(store) or more
+        agents = [row[0] for row in await store.read("queueing_agents")]
+        if agents:
+            await self._step(board, partial(_offer, agents=agents))
         return more
 
     async def _look_at(self, board: _Board, plans: deque[str]) -> bool:

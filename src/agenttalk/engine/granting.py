@@ -388,6 +388,8 @@ def _note(
         if attempt.command.promise is not None:
             body["promise_id"] = attempt.command.promise.id
     moves.note("turn.started", plan_id, body)
+    if attempt.kind is not None:
+        attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.at)
 
 
 def _ordered(tx: Tx, desk: Desk, delivery: int) -> tuple[str, Command]:

@@ -20,7 +20,7 @@ from agenttalk.engine import archive, claims, leases, records, settling
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api
 from agenttalk.engine.orders import Looked, Orders, Ready
-from agenttalk.engine.plans import VIRTUAL, boards
+from agenttalk.engine.plans import VIRTUAL, boards, sound
 from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.slots import Place, Slots
@@ -342,8 +342,8 @@ class Heartbeat:
     async def _boards(self) -> list[Store]:
         """The boards on which this agent can have work. Virtual ones only when it has a folder for them."""
         names = await asyncio.to_thread(self._inboxes)
-        virtual = [await self._deps.stores.board(name) for name in sorted(VIRTUAL & names.keys())]
-        return [*await boards(self._deps), *virtual]
+        virtual = [await sound(self._deps, name) for name in sorted(VIRTUAL & names.keys())]
+        return [*await boards(self._deps), *(each for each in virtual if each is not None)]
 
     async def _plans(self, boxes: dict[str, Entry], now: float, tick: Tick) -> list[str]:
         """The plans of this agent: those in whose inbox something may have come, and those with work left."""

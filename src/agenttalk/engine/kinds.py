@@ -5,7 +5,7 @@ The run has the name of its board. It holds one open unit, so that it never ends
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agenttalk.contracts import wire
@@ -25,6 +25,13 @@ from agenttalk.rules.lifecycle import Cause
 
 _NO_DAG: Final = b"{}"
 _NO_LINKS: Final = Links({}, {}, {})
+_ON: Final[dict[lifecycle.State, Cause]] = {
+    "PENDING": "INPUTS_PICKED",
+    "BLOCKED_WAITING_INPUT": "INPUT_ARRIVED",
+    "BLOCKED_WAITING_REVIEW": "DECIDED",
+    "BLOCKED_WAITING_HUMAN": "ANSWERED",
+}
+"""How a task that waits comes to be one that somebody could be given."""
 _MOST_SAID: Final = 1_000
 """Remarks of a task that are looked at when a turn ends."""
 
@@ -46,37 +53,59 @@ def open_run(tx: Tx, policies: Policies, profiles: Mapping[str, AgentProfile], a
 
 def add(moves: Moves, kind: TaskKind, task: KindTask, **limits: int) -> None:
     """Add a task to its board's run. One that asks for nothing is done by being stored, as the one rule decides."""
-    tx = moves.tx
-    node = Node(
-        task_id=task.task_id,  # type: ignore[arg-type]  # ours
-        name=task.title[:200],
-        assigned_agent_id=task.agent_id,  # type: ignore[arg-type]  # checked when it was proposed
-        prompt=task.description or task.title,
-        promise=kind.promise(task),
-        **limits,  # type: ignore[arg-type]
-    )
-    tx.run("put_engine_task", **submission.task_row(tx.board, node, _NO_LINKS, moves.at))
-    submission.put_nodes(tx, tx.board, [node], _NO_LINKS)
-    tx.run("count_run", plan_id=tx.board, open=1, completed=0, failed=0, skipped=0)
+    node = put(moves, kind, task, task.description or task.title, limits)
     if not kind.wants_run(task):
         _deliver(moves, kind, task, node)
 
 
+def put(
+    moves: Moves, kind: TaskKind, task: KindTask, prompt: str, limits: Mapping[str, int], *, held: bool = False
+) -> Node:
+    """Put a task on its board, with what its command is to say. One that is `held` nobody is given: it waits."""
+    tx = moves.tx
+    links = Links({}, {task.task_id: []}, {}) if held else _NO_LINKS
+    node = Node(
+        task_id=task.task_id,  # type: ignore[arg-type]  # ours
+        name=task.title[:200],
+        assigned_agent_id=task.agent_id,  # type: ignore[arg-type]  # checked when it was proposed
+        prompt=prompt,
+        promise=kind.promise(task),
+        **limits,  # type: ignore[arg-type]
+    )
+    tx.run("put_engine_task", **submission.task_row(tx.board, node, links, moves.at))
+    submission.put_nodes(tx, tx.board, [node], links)
+    tx.run("count_run", plan_id=tx.board, open=1, completed=0, failed=0, skipped=0)
+    return node
+
+
 def _deliver(moves: Moves, kind: TaskKind, task: KindTask, node: Node) -> None:
-    sheet = moves.sheets.of(moves.tx, moves.tx.board)
     detail = f"stored for {task.agent_id}"
     found = [Evidence("delivered", True, True, "observed", "engine", moves.at, detail)]
-    verdict = done.decide(sheet.promise(node), found, ())
-    state = lifecycle.move("PENDING", "INPUTS_PICKED")
-    state = lifecycle.move(lifecycle.move(state, "LEASED"), "FULFILLED" if verdict.fulfilled else "FAILED_FOR_GOOD")
+    verdict = done.decide(moves.sheets.of(moves.tx, moves.tx.board).promise(node), found, ())
+    _end(moves, kind, task.task_id, "PENDING", verdict, detail)
+
+
+def settle(moves: Moves, kind: TaskKind, task_id: str, state: lifecycle.State, found: Sequence[Evidence]) -> bool:
+    """End a task that nobody runs, if what was found fulfils its promise; whether it does."""
+    sheet = moves.sheets.of(moves.tx, moves.tx.board)
+    verdict = done.decide(sheet.promise(sheet.node(moves.tx, task_id)), found, ())
+    if verdict.fulfilled:
+        _end(moves, kind, task_id, state, verdict, "; ".join(each.detail for each in found))
+    return verdict.fulfilled
+
+
+def _end(moves: Moves, kind: TaskKind, task_id: str, state: lifecycle.State, verdict: Verdict, detail: str) -> None:
+    """Write down what was decided of a task that nobody runs."""
     cause: Cause = "FULFILLED" if verdict.fulfilled else "FAILED_FOR_GOOD"
-    about = {"plan_id": moves.tx.board, "task_id": task.task_id}
-    moves.tx.run("set_engine_task", **about, state=state, cause=cause, reason=None, missing=None, request_id=None,
+    ready = lifecycle.move(state, _ON[state]) if state in _ON else state
+    ended = lifecycle.move(lifecycle.move(ready, "LEASED"), cause)
+    about = {"plan_id": moves.tx.board, "task_id": task_id}
+    moves.tx.run("set_engine_task", **about, state=ended, cause=cause, reason=None, missing=None, request_id=None,
         at=moves.at)  # fmt: skip
-    body = {"state": state, "cause": cause, "reason": detail, "trust": verdict.trust}
-    moves.tx.record("task.moved", f"{moves.tx.board}/{task.task_id}", body)
+    body = {"state": ended, "cause": cause, "reason": detail, "trust": verdict.trust}
+    moves.tx.record("task.moved", f"{moves.tx.board}/{task_id}", body)
     moves.count(moves.tx.board, "completed" if verdict.fulfilled else "failed")
-    kind.closed(moves.tx, task.task_id, verdict.trust or detail, moves.at)
+    kind.closed(moves.tx, task_id, verdict.trust or detail, moves.at)
 
 
 def withdraw(moves: Moves, task_id: str, state: lifecycle.State, delivery: int | None, why: str) -> None:
@@ -124,11 +153,11 @@ def _said(row: Row) -> Said:
     return Said(kind, author, type_, body, wire.read(bytes(claims)) if claims else None, at)
 
 
-async def opened_again(deps: Deps, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:
-    """Bring the runs of boards that are there up to date with the settings."""
-    for name in deps.kinds:
-        if deps.stores.has(name):
-            store = await deps.stores.board(name)
-            if await store.read("run_state", plan_id=name):
-                at = deps.stamp()
-                await store.transact(lambda tx, at=at: open_run(tx, policies, profiles, at))  # type: ignore[misc]
+async def opened_again(deps: Deps, board: str, policies: Policies, profiles: Mapping[str, AgentProfile]) -> None:
+    """Bring the run of a board, if it is there, up to date with the settings."""
+    if not deps.stores.has(board):
+        return
+    store = await deps.stores.board(board)
+    if await store.read("run_state", plan_id=board):
+        at = deps.stamp()
+        await store.transact(lambda tx: open_run(tx, policies, profiles, at))

@@ -117,20 +117,20 @@ def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest) -> bool:
     """Look into one outbox of a plan; whether something lies there, or it could not be seen."""
     try:
         with root.sub(places.box(agent_id, "outbox", plan_id)) as folder:
-            entries = [entry for entry in folder.scan() if _interesting(entry.name)]
+            entries = [entry for entry in folder.scan() if _interesting(entry.name, plan_id)]
     except MissingError:
         return True
     except AgentTalkError as error:
         gathered.troubles.append(Trouble(agent_id, plan_id, f"outbox/{plan_id}", error))
         return True
     if entries:
-        found = [Found(agent_id, plan_id, entry, kind_of(entry.name)) for entry in entries]
+        found = [Found(agent_id, plan_id, entry, kind_of(entry.name, plan_id)) for entry in entries]
         gathered.files.setdefault(plan_id, []).extend(sorted(found, key=lambda each: each.entry.name))
     return bool(entries)
 
 
-def _interesting(name: str) -> bool:
-    return not name.startswith(".") and (name.endswith(places.MESSAGE) or kind_of(name) is not None)
+def _interesting(name: str, plan_id: str) -> bool:
+    return not name.startswith(".") and (name.endswith(places.MESSAGE) or kind_of(name, plan_id) is not None)
 
 
 def read(root: Folder, found: Found, limit: int = wire.ENVELOPE_LIMIT) -> bytes | InputError | None:

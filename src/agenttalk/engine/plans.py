@@ -7,6 +7,7 @@ was submitted to us is the engine's: the store decides, and a file that was edit
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,10 +20,11 @@ from agenttalk.contracts.plan import ActiveDagRef, PlanManifest
 from agenttalk.engine import records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.quiet import Quiet
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError, UsageError
+from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError, UsageError
 from agenttalk.ports import Folder, Store, Tx
 from agenttalk.rules.routing import RESERVED, PlanFacts
 
+LOG = logging.getLogger(__name__)
 DEFAULT: Final = "default"
 SYSTEM: Final = "system"
 VIRTUAL: Final = frozenset({"_mail", "_toolchain"})
@@ -65,8 +67,24 @@ async def boards(deps: Deps) -> list[Store]:
     system = await deps.stores.board(SYSTEM)
     names = {row[0] for row in await system.read("boards_in_use")} - {DEFAULT}
     apart = VIRTUAL | deps.kinds.keys()
-    virtual = [name for name in sorted(apart) if deps.stores.has(name)]
-    return [await deps.stores.board(name) for name in [DEFAULT, *sorted(names - apart), *virtual]]
+    found = [await deps.stores.board(name) for name in [DEFAULT, *sorted(names - apart)]]
+    virtual = [await sound(deps, name) for name in sorted(apart) if deps.stores.has(name)]
+    return [*found, *(board for board in virtual if board is not None)]
+
+
+async def sound(deps: Deps, name: str) -> Store | None:
+    """A virtual board, if it can be read. One that is broken must not keep the others from working; people are told."""
+    try:
+        board = await deps.stores.board(name)
+        await board.read("run_state", plan_id=name)
+    except MachineError as error:
+        if name not in deps.broken:
+            deps.broken[name] = error.message
+            LOG.warning("the board %s is left out: %s", name, error.message, extra={"action": "boards.broken"})
+        return None
+    if deps.broken.pop(name, None) is not None:
+        LOG.warning("the board %s is back", name, extra={"action": "boards.sound"})
+    return board
 
 
 async def place(deps: Deps, plan_id: str, board: str = DEFAULT) -> Store:

@@ -114,7 +114,11 @@ class Router:
         plans = await self._plans.refresh(found.files)
         report.halted = {plan_id: plan.halted for plan_id, plan in sorted(plans.items()) if plan.halted is not None}
         for name in sorted(VIRTUAL & found.files.keys()):
-            plans[name] = await self._plans.virtual(name)
+            try:
+                plans[name] = await self._plans.virtual(name)
+            except MachineError as error:  # its messages wait; those of others do not
+                report.tell(error)
+                report.waiting += len(found.files.pop(name))
         leaving = await self._clear(await boards(self._deps), report)
         for trouble in found.troubles:
             await self._trouble(trouble, plans, report)

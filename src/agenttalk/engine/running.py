@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.problem import nearest
-from agenttalk.engine import kinds, publish
+from agenttalk.engine import kinds, letters, mail, publish
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.heartbeat import Heartbeat, Tick
@@ -34,6 +34,7 @@ from agenttalk.engine.wakes import Waiter, Wake, Wakes
 from agenttalk.engine.webhooks import Gather, Intake, Receiver, Search
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
 from agenttalk.ports import Driver, EventSource, Forge, Performer, Processes, Prover
+from agenttalk.rules.mail import BOARD as MAIL
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -95,6 +96,7 @@ class Running:
         self._at_intake = Waiter(lambda _: False)
         self._at_outgoing = Waiter(lambda _: False)
         self._taken = asyncio.Event()
+        self._at_mail = Waiter(lambda _: False)
         self.toolchain: ToolchainBoard | None = None
         """The board of forge events, if forges are connected."""
         self._setup = toolchain.setup if toolchain else None
@@ -108,8 +110,11 @@ class Running:
             prover=prover,
             day_cost_usd=day_cost_usd,
         )
+        self.post = mail.Post(deps, nudge=self._mail_came, stop=self._end_turn)
+        """Takes letters, and looks after them."""
         self.service = Service(
             deps,
+            post=self.post,
             dispatcher=self.dispatcher,
             passes={"route": self._route_once, "monitor": self._monitor_once, "heartbeat": self._heartbeat_once},
             nudge=self._acted,
@@ -120,6 +125,8 @@ class Running:
         self._outgoing: Outgoing | None = None
         if toolchain is not None:
             self._connect(toolchain)
+        if hasattr(deps.kinds.get(MAIL), "answer"):
+            deps.kinds[MAIL].answer = self.post.answer  # type: ignore[attr-defined]  # it is made before us
 
     def _connect(self, toolchain: Connected) -> None:
         deps = self._deps
@@ -169,6 +176,27 @@ class Running:
                 LOG.exception("nobody hears of effects; it is tried again", extra={"action": "engine.effects"})
             await asyncio.sleep(PAUSE)
 
+    def _mail_came(self) -> None:
+        self._at_mail.nudge()
+        self.dispatcher.nudge()
+
+    async def _end_turn(self, task_id: str, why: str) -> None:
+        await self.dispatcher.abort(MAIL, task_id, by="the engine", why=why)
+
+    async def _open_boards(self) -> None:
+        """Bring the runs of boards up to date. One that is broken must not keep the others from working."""
+        found = []
+        if self._setup is not None:
+            found.append((BOARD, self._setup.policies, self._setup.profiles))
+        if MAIL in self._deps.kinds:
+            rules = letters.kind_of(self._deps).rules
+            found.append((MAIL, rules.policies, rules.profiles))
+        for board, policies, profiles in found:
+            try:
+                await kinds.opened_again(self._deps, board, policies, profiles)
+            except AgentTalkError as error:
+                LOG.warning("%s: %s", board, error.message, extra={"action": "engine.board"})
+
     async def _take_in(self) -> int:
         if self._intake is None:
             return 0
@@ -177,14 +205,14 @@ class Running:
     async def run(self, stop: asyncio.Event, watch: Wake, api: Api) -> None:
         """Work until `stop` is set; returns when every loop and every turn has ended."""
         self._api, self._stop, self._wakes = api, stop, Wakes(watch)
-        if self._setup is not None:
-            await kinds.opened_again(self._deps, self._setup.policies, self._setup.profiles)
+        await self._open_boards()
         router, agents = self._wakes.of_router(), self._wakes.of_agents()
         self._at_router = router
         loops = [
             self._looped("router", router, self._route, lambda report: report.pause),
             self._looped("agents", agents, self._recruit, lambda _: POLL),
             self._looped("monitor", Waiter(lambda _: False), self._watch, lambda _: POLL),
+            self._looped("mail", self._at_mail, self.post.pass_, lambda pause: pause),
         ]
         loops += [self._dispatch(), self._publish()]
         if self._intake is not None:
@@ -268,7 +296,7 @@ class Running:
         async with self._turn:
             report = await self._router.pass_()
         if not report.idle:
-            self.dispatcher.nudge()
+            self._mail_came()
             self._at_outgoing.nudge()  # people answer by files, too
         return report
 
@@ -281,7 +309,7 @@ class Running:
         async with self._turn:
             report = await self._router.run_once()
         if not report.idle:
-            self.dispatcher.nudge()
+            self._mail_came()
         return report.as_json()
 
     async def _monitor_once(self, _: str | None) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from agenttalk.engine.commands import Logged
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.human import Decision, Request
+from agenttalk.engine.mail import Post
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.webhooks import Receiver
 from agenttalk.errors import Code, MachineError, UsageError
@@ -63,8 +64,11 @@ class Service:
         turn: asyncio.Lock | None = None,
         dispatcher: Dispatcher | None = None,
         receiver: Receiver | None = None,
+        post: Post | None = None,
     ) -> None:
         self.deps = deps
+        self.post = post or Post(deps)
+        """Takes letters."""
         self.receiver = receiver or Receiver(deps, {}, lambda: None)
         """Takes webhooks in."""
         self._dispatcher = dispatcher
@@ -287,6 +291,7 @@ class Service:
             "open_requests": sum(asked for asked, _ in found),
             "open_deadletters": sum(dead for _, dead in found),
             **await showing.overview(self.deps),
+            **({"broken_boards": dict(self.deps.broken)} if self.deps.broken else {}),
         }
 
     async def fsck(self) -> list[dict[str, Any]]:

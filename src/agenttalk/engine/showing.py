@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.plans import sound
 from agenttalk.engine.tasks import TaskName
 from agenttalk.engine.toolchain import BOARD
 from agenttalk.ports import Row, Store
@@ -169,10 +170,10 @@ _OUTGOING: Final = (
 
 
 async def overview(deps: Deps) -> dict[str, Any]:
-    """What an overview says of the board; nothing where there is none."""
-    if not deps.stores.has(BOARD):
+    """What an overview says of the board; nothing where there is none, or it cannot be read."""
+    store = await sound(deps, BOARD) if deps.stores.has(BOARD) else None
+    if store is None:
         return {}
-    store = await deps.stores.board(BOARD)
     rows = await store.read("toolchain_page_open", after=0, limit=LONGEST_PAGE)
     told = (await warnings(deps))["warnings"]
     return {"toolchain": {"open_tasks": len(rows), "warnings": told}}

@@ -111,7 +111,7 @@ async def say(deps: Deps, task: TaskName, remark: Remark, caller: Caller, *, key
 
 
 def _say(tx: Tx, task: TaskName, remark: Remark, caller: Caller, key: str | None, at: str) -> dict[str, Any]:
-    _fence(tx, task, caller)
+    fence(tx, task, caller)
     if key is None:
         return _keep(tx, task, remark, caller, at)
     # Another attempt is another request, though its program may use the same keys.
@@ -146,7 +146,7 @@ class Once:
         return dict(told)
 
 
-def _fence(tx: Tx, task: TaskName, caller: Caller) -> None:
+def fence(tx: Tx, task: TaskName, caller: Caller) -> None:
     """An agent's write counts only while its attempt has the task."""
     if caller.attempt is None:
         return

@@ -20,6 +20,7 @@ _PARTS: Final = (
     "promise",
     "context",
     "prompt",
+    "begun",
     "evidence",
     "failed",
     "closed",

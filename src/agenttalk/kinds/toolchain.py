@@ -100,6 +100,9 @@ class Toolchain:
         """Context, constraints, API, promise."""
         return sections(context, self.texts)
 
+    def begun(self, tx: Tx, task: KindTask, at: str) -> None:
+        """That a turn begins shows nothing."""
+
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """What the agent says, and what the forge says."""
         claims = carried_out.claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)

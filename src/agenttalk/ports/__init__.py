@@ -17,7 +17,7 @@ from agenttalk.ports.agents import (
 )
 from agenttalk.ports.folders import Digest, Entry, Folder
 from agenttalk.ports.forge import EventSource, Forge, Headers, Merged, Unread
-from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask, KindTurn, Said, TaskKind
+from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask, KindTurn, MailKind, MailRules, Said, TaskKind
 from agenttalk.ports.proof import Baseline, Confirm, Examined, Findings, Left, Proof, Prover, Shipment, Tip
 from agenttalk.ports.storage import Blobs, Clock, Ids, Row, Store, Stores, Tx, Value
 
@@ -47,6 +47,8 @@ __all__ = [
     "KindTurn",
     "Left",
     "Made",
+    "MailKind",
+    "MailRules",
     "Merged",
     "Owner",
     "Performance",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.ports.agents import Performance
@@ -118,6 +120,9 @@ class TaskKind(Protocol):
     def prompt(self, context: PromptContext) -> list[Section]:
         """The sections of the prompt."""
 
+    def begun(self, tx: Tx, task: KindTask, at: str) -> None:
+        """A turn begins, with a prompt that was made of the task: note what that shows. In the same transaction."""
+
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """What is found of the work after a turn. Whoever raises has found nothing: that is not done."""
 
@@ -129,3 +134,32 @@ class TaskKind(Protocol):
 
         For a task that is done, `why` is the trust of what that rests on: `claimed` is not proven.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class MailRules:
+    """What is configured for letters."""
+
+    profiles: Mapping[str, AgentProfile] = field(default_factory=dict)
+    """Agents as the settings describe them."""
+    driven: frozenset[str] = frozenset()
+    """Those of them whose driver the settings name. Those alone are run for a letter, or given it as a command."""
+    policies: Policies = field(default_factory=lambda: Policies(max_reexecute_times=2))
+    remind_after: int = 7_200
+    """Seconds without an answer after which the addressee is reminded."""
+    answer_within: int = 86_400
+    """Seconds in which a request must be answered that says no deadline."""
+    timeout: int = 3_600
+    """Seconds that a turn may take."""
+    retry_times: int = 1
+    """Retries after a crash or timeout."""
+    hops: int = 10
+    """How often agents may answer agents before a person has to."""
+
+
+class MailKind(TaskKind, Protocol):
+    """The kind of letters."""
+
+    @property
+    def rules(self) -> MailRules:
+        """What is configured for them."""

@@ -9,6 +9,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import Document
 from agenttalk.contracts.command import ReexecuteRequest
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
 from agenttalk.contracts.validation import ArtifactValidationResult, DecisionRecord, ReleaseManifest
 from agenttalk.errors import Code, ContractError, JsonError, Problem
@@ -24,8 +25,11 @@ _MODELS: Final[dict[str, type[Document]]] = {
     "ack": Ack,
     "cmd_reexecute": ReexecuteRequest,
     "artifact_validation_result": ArtifactValidationResult,
+    "mail": Mail,
 }
 """What the name of a control file begins with → what it is."""
+_MAIL: Final = "_mail"
+"""The only board that letters are for: elsewhere a file of that name is any file."""
 FOLDERS: Final = {
     "ack": "acks",
     "decision_record": "decisions",
@@ -58,11 +62,12 @@ class Control:
         return f"{self.kind}_{self.id.partition('@')[0]}.json"
 
 
-def kind_of(name: str) -> str | None:
-    """The kind of control file that a name stands for, if it stands for one."""
+def kind_of(name: str, plan_id: str = "") -> str | None:
+    """The kind of control file that a name stands for in the folder of a plan, if it stands for one."""
     if not name.endswith(".json") or name.endswith(places.MESSAGE):
         return None
-    return next((kind for kind in _MODELS if name.startswith(f"{kind}_")), None)
+    found = next((kind for kind in _MODELS if name.startswith(f"{kind}_")), None)
+    return None if found == "mail" and plan_id != _MAIL else found
 
 
 def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> Control | Rejection:
@@ -105,6 +110,8 @@ def _author(document: Document) -> str | None:
             return document.validator_agent_id
         case Alert():
             return document.source.agent_id if document.source else None
+        case Mail():
+            return document.sender
     return None
 
 
@@ -126,6 +133,8 @@ def _id(document: Document, owner: str) -> str:
             return document.release_id
         case Alert():
             return document.alert_id
+        case Mail():
+            return document.message_id
     raise TypeError(type(document).__name__)  # pragma: no cover - every kind has its case
 
 

@@ -1,0 +1,157 @@
+"""Routes for letters. Agents write in their own name and see their own letters; operators see all."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenttalk.api import bodies
+from agenttalk.api.problems import answered
+from agenttalk.contracts.base import AgentIdText, Instant, Many, MessageIdText, Text
+from agenttalk.engine import mail_showing as showing
+from agenttalk.engine.access import Caller
+from agenttalk.engine.letters import Draft
+from agenttalk.engine.service import Service
+from agenttalk.errors import Code, UsageError
+from agenttalk.rules.mail import OPERATOR, Kind
+
+_FILTERS: Final = ("from", "to", "kind", "status", "thread", "search", "unread", "before", "limit")
+_PLACES: Final = ("before", "limit")
+
+
+class MailBody(bodies.Body):
+    """A letter."""
+
+    sender: AgentIdText | None = Field(default=None, alias="from")
+    to: Many[AgentIdText] = Field(min_length=1)
+    kind: Kind = "inform"
+    subject: Text
+    body: str
+    in_reply_to: MessageIdText | None = None
+    deadline: Instant | None = None
+    message_id: MessageIdText | None = None
+
+
+class ReplyBody(bodies.Body):
+    """An answer to a letter."""
+
+    sender: AgentIdText | None = Field(default=None, alias="from")
+    to: Many[AgentIdText] = ()
+    kind: Kind = "inform"
+    subject: str = ""
+    body: str
+    deadline: Instant | None = None
+    message_id: MessageIdText | None = None
+
+
+async def send(service: Service, request: Request, caller: Caller) -> Response:
+    """Send a letter."""
+    said = await bodies.read(request, MailBody)
+    caller = _writer(caller)
+    draft = Draft(
+        said.sender or caller.name,
+        said.to,
+        said.kind,
+        said.subject,
+        said.body,
+        said.in_reply_to,
+        said.deadline,
+        said.message_id,
+    )
+    return answered(await service.post.send(draft, caller, bodies.key(request)), 201)
+
+
+async def reply(service: Service, request: Request, caller: Caller) -> Response:
+    """Answer a letter."""
+    said = await bodies.read(request, ReplyBody)
+    caller = _writer(caller)
+    draft = Draft(
+        said.sender or caller.name,
+        said.to,
+        said.kind,
+        said.subject,
+        said.body,
+        deadline=said.deadline,
+        message_id=said.message_id,
+    )
+    return answered(await service.post.reply(request.path_params["id"], draft, caller, bodies.key(request)), 201)
+
+
+async def listed(service: Service, request: Request, caller: Caller) -> Response:
+    """A page of letters. An agent sees those that it got, unless it asks for others of its own."""
+    said = _filters(request, _FILTERS)
+    viewer = _viewer(caller)
+    to = said.get("to", "")
+    unread = said.get("unread", "") == "true"
+    if viewer is not None and not {"to", "from", "thread", "search"} & said.keys():
+        to = viewer
+    if unread and not to:
+        to = OPERATOR
+    asked = showing.Asked(
+        sender=said.get("from", ""),
+        to=to,
+        kind=said.get("kind", ""),
+        status=said.get("status", ""),
+        thread=said.get("thread", ""),
+        search=said.get("search", ""),
+        unread=unread,
+        before=_number(said.get("before", "0")),
+        limit=_number(said.get("limit", "0")) or showing.PAGE,
+    )
+    return answered(await showing.page(service.deps, asked, viewer))
+
+
+async def one(service: Service, request: Request, caller: Caller) -> Response:
+    """A letter. Whoever it is for has read it then."""
+    mail_id, viewer = request.path_params["id"], _viewer(caller)
+    await showing.one(service.deps, mail_id, viewer)
+    if caller.role in {"agent", "operator"}:
+        await service.post.read(mail_id, _writer(caller).name)
+    return answered(await showing.one(service.deps, mail_id, viewer))
+
+
+async def threads(service: Service, request: Request, caller: Caller) -> Response:
+    """A page of threads."""
+    said = _filters(request, _PLACES)
+    limit = _number(said.get("limit", "0")) or showing.PAGE
+    before = _number(said.get("before", "0"))
+    return answered(await showing.threads(service.deps, _viewer(caller), before=before, limit=limit))
+
+
+async def thread(service: Service, request: Request, caller: Caller) -> Response:
+    """The letters of a thread, the newest first."""
+    said = _filters(request, _PLACES)
+    asked = showing.Asked(
+        thread=request.path_params["id"],
+        before=_number(said.get("before", "0")),
+        limit=_number(said.get("limit", "0")) or showing.PAGE,
+    )
+    found = await showing.page(service.deps, asked, _viewer(caller))
+    if not found["mails"] and not asked.before:
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no thread {asked.thread[:140]!r}")
+    return answered(found)
+
+
+def _viewer(caller: Caller) -> str | None:
+    return caller.name if caller.role == "agent" else None
+
+
+def _writer(caller: Caller) -> Caller:
+    """In whose name somebody writes and reads: agents in their own, operators in that of all operators."""
+    return caller if caller.role == "agent" else Caller(caller.role, OPERATOR)
+
+
+def _filters(request: Request, known: tuple[str, ...]) -> dict[str, str]:
+    said = dict(request.query_params)
+    strange = sorted(set(said) - set(known))
+    if strange:
+        hint = f"there are: {', '.join(known)}"
+        raise UsageError(Code.FIELD_UNKNOWN, f"there is no filter {strange[0][:40]!r}", hint=hint)
+    return said
+
+
+def _number(text: Any) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else 0
