@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.ports.agents import Performance
+from agenttalk.ports.proof import Confirm
 from agenttalk.ports.storage import Tx
 from agenttalk.prompts.context import PromptContext, Section
 from agenttalk.prompts.wording import Locale
@@ -66,6 +67,8 @@ class KindTurn:
     """What was handed in since then."""
     at: str
     """Now."""
+    confirm: Confirm | None = None
+    """Asks a person about what the turn left; None where nobody can be asked."""
 
 
 class KindOutcome(NamedTuple):
@@ -79,6 +82,11 @@ class KindOutcome(NamedTuple):
     missing: tuple[str, ...]
     blockers: tuple[str, ...]
     command_id: str
+    code: str = ""
+    """What verification came to, in a word of `rules.read_back`: no_action, claim_denied, verify_error, …"""
+    detail: str = ""
+    infrastructure: bool = False
+    """Whether the forge could not be asked, which is nobody's fault who worked on the task."""
 
 
 class FollowUp(NamedTuple):

@@ -340,11 +340,21 @@ def _not_deployed(draft: Draft) -> None:
         return
     failure = _failure(draft.event)
     context = {"commit_sha": sha, "reason": failure["error_summary"], "log_url": failure["log_url"]}
-    context |= {"environment": failure["environment"]}
+    context |= {"environment": failure["environment"], **_where_deployed(draft.event)}
     source, repository = draft.event.source, draft.repository
     key = semantic_keys.deploy_failure(source, repository, sha)
     commit = semantic_keys.commit_of(source, repository, sha)
     draft.propose("deploy_failure", draft.registry.ops, key, commit, context, head=sha)
+
+
+def _where_deployed(event: ForgeEvent) -> dict[str, str]:
+    """By which status, and where, a later success would be seen; empty where no status tells."""
+    if event.status is not None:
+        return {"deploy_context": event.status.context, "branch": event.repository.default_branch}
+    if event.run is not None:
+        name = event.run.file.rpartition("/")[2] or event.run.name
+        return {"deploy_context": name, "branch": event.run.branch or event.repository.default_branch}
+    return {"deploy_context": "", "branch": event.repository.default_branch}
 
 
 def _red_head(draft: Draft) -> None:
