@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import agenttalk
+from api.enginekit import agenttalk as agenttalk_
 from toolchain.forgekit import REPO, ended, told
 
 TEAM = Path(agenttalk.__file__).parent / "forge_team"
@@ -30,6 +31,11 @@ def test_an_issue_becomes_a_merged_pull_request_and_nothing_is_taken_on_trust(tm
         notes = world.pull("agent-reviewer", "docs/notes", "Notes")
         world.do(world.forge.state.merge, world.repository, world.user("maintainer"), notes, "")
         found = ended(bench, 8)
+        merging = found[5]["id"]
+        shown = [
+            agenttalk_("toolchain", "task", each, "--root", str(tmp_path / "root")).stdout
+            for each in (merging, found[7]["id"])
+        ]
     kinds = [(each["must_haves"]["action_type"], each["assignee"]) for each in found]
     assert kinds == [
         ("issue_assigned", "dev"),
@@ -48,5 +54,11 @@ def test_an_issue_becomes_a_merged_pull_request_and_nothing_is_taken_on_trust(tm
         ["REQUEST_CHANGES", "APPROVED"],
     )
     assert "raise ValueError" in world.repository.bare.git("show", "main:price.py")
+    lines = shown[0].splitlines()
+    read = f"{REPO}#{pull} was merged by agent-dev at {merged.head_sha[:10]}"
+    assert lines[0] == f"{merging}  done  dev"
+    assert f"  dev (action_report): Merged #{pull}." in lines
+    assert lines[-2:] == [f"  ✓ merged (number {pull}): read: {read}", f"  ✓ read_back: {read} (observed)"]
+    assert "delivered: stored for reviewer" in shown[1]
     assert first["must_haves"]["context"]["issue_number"] == issue
     assert not (tmp_path / "root" / "data" / "_mail").exists()

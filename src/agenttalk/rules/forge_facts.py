@@ -191,9 +191,8 @@ def new_head(facts: Facts, repository: str, number: int, before: str, *, by: For
     others = [each for each in between.authors if by is None or not same_user(each, by)]
     if by is not None and others and len(others) == len(between.authors):
         return Answer(False, f"the new commits of {place} are {others[-1].login}'s, not {by.login}'s")
-    return Answer(
-        True, f"{place} has a new head {short(pull.head_sha)}, {len(between.commits)} commits after {short(before)}"
-    )
+    count = "1 commit" if len(between.commits) == 1 else f"{len(between.commits)} commits"
+    return Answer(True, f"{place} has a new head {short(pull.head_sha)}, {count} after {short(before)}")
 
 
 def commented(
