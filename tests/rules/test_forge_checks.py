@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.forge import Comment, Comparison, Issue, PullRequest, Status
+from agenttalk.contracts.planfile import TaskSpec
 from agenttalk.contracts.promise import CompletionPromise, ForgeCheck
+from agenttalk.errors import Code
+from agenttalk.rules import promise_checks
 from agenttalk.rules.forge_checks import faults, of_forge
 from agenttalk.rules.forge_facts import Facts, Look
 from agenttalk.rules.forge_registry import Identity, Registry
@@ -100,3 +103,17 @@ def test_a_check_that_would_show_nothing_is_refused(fields: dict[str, Any], wher
     assert [name for name, _ in faults(made)] == where
     if where:
         assert of_forge(made, Facts(), REGISTRY, "work").reason == "facts_missing"
+
+
+def test_a_plan_with_such_a_check_is_refused() -> None:
+    promise = {
+        "objective": "o",
+        "acceptance": [{"id": "a", "description": "d", "evidenceRequired": ["c"]}],
+        "checks": [{"id": "c", "kind": "forge", "repo": REPO, "pr_merged": True}],
+    }
+    task = TaskSpec.model_validate({"id": "t", "agent": "dev", "prompt": "p", "promise": promise})
+    found = [
+        (refused, problem.code, problem.field)
+        for refused, problem in promise_checks.check(task, names=(), agents=("dev",), unknown=lambda *_: ("", ""))
+    ]
+    assert found == [(True, Code.PROMISE_INVALID, "checks[0].pr_merged")]

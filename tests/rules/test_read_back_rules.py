@@ -366,15 +366,16 @@ def test_a_denied_claim_spoils_everything_that_the_agent_says() -> None:
         ("claim:comment (id 1)", False),
         ("read_back", False),
     ]
-    spoiled = read_back.spoiled(words(REPORT, OUTPUT, REMARK), found)
-    verdict = decided("review_result", "transition", [*spoiled, *found])
-    result = read_back.told(verdict, [*spoiled, *found])
+    spoiled = read_back.spoiled([*words(REPORT, OUTPUT, REMARK), *found])
+    assert [each.id for each in spoiled if each.passed] == ["claim:merged"]
+    verdict = decided("review_result", "transition", spoiled)
+    result = read_back.told(verdict, spoiled)
     assert (result.passed, result.code) == (False, "claim_denied")
     assert result.detail.startswith("the report says comment (id 1), but there is no comment 1")
 
 
 def test_words_stay_as_they_are_where_nothing_is_denied() -> None:
-    assert read_back.spoiled(words(REPORT), []) == words(REPORT)
+    assert read_back.spoiled(words(REPORT)) == words(REPORT)
 
 
 def test_an_error_is_never_a_pass_and_an_outage_is_told_apart() -> None:
@@ -383,6 +384,15 @@ def test_an_error_is_never_a_pass_and_an_outage_is_told_apart() -> None:
         result = read_back.told(decided("ci_failure", "observed", found), found)
         assert (result.passed, result.code, result.infrastructure) == (False, "verify_error", outage)
         assert result.detail.endswith("it broke")
+
+
+def test_a_success_that_was_told_of_is_evidence() -> None:
+    found = [read_back.deployed("production", NEW, AFTER)]
+    assert read_back.told(decided("deploy_failure", "observed", found), found)[:3] == (
+        True,
+        "read_back",
+        f"'production' was deployed at {NEW[:10]}",
+    )
 
 
 def test_what_nobody_can_read_is_denied() -> None:
@@ -407,7 +417,9 @@ def test_the_lead_s_word_decides_about_steps_that_were_left_out() -> None:
         read_back.question("", "T", said, [])
         == "Do these steps of 'T' not apply? step 1: frozen. Seen: the forge was not asked"
     )
-    assert read_back.spoiled(words(REPORT), [no])[0].passed is False
+    shown = read_back.evidence(order("ci_failure"), NOTHING, facts(**PUSHED), AFTER)
+    assert shown[-1].passed
+    assert not any(each.passed for each in read_back.spoiled([*words(REPORT), *shown, no])), "a no is a no"
 
 
 def test_a_pass_of_another_kind_is_told_without_words() -> None:
@@ -449,7 +461,7 @@ def test_no_report_makes_done_what_the_forge_does_not_show(said: list[Any], merg
             break
         except UnreadError as missing:
             known[missing.look] = (MERGED if merged else pull()) if missing.look.what == "pull" else None
-    everything = [*read_back.spoiled(words(REPORT, OUTPUT, REMARK), found), *found]
+    everything = read_back.spoiled([*words(REPORT, OUTPUT, REMARK), *found])
     verdict = decided("review_result", "observed", everything)
     assert not verdict.fulfilled or merged
     if not said:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import auditing, human, showing, tasks
 from agenttalk.engine.access import Caller
@@ -24,6 +25,7 @@ from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.read_back import ReadBack
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
+from agenttalk.rules import intake
 from agenttalk.rules.carried_out import Verify
 from agenttalk.rules.forge_registry import Identity, Registry
 from agenttalk.testing import FakeGitea
@@ -509,6 +511,62 @@ def test_a_deployment_is_repaired_by_a_later_success_of_the_same_context(tmp_pat
         assert [each.code for each in place.outcomes] == ["no_action"]
         shown = await only(place)
         assert (shown["status"], shown["trust"]) == ("done", "observed")
+
+    play(tmp_path, work)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_pipeline_tells_that_it_was_deployed_after_all(tmp_path: Path, late: bool) -> None:
+    def result(outcome: str) -> PipelineResult:
+        body = {"schema_version": "1.0", "kind": "deploy", "repository": REPO, "sha": "f" * 40, "name": "production"}
+        return PipelineResult.from_json({**body, "outcome": outcome})
+
+    async def work(place: Place) -> None:
+        async def told(outcome: str) -> list[str]:
+            event = intake.reported(SOURCE, result(outcome), at=place.deps.stamp())
+            [written] = await place.board.take([(event, {})])
+            return list(written.made)
+
+        async def deploys(job: Job) -> None:
+            if late:
+                await told("success")
+            await place.say(job, "Deployed again.")
+
+        if not late:
+            await told("success")
+        assert len(await told("failure")) == 1
+        place.deeds = [deploys]
+        await place.ran()
+        shown = await only(place)
+        expected = ("observed", "read_back") if late else ("claimed", "has_action_report")
+        assert (shown["status"], shown["trust"], shown["verify"]["code"]) == ("done", *expected)
+
+    play(tmp_path, work)
+
+
+def test_a_question_about_a_step_outlives_the_engine(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        await approved(place)
+
+        async def declares(job: Job) -> None:
+            await place.say(job, claims={"not_applicable": {"step": 1, "reason": "the release is frozen"}})
+
+        place.deeds, place.left = [declares], 1
+        for last in (False, True):
+            dispatcher, stop = Dispatcher(place.deps, {"played": place}, LocalProcesses()), asyncio.Event()
+            running = asyncio.create_task(dispatcher.run(stop))
+            async with asyncio.timeout(40):
+                while not (found := await human.requests(place.deps)):  # noqa: ASYNC110 - the engine asks
+                    await asyncio.sleep(0.02)
+                assert len(found) == 1, "it is asked once"
+                if last:
+                    await human.answer(place.deps, found[0].request_id, by="ann", decision="APPROVE")
+                    while await place._open():  # noqa: ASYNC110 - the engine ends it
+                        await asyncio.sleep(0.02)
+            stop.set()
+            await running
+        shown = await only(place)
+        assert (shown["status"], shown["trust"], len(shown["turns"])) == ("done", "confirmed", 1)
 
     play(tmp_path, work)
 

@@ -141,7 +141,9 @@ async def turn_of(
     job = granted.job
     rows = await store.read("comments_of", plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
     said = tuple(_said(row) for row in rows if row[7] >= granted.consumed_at)
-    return KindTurn(job.agent_id, job.command.command_id, granted.consumed_at, performance, said, at, confirm)
+    return KindTurn(
+        job.agent_id, job.command.command_id, granted.consumed_at, performance, said, at, confirm, store.read
+    )
 
 
 def _said(row: Row) -> Said:

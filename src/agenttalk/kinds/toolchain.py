@@ -14,7 +14,7 @@ from agenttalk.prompts.context import PromptContext, Section
 from agenttalk.prompts.toolchain_promise import PROMISED
 from agenttalk.prompts.toolchain_sections import sections
 from agenttalk.prompts.wording import Locale
-from agenttalk.rules import carried_out, checks, read_back, report_claims
+from agenttalk.rules import carried_out, checks, read_back, report_claims, semantic_keys
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.mentions import Marker, write_marker
 
@@ -110,16 +110,32 @@ class Toolchain:
         ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
         if task.action_type == "infrastructure_failure":
             return [ended, *words]
-        found = list(await self.read_back(task, turn))
-        found += await self._left_out(task, turn, found)
-        return [ended, *read_back.spoiled(words, found), *found]
-
-    async def _left_out(self, task: KindTask, turn: KindTurn, found: Sequence[Evidence]) -> list[Evidence]:
-        """What the lead says of steps that the agent left out. A report that was denied is not asked about."""
         said = said_in(task, turn)
-        if said.faults and not found:
-            return [read_back.denied(said, turn.at)]
-        if not said.declared or read_back.is_denied(found):
+        found = list(await self.read_back(task, turn))
+        if said.faults and not read_back.is_denied(found):
+            found.append(read_back.denied(said, turn.at))
+        if not read_back.is_denied(found):
+            found += await self._deployed(task, turn)
+            found += await self._left_out(task, turn, said, found)
+        return [ended, *read_back.spoiled([*words, *found])]
+
+    async def _deployed(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
+        """A success that was told of since the failure, by a pipeline or a deployment's own event."""
+        environment = str(task.context.get("environment") or task.context.get("deploy_context") or "")
+        if task.action_type != "deploy_failure" or not environment or turn.read is None:
+            return []
+        where = semantic_keys.deployed(task.source, str(task.context.get("repo", "")), environment)
+        for _, body in await turn.read("sighting", object=where):
+            told: Any = wire.read(bytes(body))
+            if told["noted_at"] > task.made_at and told["at"] >= task.event_at:
+                return [read_back.deployed(environment, told["sha"], turn.at)]
+        return []
+
+    async def _left_out(
+        self, task: KindTask, turn: KindTurn, said: report_claims.Said, found: Sequence[Evidence]
+    ) -> list[Evidence]:
+        """What the lead says of steps that the agent left out."""
+        if not said.declared:
             return []
         if turn.confirm is None:
             return [read_back.decided(said, found, by="nobody", approved=False, at=turn.at)]

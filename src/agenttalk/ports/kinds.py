@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.ports.agents import Performance
 from agenttalk.ports.proof import Confirm
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.storage import Row, Tx
 from agenttalk.prompts.context import PromptContext, Section
 from agenttalk.prompts.wording import Locale
 from agenttalk.rules.done import Evidence
@@ -43,6 +43,10 @@ class KindTask:
     """How often it was sent back."""
 
 
+Read: TypeAlias = "Callable[..., Awaitable[list[Row]]]"
+"""A query by its name and its values, as `Store.read`."""
+
+
 class Said(NamedTuple):
     """A comment or output that was handed in for a task."""
 
@@ -69,6 +73,8 @@ class KindTurn:
     """Now."""
     confirm: Confirm | None = None
     """Asks a person about what the turn left; None where nobody can be asked."""
+    read: Read | None = None
+    """Reads something of the kind's own board, by the name of a query."""
 
 
 class KindOutcome(NamedTuple):

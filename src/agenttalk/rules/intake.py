@@ -22,7 +22,7 @@ from agenttalk.contracts.forge import (
 from agenttalk.contracts.toolchain import ActionType, PipelineResult, ProposedTask
 from agenttalk.rules import calling, reviewing, semantic_keys, sightings
 from agenttalk.rules.forge_registry import Registry, same_user
-from agenttalk.rules.proposing import LONGEST_TITLE, Decision, Draft, Known, KnownTask, Lookup, cut
+from agenttalk.rules.proposing import LONGEST_TITLE, Decision, Deployed, Draft, Known, KnownTask, Lookup, cut
 
 _OVER: Final[tuple[ActionType, ...]] = ("review_result", "review_comment", "ci_failure")
 _LONGEST_BRIEF: Final = 40
@@ -316,6 +316,9 @@ def _ran(draft: Draft) -> None:
     outcome = event.status or event.run or event.deployment
     if outcome is None or outcome.outcome != "failure":
         draft.notes.append("nothing failed")
+        if event.deployment is not None and event.deployment.outcome == "success":
+            where = semantic_keys.deployed(event.source, draft.repository, event.deployment.environment)
+            draft.deployed = Deployed(where, event.deployment.sha, event.at)
     elif _is_deployment(draft):
         _not_deployed(draft)
     else:

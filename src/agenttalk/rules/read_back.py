@@ -6,7 +6,7 @@ This is evidence and no more. Whether a task is done, `rules.done.decide` says o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.forge import ForgeUser
@@ -36,6 +36,8 @@ _FAULTS: Final[tuple[VerifyCode, ...]] = ("claim_denied", "not_applicable_refuse
 OUTAGES: Final = frozenset({Code.FORGE_UNREACHABLE, Code.FORGE_LIMITED, Code.FORGE_NOT_READY})
 """Errors that tell of the forge, and nothing of the work."""
 _BY: Final = "forge"
+_CLAIM: Final = "claim:"
+_SPOILS: Final = frozenset({"claim_denied", "not_applicable_refused"})
 
 
 class VerifyResult(NamedTuple):
@@ -265,7 +267,7 @@ def evidence(order: Order, said: Said, facts: Facts, at: str) -> list[Evidence]:
     found = demanded(order, facts)
     answers = [(each.as_text(), claimed(order, each, facts)) for each in said.claims]
     denied = [*said.faults, *(f"the report says {text}, but {why.detail}" for text, why in answers if not why.good)]
-    listed = [Evidence(f"claim:{text}", why.good, True, "observed", _BY, at, why.detail) for text, why in answers]
+    listed = [Evidence(f"{_CLAIM}{text}", why.good, True, "observed", _BY, at, why.detail) for text, why in answers]
     if denied:
         return [*listed, _denied(denied, at)]
     code = "read_back" if found.good else "no_action"
@@ -286,18 +288,24 @@ def is_denied(found: Sequence[Evidence]) -> bool:
     return any(_code(each) == "claim_denied" for each in found)
 
 
+def deployed(environment: str, sha: str, at: str) -> Evidence:
+    """Evidence that a pipeline, or the forge, told of a success."""
+    detail = f"read_back: {environment!r} was deployed at {forge_facts.short(sha)}"
+    return Evidence("read_back", True, True, "observed", _BY, at, detail)
+
+
 def failed(error: str, code: Code | None, at: str) -> Evidence:
     """Evidence that nothing could be found out. That is never a pass."""
     detail = f"verify_error: {code}: {error}" if code else f"verify_error: {error}"
     return Evidence("read_back", False, True, "observed", _BY, at, detail)
 
 
-def spoiled(claims: Sequence[Evidence], found: Sequence[Evidence]) -> list[Evidence]:
-    """An agent's words, which count for nothing once one of them is denied, or a step that it left out is refused."""
-    why = next((each.detail for each in found if _code(each) in {"claim_denied", "not_applicable_refused"}), None)
-    if why is None:
-        return list(claims)
-    return [Evidence(each.id, False, each.fresh, each.trust, each.by, each.at, why) for each in claims]
+def spoiled(found: Sequence[Evidence]) -> list[Evidence]:
+    """What was found. Once a claim is denied, or a step that was left out is refused, nothing of it is good."""
+    why = next((each.detail for each in found if _code(each) in _SPOILS), None)
+    return [
+        replace(each, passed=False, detail=why) if why and not each.id.startswith(_CLAIM) else each for each in found
+    ]
 
 
 def decided(said: Said, found: Sequence[Evidence], *, by: str, approved: bool, at: str) -> Evidence:
