@@ -18,7 +18,7 @@ from agenttalk.rules.forge_registry import Registry
 from agenttalk.rules.read_back import OUTAGES, Order
 
 T = TypeVar("T")
-MOST_LOOKS: Final = 100
+MOST_LOOKS: Final = 60
 """Requests for one question."""
 _LONGEST_PAUSE: Final = 15.0
 

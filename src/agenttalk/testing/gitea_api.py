@@ -334,7 +334,10 @@ async def _compare(api: Api, request: Request) -> Response:
     bare = api.repository(request).bare
     base, _, head = request.path_params["range"].partition("...")
     base, head = bare.head(base) or base, bare.head(head) or head
-    commits = bare.between(base, head)
+    try:
+        commits = bare.between(base, head)
+    except GitFailedError as error:
+        raise RefusedError(404, "The target couldn't be found.") from error
     files = [{"filename": name} for name in bare.changed(base, head)]
     told = [
         {"sha": each, "author": api.shapes.user(api.state.users.get(bare.author(each).lower()))} for each in commits
