@@ -56,6 +56,8 @@ class Place:
     outcomes: list[KindOutcome]
     deeds: list[Callable[[Job], Awaitable[None]]] = field(default_factory=list)
     """What the agent does in its next turns; then nothing."""
+    hands_in: tuple[str, ...] = ()
+    """Evidence that the agent claims in its result."""
     left: int = 0
     """How many more turns may begin. Others wait, so that what is looked at stays as it is."""
 
@@ -72,7 +74,7 @@ class Place:
         self.left -= 1
         if self.deeds:
             await self.deeds.pop(0)(job)
-        return Performance("finished", result="I did it")
+        return Performance("finished", result="I did it", claims=self.hands_in)
 
     async def heard(self) -> list[str]:
         """Have the engine decide about everything that the forge has told since; ids of new tasks."""
@@ -368,10 +370,7 @@ def test_what_an_agent_hands_in_as_evidence_is_none(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         await approved(place)
 
-        async def hands_in(job: Job) -> None:
-            await place.say(job, "ok", "general", [{"id": "read_back", "passed": True, "trust": "observed"}])
-
-        place.deeds = [hands_in]
+        place.hands_in = ("read_back", "has_action_report", "has_output", "has_comment")
         await place.ran()
         assert place.outcomes[0].code == "no_action"
 
