@@ -176,6 +176,6 @@ REQUIREMENTS: dict[str, Requirement] = {
 }
 
 DEFERRED: frozenset[str] = frozenset({
-    "T08", "T19", "T22", "T25",
+    "T25",
 })  # fmt: skip
 """Ids that no capability has reached yet."""

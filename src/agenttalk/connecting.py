@@ -19,6 +19,7 @@ from agenttalk.errors import Code, ForgeError, UsageError
 from agenttalk.forge import webhooks
 from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.github import GitHub
+from agenttalk.forge.read_back import ReadBack
 from agenttalk.forge.webhooks import Ignored
 from agenttalk.kinds import failing
 from agenttalk.kinds import registry as kinds
@@ -183,8 +184,15 @@ def toolchain(settings: Settings, **more: Any) -> Toolchain:
         verify=verify,
         texts={str(name): text for name, text in settings.toolchain.sections.items()},
         tokens=tokens,
+        lead=settings.toolchain.lead or "",
         **own | more,
     )
+
+
+def read_back(settings: Settings, forges: Mapping[str, Forge]) -> ReadBack:
+    """Whoever reads at forges whether something is so."""
+    said = settings.toolchain
+    return ReadBack(forges, registry(settings), float(said.verify_patience), float(said.settle_seconds))
 
 
 def verify_of(settings: Settings, source: SourceSettings) -> Verify:
@@ -193,20 +201,26 @@ def verify_of(settings: Settings, source: SourceSettings) -> Verify:
     return settings.toolchain.verify or ("observed" if has_token else "transition")
 
 
-def kinds_of(settings: Settings, **more: Any) -> dict[str, TaskKind]:
-    """All kinds by their boards: ours, and those of installed packages."""
-    return kinds.registered([toolchain(settings, **more), Letters(settings.mail_rules), *kinds.installed()])
+def kinds_of(settings: Settings, forges: Mapping[str, Forge] | None = None, **more: Any) -> dict[str, TaskKind]:
+    """All kinds by their boards: ours, and those of installed packages. `forges` are asked what was done there."""
+    ours = toolchain(settings, read_back=read_back(settings, forges or {}), **more)
+    return kinds.registered([ours, Letters(settings.mail_rules), *kinds.installed()])
 
 
 @asynccontextmanager
 async def clients(
-    root: Path, settings: Settings, environ: Mapping[str, str] = os.environ
+    root: Path, settings: Settings, environ: Mapping[str, str] = os.environ, *, lenient: bool = False
 ) -> AsyncIterator[dict[str, Forge]]:
-    """The engine's own clients, by source, for those that have a token."""
+    """The engine's own clients, by source, for those that have a token. If `lenient`, one may be missing."""
     found: dict[str, Forge] = {}
     async with AsyncExitStack() as stack:
         for name, said in settings.sources.items():
-            token = secret_of(root, said.token_env, said.token_file, environ, f"sources.{name}.token")
+            try:
+                token = secret_of(root, said.token_env, said.token_file, environ, f"sources.{name}.token")
+            except UsageError:
+                if not lenient:
+                    raise
+                continue
             if token and said.kind == "github":
                 found[name] = await stack.enter_async_context(GitHub.opened(name, api_url(said), token))
             elif token:

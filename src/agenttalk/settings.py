@@ -145,6 +145,10 @@ class ToolchainSettings(Section):
     verify: Literal["observed", "report", "transition"] | None = None
     """What being done takes: what the forge shows, at least a report, or any sign. By default `observed` where the
     source has a token, else `transition`."""
+    verify_patience: Annotated[int, Field(ge=0, le=86_400)] = 60
+    """Seconds that a forge may be out of order when a task is verified, before the task counts as not verified."""
+    settle_seconds: Annotated[int, Field(ge=0, le=600)] = 3
+    """Seconds that a forge may take to show what was done, before it counts as not done."""
     deploy_patterns: Many[Text] = ()
     """Globs for contexts, names and files of workflows that deploy."""
     repos: Many[Text] = ("*",)

@@ -23,6 +23,7 @@ from agenttalk.store.rootlock import RootLock, running_engine
 if TYPE_CHECKING:
     # The server is loaded only by those who listen: most commands do not.
     from agenttalk.api.serving import Listening
+    from agenttalk.checking.checker import AskForge
     from agenttalk.engine.layout import Api
     from agenttalk.engine.running import Connected, Running
     from agenttalk.engine.service import Service
@@ -168,14 +169,13 @@ async def serve(
     from agenttalk.engine.running import Running
     from agenttalk.mailbox.watch import Watch
 
-    kinds = connecting.kinds_of(settings)
-    if job is not None:  # a single plan listens to no forge, and needs none of their secrets
-        settings = settings.model_copy(update={"sources": {}})
-    sources = connecting.sources(root, settings)
+    # A single plan listens to no forge, and asks only those whose token is at hand.
+    listened = settings if job is None else settings.model_copy(update={"sources": {}})
+    sources = connecting.sources(root, listened)
     with await _locked(root) as lock:
         async with (
-            opened_as_set(root, settings, kinds=kinds) as deps,
-            connecting.clients(root, settings) as forges,
+            connecting.clients(root, settings, lenient=job is not None) as forges,
+            opened_as_set(root, settings, kinds=connecting.kinds_of(settings, forges)) as deps,
         ):
             await access.admit(deps, operator.made_token(root), "operator", "operator")
             await asyncio.to_thread(swept, root)
@@ -190,8 +190,8 @@ async def serve(
                 profile=settings.profile,
                 environ=os.environ,
                 performers=performers(deps),
-                prover=_prover(root, deps, driver),
-                toolchain=_connected(deps, settings, sources, forges),
+                prover=_prover(root, deps, driver, connecting.read_back(settings, forges).check),
+                toolchain=_connected(deps, listened, sources, forges),
             )
             async with _door(root, settings, running.service, port) as where:
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
@@ -240,7 +240,7 @@ def _connected(
     return Connected(sources, setup, gather=reading.gather, search=reading.search, forges=forges)
 
 
-def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:
+def _prover(root: Path, deps: Deps, driver: Driver, forge: AskForge | None = None) -> Prover:
     """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
     from agenttalk import sandbox
     from agenttalk.checking.checker import Checker
@@ -248,7 +248,7 @@ def _prover(root: Path, deps: Deps, driver: Driver) -> Prover:
     from agenttalk.engine.evidence import KeptFindings
     from agenttalk.proving import Prover
 
-    checker = Checker(driver, deps.clock, deps.ids, bubblewrap=sandbox.installed())
+    checker = Checker(driver, deps.clock, deps.ids, bubblewrap=sandbox.installed(), forge=forge)
     path = os.environ.get("PATH", os.defpath)
     masked = (root.absolute() / "data", *deps.walls.hidden)
     context = Context(path=path, masked=masked, readable=deps.walls.readable)

@@ -51,6 +51,7 @@ ROUTES = [
     ("GET", "/api/webhooks/wh-1", {OPERATOR, VIEWER}),
     ("POST", "/api/toolchain/events", {OPERATOR, WORKER}),
     ("GET", "/api/toolchain/tasks", {OPERATOR, VIEWER}),
+    ("GET", "/api/toolchain/tasks/dl_1", {OPERATOR, VIEWER}),
     ("GET", "/api/toolchain/warnings", {OPERATOR, VIEWER}),
     ("GET", "/api/toolchain/outgoing", {OPERATOR, VIEWER}),
     ("POST", "/api/mail", {OPERATOR, "agent"}),

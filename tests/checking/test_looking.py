@@ -141,8 +141,13 @@ def test_what_the_engine_knows_decides_and_what_it_does_not_know_is_not_so(
     assert cache_key(known.fingerprint) is None
 
 
-@pytest.mark.parametrize("kind", ["forge", "horoscope"])
-def test_a_kind_that_nobody_makes_does_not_pass(plain: Bench, kind: str) -> None:
-    result = plain.make(check(kind))
+def test_a_kind_that_nobody_makes_does_not_pass(plain: Bench) -> None:
+    result = plain.make(check("horoscope"))
     assert (result.passed, result.reason) == (False, "unknown_kind")
-    assert repr(kind) in result.detail
+    assert "'horoscope'" in result.detail
+
+
+def test_a_forge_that_nobody_connected_shows_nothing(plain: Bench) -> None:
+    result = plain.make(check("forge", repo="a/b", issue=1, issue_closed=True))
+    assert (result.passed, result.reason) == (False, "facts_missing")
+    assert "no forge is connected" in result.detail

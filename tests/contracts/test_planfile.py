@@ -168,8 +168,8 @@ def test_unknown_keys_inside_a_task_are_named(said: str, field: str) -> None:
     assert problem.field == f"tasks[0].{field}"
 
 
-def test_checks_of_extensions_and_of_forges_have_keys_of_their_own() -> None:
-    text = "checks: [{id: a, kind: lighthouse, budget: 90}, {id: b, kind: forge, merged: true}]"
+def test_checks_of_extensions_have_keys_of_their_own() -> None:
+    text = "checks: [{id: a, kind: lighthouse, budget: 90}, {id: b, kind: forge, pr_merged: true}]"
     plan = read(
         f"plan_id: p\ntasks: [{{id: a, agent: b, prompt: c, promise: {{objective: o, acceptance: [], {text}}}}}]"
     )

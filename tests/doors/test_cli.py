@@ -266,9 +266,9 @@ def test_schemas_are_listed_shown_and_exported(tmp_path: Path) -> None:
 def test_the_demo_checks_itself_and_ends_green() -> None:
     done = run("demo")
     assert done.returncode == 0
-    assert "10 of 10 scenes went as they should" in done.stdout
+    assert "11 of 11 scenes went as they should" in done.stdout
     code, body = answer("demo")
-    assert (code, body["ok"], len(body["scenes"])) == (0, True, 10)
+    assert (code, body["ok"], len(body["scenes"])) == (0, True, 11)
 
 
 def test_root_and_json_may_stand_before_the_command(tmp_path: Path) -> None:

@@ -278,11 +278,11 @@ def test_a_script_that_is_not_there_is_told(desk: Desk) -> None:
     assert "can't open file" in shown
 
 
-def test_checks_that_nobody_can_make_yet_are_told(desk: Desk) -> None:
+def test_checks_that_nobody_can_make_are_told(desk: Desk) -> None:
     promise = {
         "objective": "It works",
         "acceptance": [{"id": "works", "description": "It runs", "evidenceRequired": ["merged"]}],
-        "checks": [{"id": "merged", "kind": "forge"}],
+        "checks": [{"id": "merged", "kind": "forge", "repo": "a/b", "pull_request": 1, "pr_merged": True}],
     }
     shown = desk("run", desk.plan(task("one", promise=promise, max_reexecute_times=0)), code=1)
     assert "these tasks are never done: one" in shown

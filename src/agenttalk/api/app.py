@@ -61,6 +61,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
             _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
             _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
+            _route(service, "GET", "/api/toolchain/tasks/{id}", toolchain.task, _READERS),
             _route(service, "GET", "/api/toolchain/warnings", toolchain.warnings, _READERS),
             _route(service, "GET", "/api/toolchain/outgoing", toolchain.outgoing, _READERS),
             _route(service, "POST", "/api/mail", mail.send, _ON_TASKS),

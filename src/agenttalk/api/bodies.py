@@ -147,7 +147,7 @@ class CommentBody(Body):
     author: IdText
     comment_type: CommentType
     body: Text
-    claims: list[dict[str, Any]] | None = None
+    claims: list[dict[str, Any]] | dict[str, Any] | None = None
 
 
 class ProgressBody(Body):

@@ -65,6 +65,11 @@ async def tasks(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.toolchain_tasks(asked))
 
 
+async def task(service: Service, request: Request, _: Caller) -> Response:
+    """One task: what was reported of it beside what was read at the forge."""
+    return answered(await service.toolchain_task(request.path_params["id"]))
+
+
 async def warnings(service: Service, request: Request, _: Caller) -> Response:
     """What operators should know."""
     return answered(await service.toolchain_warnings(_number(request.query_params.get("after", "0"))))

@@ -17,6 +17,7 @@ from agenttalk.contracts.promise import (
     AnyCheck,
     ArtifactCheck,
     FileCheck,
+    ForgeCheck,
     GitCheck,
     HttpCheck,
     HumanCheck,
@@ -34,6 +35,8 @@ from agenttalk.rules.junit import Outcomes, Unreadable
 
 Again = Callable[[], Awaitable[Folder]]
 """Makes another checkout of the same tree."""
+AskForge = Callable[[ForgeCheck], Awaitable[Finding]]
+"""Reads at a forge whether what a check asks for is so."""
 
 _LARGEST: Final = 1 << 42
 """Of a file of which only size and hash are asked."""
@@ -92,12 +95,21 @@ class Checker:
     """Makes checks. One for the whole engine."""
 
     def __init__(
-        self, driver: Driver, clock: Clock, ids: Ids, *, bubblewrap: Path | None, resolve: web.Resolve = web.resolved
+        self,
+        driver: Driver,
+        clock: Clock,
+        ids: Ids,
+        *,
+        bubblewrap: Path | None,
+        resolve: web.Resolve = web.resolved,
+        forge: AskForge | None = None,
     ) -> None:
+        """`forge` makes checks of kind forge; without it none passes."""
         self._driver = driver
         self._clock = clock
         self._ids = ids
         self._resolve = resolve
+        self._forge = forge
         self._runner = Runner(driver, ids, bubblewrap=bubblewrap)
 
     async def check(
@@ -158,6 +170,10 @@ class Checker:
     ) -> _Found:
         if isinstance(check, HttpCheck):
             return _Found(await self._asked(check, context))
+        if isinstance(check, ForgeCheck):
+            if self._forge is None:
+                return _Found(Finding(False, "facts_missing", "no forge is connected here that could be asked"))
+            return _Found(await self._forge(check))
         if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck):
             return _known(check, facts)
         if checkout is None:

@@ -30,7 +30,6 @@ explain_app = typer.Typer(add_completion=False)
 PlanArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's id.")]
 CODES = {"done": 0, "failed": 1, "waiting": 3, "paused": 3, "running": 130}
 """How a plan stands → how the command ends."""
-_NOT_YET = frozenset({"forge"})
 LINES = 20
 """Lines that are shown of what a program said last."""
 SHORTEST = 0.02
@@ -70,8 +69,8 @@ def run(
             out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
         return 0
     beforehand.require_repository(compiled)
-    _warn_of_checks(out, compiled)
     folder = roots.made(ctx, root)
+    _warn_of_checks(out, compiled, folder)
     beforehand.warn_of_programs(out, compiled, folder)
     order = [task_id for wave in waves(compiled.dag) for task_id in wave]
     by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
@@ -137,16 +136,20 @@ def refused(out: Output, compiled: Compiled) -> int:
     return 2
 
 
-def _warn_of_checks(out: Output, compiled: Compiled) -> None:
-    """A check that nobody can make yet never passes; whoever starts such a plan should know before."""
+def _warn_of_checks(out: Output, compiled: Compiled, root: Path) -> None:
+    """A check that nobody can make never passes; whoever starts such a plan should know before."""
     named = [
         str(node.task_id)
         for node in compiled.dag.nodes
-        if node.promise is not None and any(check.kind in _NOT_YET for check in node.promise.checks)
+        if node.promise is not None and any(check.kind == "forge" for check in node.promise.checks)
     ]
-    if named and not out.as_json:
+    if not named or out.as_json:
+        return
+    from agenttalk.settings import load
+
+    if not any(each.token_env or each.token_file for each in load(root).sources.values()):
         tasks = plain(", ".join(named[:10]) + (" …" if len(named) > 10 else ""))
-        words = "checks by the forge are not made yet, so these tasks are never done"
+        words = "no forge is configured with a token of the engine's, so these tasks are never done"
         out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
 
 

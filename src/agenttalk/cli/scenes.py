@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenttalk.cli import message_scenes, proof_scene, team_scene
+from agenttalk.cli import forge_scene, message_scenes, proof_scene, team_scene
 from agenttalk.cli.output import Output, shortened
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import TaskDag
@@ -156,6 +156,10 @@ SCENES = (
     Scene(
         "Done is proven: a specification is sent back by whoever needs it, a claim by the tests; then they pass",
         lambda out, root: proof_scene.proof(out, root / "proof"),
+    ),
+    Scene(
+        "Agents at a forge: an issue becomes a merged pull request, and every task is done by what is read there",
+        lambda out, root: forge_scene.forge(out, root / "forge"),
     ),
 )
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from agenttalk.cli.output import JsonOption, RootOption, one_line
+from agenttalk.cli.output import JsonOption, Output, RootOption, one_line
 
 app = typer.Typer(no_args_is_help=True, help="Tasks that forge events came to.", add_completion=False)
 _WAYS = {"sent": "green", "waiting": "yellow", "held": "red", "dropped": "dim", "answered": "green"}
@@ -64,7 +64,7 @@ def tasks(
         return 0
     for each in found:
         colour = _COLOURS.get(each["status"], "yellow")
-        unproven = " [yellow](unproven)[/]" if each["trust"] == "claimed" else ""
+        unproven = _unproven(each)
         out.say(f"[bold]{each['id']}[/]  [{colour}]{each['status']}[/]{unproven}  {one_line(each['assignee'])}")
         out.say(f"  {one_line(each['title'])}")
         if each["closed_why"] and each["status"] != "done":
@@ -75,6 +75,73 @@ def tasks(
         out.say(f"[yellow]![/] {one_line(each['message'])} ({each['times']} times) [dim]\\[{each['code']}][/]")
         out.say(f"  [cyan]→[/] {one_line(each['hint'])}")
     return 0
+
+
+@app.command("task")
+def task(
+    ctx: typer.Context,
+    task_id: Annotated[str, typer.Argument(metavar="TASK", help="Its id, such as tc-1763242000000.")],
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show a task: each turn with what its agent reported, what was read at the forge, and what that came to."""
+    from urllib.parse import quote
+
+    from agenttalk.cli import roots
+    from agenttalk.engine import auditing
+    from agenttalk.engine.deps import Deps
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await auditing.audit(deps, task_id)
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    found = roots.asked(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)
+    if out.as_json:
+        out.data(found)
+        return 0
+    colour = _COLOURS.get(found["status"], "yellow")
+    out.say(f"[bold]{found['id']}[/]  [{colour}]{found['status']}[/]{_unproven(found)}  {one_line(found['assignee'])}")
+    out.say(f"  {one_line(found['title'])}")
+    for number, step in enumerate(found["must_haves"]["steps"], 1):
+        out.say(f"  [dim]{number}. {one_line(step)}[/]")
+    for remark in found["said"]:
+        _tell_remark(out, remark)
+    for turn in found["turns"]:
+        _tell_turn(out, turn)
+    if not found["turns"] and found["verify"]:
+        _tell_result(out, found["verify"])
+    return 0
+
+
+def _unproven(task: dict[str, Any]) -> str:
+    return " [yellow](unproven)[/]" if task["proven"] is False else ""
+
+
+def _tell_turn(out: Output, turn: dict[str, Any]) -> None:
+    """A turn: reports first, then what was seen, then what it came to."""
+    out.say(f"[bold]{one_line(turn['command_id'])}[/] {turn['how']}")
+    for remark in turn["said"]:
+        _tell_remark(out, remark)
+    for seen in turn["seen"]:
+        if seen["id"].startswith("claim:"):
+            mark = "[green]✓[/]" if seen["passed"] else "[red]✗[/]"
+            out.say(f"  {mark} {one_line(seen['id'].removeprefix('claim:'))}: [dim]read:[/] {one_line(seen['detail'])}")
+    if turn["verify"]:
+        _tell_result(out, turn["verify"])
+    elif turn["reason"]:
+        out.say(f"  [red]✗[/] {one_line(turn['reason'])}")
+
+
+def _tell_remark(out: Output, remark: dict[str, Any]) -> None:
+    out.say(f"  [cyan]{one_line(remark['author'])}[/] ({one_line(remark['type'])}): {one_line(remark['body'])}")
+
+
+def _tell_result(out: Output, verify: dict[str, Any]) -> None:
+    """What verification came to, with its code."""
+    mark = "[green]✓[/]" if verify["passed"] else "[red]✗[/]"
+    trust = f" [dim]({verify['trust']})[/]" if verify["trust"] else ""
+    note = " [yellow]unproven[/]" if verify["trust"] == "claimed" else ""
+    out.say(f"  {mark} [bold]{verify['code']}[/]: {one_line(verify['detail'])}{trust}{note}")
 
 
 @app.command("warnings")

@@ -104,6 +104,8 @@ class PullRequest(Part):
     """How many files it changes, where the forge says it."""
     mergeable: bool | None = None
     """Whether the forge could merge it now."""
+    created_at: str = ""
+    """When it was opened."""
     updated_at: str = ""
     """When it changed last, as the forge writes it."""
 
@@ -231,6 +233,8 @@ class Comparison(Part):
     """Commits that the head has and the base has not."""
     files: Many[str] = ()
     """Paths that differ, where the forge says them."""
+    authors: Many[ForgeUser] = ()
+    """Accounts whose commits they are, as far as the forge knows them."""
 
 
 class ForgeEvent(Part):

@@ -44,6 +44,7 @@ from agenttalk.contracts.promise import (
     CompletionPromise,
     DoneCondition,
     FileCheck,
+    ForgeCheck,
     GitCheck,
     HttpCheck,
     HumanCheck,
@@ -162,8 +163,9 @@ _CHECKS: Final[dict[str, type[Check]]] = {
     "artifact": ArtifactCheck,
     "report": ReportCheck,
     "human": HumanCheck,
+    "forge": ForgeCheck,
 }
-"""Kinds of checks whose keys are all known. `forge` and those of extensions have keys of their own."""
+"""Kinds of checks whose keys are all known. Those of extensions have keys of their own."""
 _PROMISE_PARTS: Final[dict[str, type[Part]]] = {
     "acceptance": AcceptanceCriterion,
     "doneWhen": DoneCondition,

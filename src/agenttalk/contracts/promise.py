@@ -218,9 +218,33 @@ class HumanCheck(Check):
 
 
 class ForgeCheck(Check):
-    """Reads the code forge with the engine's own token."""
+    """Reads the code forge with the engine's own token. Everything that it asks for must be so."""
 
     kind: Literal["forge"]
+    source: str | None = None
+    """The configured forge; not needed where there is only one."""
+    repo: str = ""
+    """`owner/name`."""
+    pull_request: Positive | None = None
+    """Number of the pull request."""
+    issue: Positive | None = None
+    """Number of the issue."""
+    pr_merged: bool | None = None
+    """The pull request is merged."""
+    review_by: Text | None = None
+    """An agent, or an account, has reviewed the newest head."""
+    verdict: Literal["APPROVED", "REQUEST_CHANGES", "COMMENT"] | None = None
+    """What that review must come to."""
+    new_head_since: Text | None = None
+    """A commit, after which something was pushed to the pull request."""
+    status_success: Text | None = None
+    """The newest status of this context is a success; `*` for all contexts, of which there must be one."""
+    ref: Text | None = None
+    """The commit or branch of the status; by default the pull request's head."""
+    comment_by: Text | None = None
+    """An agent, or an account, has written a comment."""
+    issue_closed: bool | None = None
+    """The issue is closed."""
 
 
 class OtherCheck(Check):

@@ -457,14 +457,15 @@ class Dispatcher:
         if kind is None or task is None or performance.how != "finished":
             return ending.NO_PROOF
         try:
-            turn = await kinds.turn_of(board.store, granted, performance, at=self._deps.stamp())
+            confirm = partial(self._confirm, board, granted)
+            turn = await kinds.turn_of(board.store, granted, performance, at=self._deps.stamp(), confirm=confirm)
             found = tuple(await kind.evidence(task, turn))
         except Exception as error:  # also somebody else's code; whatever it is, nothing was found
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
             code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
             detail = f"verify_error: {code}{error}"
             found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
-        return self._deps.discretion.proof(Proof(evidence=found))
+        return self._deps.discretion.proof(Proof(evidence=found, told=kinds.told(found)))
 
     async def _judged(self, board: _Board, granted: Granted, prover: Prover) -> dict[str, Judgement]:
         """Have inputs looked at before they are used."""

@@ -89,7 +89,7 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     if outcome.again:
         moves.agents[job.agent_id] = None
         return outcome
-    kinds.note_end(moves, granted, outcome.cause, outcome.reason, outcome.verdict)
+    kinds.note_end(moves, granted, outcome.cause, outcome.reason, outcome.verdict, proof.evidence)
     _end_delivery(moves, granted, outcome)
     for parcel in parcels:
         parcel.send(moves, sheet, job)
@@ -232,6 +232,8 @@ def _claims(
 ) -> Claims:
     """What the agent says of its work. Under names of checks, and of what the engine sees itself, that is set aside."""
     names = {each.id for each in seen}
+    if granted.kind_task is not None:  # what such a promise asks for is found by its kind alone
+        names |= {name for criterion in promise.acceptance for name in criterion.evidence_required}
     return claims(promise, performance.claims, by=granted.job.agent_id, at=at, seen=names)
 
 

@@ -6,7 +6,7 @@ The run has the name of its board. It holds one open unit, so that it never ends
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
@@ -18,8 +18,8 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import settings_of
 from agenttalk.engine.submission import Links
-from agenttalk.ports import KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx
-from agenttalk.rules import done, lifecycle
+from agenttalk.ports import Confirm, KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx
+from agenttalk.rules import done, lifecycle, read_back
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.lifecycle import Cause
 
@@ -123,7 +123,14 @@ def restore(moves: Moves, kind: TaskKind, task_id: str) -> None:
     kind.closed(moves.tx, task_id, "", moves.at)
 
 
-def note_end(moves: Moves, granted: Granted, cause: Cause, reason: str | None, verdict: Verdict | None) -> None:
+def note_end(
+    moves: Moves,
+    granted: Granted,
+    cause: Cause,
+    reason: str | None,
+    verdict: Verdict | None,
+    found: Sequence[Evidence] = (),
+) -> None:
     """Tell the kind of a task how a turn of it ended, and queue what it says must follow."""
     kind, task = moves.deps.kinds.get(moves.tx.board), granted.kind_task
     if kind is None or task is None:
@@ -134,18 +141,38 @@ def note_end(moves: Moves, granted: Granted, cause: Cause, reason: str | None, v
         kind.closed(moves.tx, task.task_id, trust or (reason or cause.lower())[:1000], moves.at)
     if cause == "FULFILLED":
         return
-    missing, blockers = (verdict.missing, verdict.blockers) if verdict else ((), ())
-    command_id = granted.job.command.command_id
-    for each in kind.failed(task, KindOutcome(cause, state, reason or "", missing, blockers, command_id)):
+    outcome = KindOutcome(cause, state, reason or "", (), (), granted.job.command.command_id)
+    if verdict is not None:
+        result = read_back.told(verdict, found)
+        outcome = outcome._replace(
+            missing=verdict.missing,
+            blockers=verdict.blockers,
+            code=result.code,
+            detail=result.detail,
+            infrastructure=result.infrastructure,
+        )
+    for each in kind.failed(task, outcome):
         moves.tx.effect(each.kind, each.key, each.body)
 
 
-async def turn_of(store: Store, granted: Granted, performance: Performance, *, at: str) -> KindTurn:
+def told(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
+    """What was found after a turn, for people and the ledger."""
+    return tuple(
+        {"id": each.id, "passed": each.passed, "trust": each.trust, "by": each.by, "detail": each.detail}
+        for each in found
+    )
+
+
+async def turn_of(
+    store: Store, granted: Granted, performance: Performance, *, at: str, confirm: Confirm | None = None
+) -> KindTurn:
     """What a kind may look at when a turn has ended: what was said since its command was given out."""
     job = granted.job
     rows = await store.read("comments_of", plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
     said = tuple(_said(row) for row in rows if row[7] >= granted.consumed_at)
-    return KindTurn(job.agent_id, job.command.command_id, granted.consumed_at, performance, said, at)
+    return KindTurn(
+        job.agent_id, job.command.command_id, granted.consumed_at, performance, said, at, confirm, store.read
+    )
 
 
 def _said(row: Row) -> Said:

@@ -16,6 +16,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.problem import nearest
 from agenttalk.engine import (
     access,
+    auditing,
     commands,
     deadletters,
     foreign,
@@ -310,6 +311,10 @@ class Service:
     async def toolchain_tasks(self, asked: showing.Asked) -> dict[str, Any]:
         """Tasks that forge events came to, a page of them, closed ones too."""
         return await showing.page(self.deps, asked)
+
+    async def toolchain_task(self, task_id: str) -> dict[str, Any]:
+        """A toolchain task: what was reported of it beside what was read."""
+        return await auditing.audit(self.deps, task_id)
 
     async def toolchain_warnings(self, after: int) -> dict[str, Any]:
         """Events that nobody could be given."""

@@ -102,6 +102,7 @@ def _task(row: Row) -> dict[str, Any]:
         "closed_at": closed_at,
         "closed_why": why,
         "trust": why if state == "COMPLETED" else None,
+        "proven": proven(state, why),
         "reason": row[15],
     }
 
@@ -131,7 +132,13 @@ async def own(deps: Deps, task: TaskName) -> dict[str, Any]:
         "must_haves": wire.read(bytes(row[7]), limit=wire.DOCUMENT_LIMIT),
         "closed_why": row[15],
         "trust": row[15] if row[16] == "COMPLETED" else None,
+        "proven": proven(row[16], row[15]),
     }
+
+
+def proven(state: Any, why: Any) -> bool | None:
+    """Whether a done task rests on more than what its agent said; None while it is not done."""
+    return why != "claimed" if state == "COMPLETED" else None
 
 
 async def warnings(deps: Deps, after: int = 0) -> dict[str, Any]:

@@ -147,6 +147,10 @@ class Board:
         decision = intake.decide(event, self.setup.registry, known(tx, event))
         for sighting in decision.sightings:
             _remember(tx, sighting)
+        if decision.deployed is not None:
+            where, sha, at = decision.deployed
+            body = wire.write({"sha": sha, "at": at, "noted_at": moves.at})
+            tx.run("put_sighting", object=where, head="", body=body)
         if decision.held:
             _hold(tx, event, moves.at, instant(self._deps.now() - KEPT))
         made = [self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks]

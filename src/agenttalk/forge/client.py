@@ -136,17 +136,24 @@ class Caller:
     async def pages(
         self, path: str, *, size: tuple[str, int], query: Mapping[str, str | int] | None = None
     ) -> list[Any]:
-        """All items of a list, page by page. A forge may give fewer per page than it is asked for."""
+        """All items of a list. A forge may give fewer per page than it is asked for."""
+        return [item async for page in self.each_page(path, size=size, query=query) for item in page]
+
+    async def each_page(
+        self, path: str, *, size: tuple[str, int], query: Mapping[str, str | int] | None = None
+    ) -> AsyncIterator[list[Any]]:
+        """The pages of a list, one after the other. Who has seen enough reads no further."""
         name, count = size
-        found: list[Any] = []
+        found = 0
         for page in range(1, _MOST_PAGES + 1):
             answer = await self.ask("GET", path, query={**(query or {}), "page": page, name: count})
             items = answer.parts
-            found += items
+            found += len(items)
+            yield list(items)
             total = answer.headers.get("x-total-count", "")
             more = 'rel="next"' in answer.headers.get("link", "") or answer.headers.get("x-hasmore") == "true"
-            if not items or not (more or (total.isdecimal() and len(found) < int(total))):
-                return found
+            if not items or not (more or (total.isdecimal() and found < int(total))):
+                return
         raise ForgeError(Code.FORGE_ANSWER_INVALID, f"{path} has more than {_MOST_PAGES} pages")
 
     async def _once(

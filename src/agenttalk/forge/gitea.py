@@ -26,6 +26,7 @@ class Gitea(Rest):
 
     page = ("limit", 50)
     wip_titles = True
+    newest_first: ClassVar[Mapping[str, str]] = {"sort": "recentupdate"}
     events: ClassVar[Mapping[ReviewVerdict, str]] = {
         "APPROVED": "APPROVED",
         "REQUEST_CHANGES": "REQUEST_CHANGES",

@@ -152,6 +152,7 @@ def pull_request(
         lines=None if added is None or removed is None else added + removed,
         files=number(data, "changed_files"),
         mergeable=data["mergeable"] if isinstance(data.get("mergeable"), bool) else None,
+        created_at=moment(data, "created_at"),
         updated_at=moment(data, "updated_at"),
     )
 

@@ -22,6 +22,8 @@ class Rest:
     """Name and value of the parameter for the size of a page."""
     wip_titles: ClassVar[bool]
     """Whether a title tells that a pull request is a draft."""
+    newest_first: ClassVar[Mapping[str, str]]
+    """Parameters that list what changed last first."""
     events: ClassVar[Mapping[ReviewVerdict, str]]
     """Verdict → the word with which a review is handed in."""
     states: ClassVar[Mapping[str, ReviewVerdict]]
@@ -66,14 +68,28 @@ class Rest:
         path = f"{in_path(repository)}/compare/{quote(base, safe='')}...{quote(head, safe='')}"
         data = (await self.caller.ask("GET", path)).part
         commits, files = reading.parts(data, "commits") or (), reading.parts(data, "files") or ()
+        authors = [reading.user(part(each, who), self.source) for each in commits for who in ("author", "committer")]
         return Comparison(
-            commits=tuple(text(each, "sha") for each in commits), files=tuple(text(each, "filename") for each in files)
+            commits=tuple(text(each, "sha") for each in commits),
+            files=tuple(text(each, "filename") for each in files),
+            authors=tuple(dict.fromkeys(each for each in authors if each is not None)),
         )
 
     async def open_pull_requests(self, repository: str) -> tuple[PullRequest, ...]:
         """All pull requests that are open."""
         found = await self.caller.pages(f"{in_path(repository)}/pulls", size=self.page, query={"state": "open"})
         return tuple(map(self.read_pull, found))
+
+    async def pull_requests_since(self, repository: str, at: str) -> tuple[PullRequest, ...]:
+        """Pull requests, open or not, that changed since then, the newest first. Older ones are not read."""
+        found: list[PullRequest] = []
+        path = f"{in_path(repository)}/pulls"
+        async for page in self.caller.each_page(path, size=self.page, query={"state": "all", **self.newest_first}):
+            read = list(map(self.read_pull, page))
+            found += [each for each in read if each.updated_at >= at]
+            if read and read[-1].updated_at < at:
+                break
+        return tuple(found)
 
     async def open_issues(self, repository: str) -> tuple[Issue, ...]:
         """All issues that are open. Some forges list pull requests among them."""

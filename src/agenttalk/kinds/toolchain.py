@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise
+from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, HumanCheck
 from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, Tx
 from agenttalk.prompts.context import PromptContext, Section
 from agenttalk.prompts.toolchain_promise import PROMISED
 from agenttalk.prompts.toolchain_sections import sections
 from agenttalk.prompts.wording import Locale
-from agenttalk.rules import carried_out
+from agenttalk.rules import carried_out, checks, read_back, report_claims, semantic_keys
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.mentions import Marker, write_marker
 
@@ -42,6 +42,8 @@ class Toolchain:
     """Sections of the prompt that the project wrote itself."""
     tokens: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(Agent, source) → the variable that holds the agent's own token."""
+    lead: str = ""
+    """Who decides about steps that do not apply."""
     name: str = "toolchain"
     board: str = BOARD
 
@@ -56,7 +58,9 @@ class Toolchain:
 
     def demanded(self, task: KindTask) -> carried_out.Demand:
         """Which evidence decides, and how much it must be trusted."""
-        return carried_out.demand(task.action_type, self.verify.get(task.source, "transition"))
+        verify = self.verify.get(task.source, "transition")
+        visible = read_back.can_be_seen(task.action_type, task.context)
+        return carried_out.demand(task.action_type, verify, visible=visible)
 
     def promise(self, task: KindTask) -> CompletionPromise:
         """One criterion: it was carried out."""
@@ -105,11 +109,44 @@ class Toolchain:
 
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """What the agent says, and what the forge says."""
-        claims = carried_out.claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
+        words = carried_out.claims([(each.kind, each.author, each.type, each.body) for each in turn.said], turn.at)
         ended = Evidence("turn_ended", True, True, "observed", "engine", turn.at, "the agent ended its turn")
-        if task.action_type == "infrastructure_failure":  # whatever the forge says, or does not say
-            return [ended, *claims]
-        return [ended, *claims, *await self.read_back(task, turn)]
+        if task.action_type == "infrastructure_failure":
+            return [ended, *words]
+        said = said_in(task, turn)
+        found = list(await self.read_back(task, turn))
+        if said.faults and not read_back.is_denied(found):
+            found.append(read_back.denied(said, turn.at))
+        if not read_back.is_denied(found):
+            found += await self._deployed(task, turn)
+            found += await self._left_out(task, turn, said, found)
+        return [ended, *read_back.spoiled([*words, *found])]
+
+    async def _deployed(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
+        """A success that was told of since the failure, by a pipeline or a deployment's own event."""
+        environment = str(task.context.get("environment") or task.context.get("deploy_context") or "")
+        if task.action_type != "deploy_failure" or not environment or turn.read is None:
+            return []
+        where = semantic_keys.deployed(task.source, str(task.context.get("repo", "")), environment)
+        for _, body in await turn.read("sighting", object=where):
+            told: Any = wire.read(bytes(body))
+            if told["noted_at"] > task.made_at and told["at"] >= task.event_at:
+                return [read_back.deployed(environment, told["sha"], turn.at)]
+        return []
+
+    async def _left_out(
+        self, task: KindTask, turn: KindTurn, said: report_claims.Said, found: Sequence[Evidence]
+    ) -> list[Evidence]:
+        """What the lead says of steps that the agent left out."""
+        if not said.declared:
+            return []
+        if turn.confirm is None:
+            return [read_back.decided(said, found, by="nobody", approved=False, at=turn.at)]
+        asked = read_back.question(self.lead, task.title, said, found)
+        shown = checks.shown_hash(asked, {"task": task.task_id, "command": turn.command_id})
+        confirmation = await turn.confirm(HumanCheck(id="not_applicable", kind="human", question=asked), shown)
+        agreed = checks.of_human(confirmation, shown).passed
+        return [read_back.decided(said, found, by=confirmation.by, approved=agreed, at=turn.at)]
 
     def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:
         """Who has to know."""
@@ -121,6 +158,12 @@ class Toolchain:
             tx.run("close_toolchain_task", task_id=task_id, at=at, why=why)
         else:
             tx.run("reopen_toolchain_task", task_id=task_id, at=at)
+
+
+def said_in(task: KindTask, turn: KindTurn) -> report_claims.Said:
+    """What the agent's reports of a turn say besides their words."""
+    own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
+    return report_claims.read(own, len(task.steps))
 
 
 def read_task(board: str, row: Sequence[Any]) -> KindTask:

@@ -62,6 +62,9 @@ class Forge(Protocol):
     async def open_pull_requests(self, repository: str) -> tuple[PullRequest, ...]:
         """All pull requests that are open, however many pages they take."""
 
+    async def pull_requests_since(self, repository: str, at: str) -> tuple[PullRequest, ...]:
+        """Pull requests, open or not, that changed since then."""
+
     async def open_issues(self, repository: str) -> tuple[Issue, ...]:
         """All issues that are open, without pull requests."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.ports.agents import Performance
-from agenttalk.ports.storage import Tx
+from agenttalk.ports.proof import Confirm
+from agenttalk.ports.storage import Row, Tx
 from agenttalk.prompts.context import PromptContext, Section
 from agenttalk.prompts.wording import Locale
 from agenttalk.rules.done import Evidence
@@ -44,6 +45,10 @@ class KindTask:
     """How often it was sent back."""
 
 
+Read: TypeAlias = "Callable[..., Awaitable[list[Row]]]"
+"""A query by its name and its values, as `Store.read`."""
+
+
 class Said(NamedTuple):
     """A comment or output that was handed in for a task."""
 
@@ -68,6 +73,10 @@ class KindTurn:
     """What was handed in since then."""
     at: str
     """Now."""
+    confirm: Confirm | None = None
+    """Asks a person about what the turn left; None where nobody can be asked."""
+    read: Read | None = None
+    """Reads something of the kind's own board, by the name of a query."""
 
 
 class KindOutcome(NamedTuple):
@@ -81,6 +90,11 @@ class KindOutcome(NamedTuple):
     missing: tuple[str, ...]
     blockers: tuple[str, ...]
     command_id: str
+    code: str = ""
+    """What verification came to, in a word of `rules.read_back`: no_action, claim_denied, verify_error, …"""
+    detail: str = ""
+    infrastructure: bool = False
+    """Whether the forge could not be asked, which is nobody's fault who worked on the task."""
 
 
 class FollowUp(NamedTuple):

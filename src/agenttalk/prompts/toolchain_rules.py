@@ -30,6 +30,7 @@ class SectionWording(NamedTuple):
     api_title: str
     report: str
     report_body: str
+    claims: str
     output: str
     output_body: str
     read: str
@@ -95,6 +96,11 @@ ENGLISH: Final = SectionWording(
     api_title="Where to report",
     report="The action report (`author` is you; the token is in your environment):",
     report_body="Step 1: … Step 2: … Outcome: …",
+    claims=(
+        "Name everything that you did at the forge in the report's `claims`, beside its `body`. Each claim is read "
+        "back there, and one that is not so fails the report: "
+        '`[{"merged": 7}, {"review": {"id": 3}}, {"push": "SHA"}, {"comment": {"id": 9}}, {"pull_request": 8}]`'
+    ),
     output="Each thing that you made and that is not at the forge, as an output:",
     output_body="…",
     read="This task, with everything that was said about it: `{place}`, with the same token.",
@@ -160,6 +166,11 @@ CHINESE: Final = SectionWording(
     api_title="在哪里报告",
     report="action report（`author` 填你自己；令牌在你的环境变量中）：",
     report_body="步骤 1：… 步骤 2：… 结果：…",
+    claims=(
+        "你在代码平台上做的每一件事，都要写进报告的 `claims`（与 `body` 并列）。"
+        "每一条都会到平台上核对，不属实的一条会使整份报告失败："
+        '`[{"merged": 7}, {"review": {"id": 3}}, {"push": "SHA"}, {"comment": {"id": 9}}, {"pull_request": 8}]`'
+    ),
     output="你做出来而不在代码平台上的每一样东西，作为产出提交：",
     output_body="…",
     read="本任务及其全部评论：`{place}`，使用同一令牌。",

@@ -68,6 +68,7 @@ def _api(context: PromptContext, words: SectionWording) -> str:
     parts = [
         words.report,
         f"```sh\n{curl}/comments \\\n  {sent} \\\n  -d '{report}'\n```",
+        words.claims,
         words.output,
         f"```sh\n{curl}/outputs \\\n  {sent} \\\n  -d '{output}'\n```",
         words.read.format(place=f"GET {place}"),

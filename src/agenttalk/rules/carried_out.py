@@ -28,12 +28,14 @@ class Demand(NamedTuple):
     least: Trust
 
 
-def demand(action_type: str, verify: Verify) -> Demand:
-    """What a task takes to be done."""
+def demand(action_type: str, verify: Verify, *, visible: bool = True) -> Demand:
+    """What a task takes to be done. Where no forge could show it (not `visible`), a report has to do."""
     if action_type in NOTICES:
         return Demand(("delivered",), "observed")
     if action_type == "infrastructure_failure":
         return Demand(("turn_ended",), "observed")
+    if verify == "observed" and not visible:
+        verify = "report"
     return Demand(_BY_SETTING[verify], "observed" if verify == "observed" else "claimed")
 
 

@@ -22,7 +22,7 @@ from agenttalk.contracts.forge import (
 from agenttalk.contracts.toolchain import ActionType, PipelineResult, ProposedTask
 from agenttalk.rules import calling, reviewing, semantic_keys, sightings
 from agenttalk.rules.forge_registry import Registry, same_user
-from agenttalk.rules.proposing import LONGEST_TITLE, Decision, Draft, Known, KnownTask, Lookup, cut
+from agenttalk.rules.proposing import LONGEST_TITLE, Decision, Deployed, Draft, Known, KnownTask, Lookup, cut
 
 _OVER: Final[tuple[ActionType, ...]] = ("review_result", "review_comment", "ci_failure")
 _LONGEST_BRIEF: Final = 40
@@ -316,6 +316,9 @@ def _ran(draft: Draft) -> None:
     outcome = event.status or event.run or event.deployment
     if outcome is None or outcome.outcome != "failure":
         draft.notes.append("nothing failed")
+        if event.deployment is not None and event.deployment.outcome == "success":
+            where = semantic_keys.deployed(event.source, draft.repository, event.deployment.environment)
+            draft.deployed = Deployed(where, event.deployment.sha, event.at)
     elif _is_deployment(draft):
         _not_deployed(draft)
     else:
@@ -340,11 +343,21 @@ def _not_deployed(draft: Draft) -> None:
         return
     failure = _failure(draft.event)
     context = {"commit_sha": sha, "reason": failure["error_summary"], "log_url": failure["log_url"]}
-    context |= {"environment": failure["environment"]}
+    context |= {"environment": failure["environment"], **_where_deployed(draft.event)}
     source, repository = draft.event.source, draft.repository
     key = semantic_keys.deploy_failure(source, repository, sha)
     commit = semantic_keys.commit_of(source, repository, sha)
     draft.propose("deploy_failure", draft.registry.ops, key, commit, context, head=sha)
+
+
+def _where_deployed(event: ForgeEvent) -> dict[str, str]:
+    """By which status, and where, a later success would be seen; empty where no status tells."""
+    if event.status is not None:
+        return {"deploy_context": event.status.context, "branch": event.repository.default_branch}
+    if event.run is not None:
+        name = event.run.file.rpartition("/")[2] or event.run.name
+        return {"deploy_context": name, "branch": event.run.branch or event.repository.default_branch}
+    return {"deploy_context": "", "branch": event.repository.default_branch}
 
 
 def _red_head(draft: Draft) -> None:

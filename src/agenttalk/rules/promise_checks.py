@@ -14,13 +14,14 @@ from agenttalk.contracts.promise import (
     ArtifactCheck,
     Checkpoint,
     CompletionPromise,
+    ForgeCheck,
     HumanCheck,
     OtherCheck,
     ReportCheck,
     TestsCheck,
 )
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import promises, scope
+from agenttalk.rules import forge_checks, promises, scope
 
 RUNNER_FILES: Final = (
     *("**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/tox.ini"),
@@ -175,6 +176,9 @@ def _checks(promise: CompletionPromise) -> Iterator[Finding]:
         if isinstance(each, OtherCheck):
             message = f"checks of kind {each.kind!r} are not built in; an extension has to bring them"
             yield False, Problem(Code.PLAN_DOUBTFUL, f"checks[{at}].kind", message, "look for a typing mistake")
+        if isinstance(each, ForgeCheck):
+            for name, why in forge_checks.faults(each):
+                yield True, Problem(Code.PROMISE_INVALID, f"checks[{at}].{name}", why, "see docs/reference/checks.md")
 
 
 def _artifacts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, ReviewVerdict, Sighting
 from agenttalk.contracts.toolchain import ActionType, Basis, ProposedTask
@@ -66,6 +66,16 @@ class Lookup:
     number: int | None = None
 
 
+class Deployed(NamedTuple):
+    """Something that was deployed well."""
+
+    key: str
+    """Where to (`semantic_keys.deployed`)."""
+    sha: str
+    at: str
+    """When, as its source says it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What follows from an event."""
@@ -83,6 +93,8 @@ class Decision:
     """Whether to keep the event until a pull request with its commit is seen."""
     lookups: tuple[Lookup, ...] = ()
     """What the forge could tell."""
+    deployed: Deployed | None = None
+    """What was deployed well, to be remembered."""
 
 
 @dataclass(slots=True)
@@ -100,6 +112,7 @@ class Draft:
     seen: list[Sighting] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
     held: bool = False
+    deployed: Deployed | None = None
 
     @property
     def repository(self) -> str:
@@ -216,6 +229,7 @@ class Draft:
             sightings=tuple(self.seen),
             held=self.held,
             lookups=tuple(self.lookups),
+            deployed=self.deployed,
         )
 
 

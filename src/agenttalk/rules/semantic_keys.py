@@ -62,6 +62,11 @@ def deploy_failure(source: str, repository: str, sha: str) -> str:
     return _joined(source, "deploy_failure", repository.lower(), sha)
 
 
+def deployed(source: str, repository: str, name: str) -> str:
+    """A place that things are deployed to: the newest success is known of each."""
+    return _joined(source, "deployed", repository.lower(), name.lower())
+
+
 def review_merged(source: str, repository: str, number: int) -> str:
     """A pull request that was merged."""
     return _joined(source, "review_merged", repository.lower(), number)

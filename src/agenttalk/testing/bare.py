@@ -12,6 +12,9 @@ from typing import Final
 
 _GIT: Final = ("git", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0")
 
+NOREPLY: Final = "@noreply.example.test"
+"""How addresses of accounts end."""
+
 
 class GitFailedError(Exception):
     """git would not do it."""
@@ -95,6 +98,11 @@ class Bare:
         """Commits of the head that the base has not, the oldest first."""
         return self.git("rev-list", "--reverse", f"{base}..{head}").splitlines()
 
+    def author(self, sha: str) -> str:
+        """The account whose commit it is, by its address; empty when it is nobody's."""
+        address = self.git("show", "--no-patch", "--format=%ae", sha)
+        return address.removesuffix(NOREPLY) if address.endswith(NOREPLY) else ""
+
     def diff(self, base: str, head: str) -> str:
         """What a pull request shows."""
         return self.git("diff", f"{base}...{head}")
@@ -121,7 +129,7 @@ async def backend(root: Path, environment: Mapping[str, str], body: bytes) -> tu
 
 
 def _person(login: str) -> tuple[tuple[str, str], ...]:
-    return ("NAME", login), ("EMAIL", f"{login}@noreply.example.test")
+    return ("NAME", login), ("EMAIL", login + NOREPLY)
 
 
 def _environment() -> dict[str, str]:

@@ -237,6 +237,8 @@ async def _pulls(api: Api, request: Request) -> Response:
     api.user(request)
     repository, state = api.repository(request), request.query_params.get("state", "open")
     shown = [each for each in repository.pulls.values() if state in {"all", each.issue.state}]
+    if request.query_params.get("sort") == "recentupdate":
+        shown.sort(key=lambda each: each.issue.updated, reverse=True)
     return api.listed(request, [api.shapes.pull(repository, each) for each in shown])
 
 
@@ -312,7 +314,9 @@ async def _reviewers(api: Api, request: Request) -> Response:
 
 async def _statuses(api: Api, request: Request) -> Response:
     api.user(request)
-    found = [each for each in api.repository(request).statuses if each["sha"] == request.path_params["sha"]]
+    repository, ref = api.repository(request), request.path_params["sha"]
+    sha = repository.bare.head(ref) or ref
+    found = [each for each in repository.statuses if each["sha"] == sha]
     shown = [{**each, "status": each["state"]} for each in reversed(found)]
     for each in shown:
         each.pop("state")  # lists call it status
@@ -330,9 +334,15 @@ async def _compare(api: Api, request: Request) -> Response:
     bare = api.repository(request).bare
     base, _, head = request.path_params["range"].partition("...")
     base, head = bare.head(base) or base, bare.head(head) or head
-    commits = bare.between(base, head)
+    try:
+        commits = bare.between(base, head)
+    except GitFailedError as error:
+        raise RefusedError(404, "The target couldn't be found.") from error
     files = [{"filename": name} for name in bare.changed(base, head)]
-    return JSONResponse({"total_commits": len(commits), "commits": [{"sha": each} for each in commits], "files": files})
+    told = [
+        {"sha": each, "author": api.shapes.user(api.state.users.get(bare.author(each).lower()))} for each in commits
+    ]
+    return JSONResponse({"total_commits": len(commits), "commits": told, "files": files})
 
 
 async def _git(api: Api, request: Request) -> Response:

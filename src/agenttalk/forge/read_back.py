@@ -1,0 +1,143 @@
+"""Reading at forges whether something is so, with the engine's own token and never an agent's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from agenttalk.contracts.promise import ForgeCheck
+from agenttalk.errors import Code, ForgeError
+from agenttalk.ports import Forge, KindTask, KindTurn
+from agenttalk.rules import forge_checks, read_back, report_claims
+from agenttalk.rules.done import Evidence
+from agenttalk.rules.evidence import Finding, Reason
+from agenttalk.rules.forge_facts import Facts, Look, UnreadError
+from agenttalk.rules.forge_registry import Registry
+from agenttalk.rules.read_back import OUTAGES, Order
+
+T = TypeVar("T")
+MOST_LOOKS: Final = 60
+"""Requests for one question."""
+_LONGEST_PAUSE: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """Whether what was asked for happened."""
+
+    forges: Mapping[str, Forge]
+    """The engine's own clients, by source."""
+    registry: Registry = field(default_factory=Registry)
+    patience: float = 60.0
+    """Seconds that a forge may be out of order before that is told."""
+    settling: float = 3.0
+    """Seconds that a forge may take to show what was done."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def __call__(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
+        """What the forge shows of a task. Nothing where the source has no token of ours."""
+        forge = self.forges.get(task.source)
+        if forge is None:
+            return []
+        account = self.registry.account(task.source, task.agent_id)
+        if account is None:
+            text = f"{task.agent_id} has no account at {task.source}, so nobody can tell what it did there"
+            return [read_back.failed(text, None, turn.at)]
+        order = Order(task.action_type, account, task.context, task.head_sha, task.event_at or task.made_at)
+        own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
+        said = report_claims.read(own, len(task.steps))
+
+        def look(facts: Facts) -> list[Evidence]:
+            return read_back.evidence(order, said, facts, turn.at)
+
+        try:
+            return await self._settled(forge, look, lambda found: found[-1].passed)
+        except ForgeError as error:
+            return [read_back.failed(error.message, error.code, turn.at)]
+
+    async def check(self, check: ForgeCheck) -> Finding:
+        """Make a check of a plan."""
+        source = check.source or (next(iter(self.forges)) if len(self.forges) == 1 else "")
+        forge = self.forges.get(source)
+        if forge is None:
+            known = ", ".join(sorted(self.forges)) or "none"
+            what = f"no forge {source!r}" if source else "no one forge"
+            return Finding(False, "facts_missing", f"there is {what} with a token of the engine's (there are: {known})")
+
+        def look(facts: Facts) -> Finding:
+            return forge_checks.of_forge(check, facts, self.registry, source)
+
+        try:
+            return await self._settled(forge, look, lambda found: found.passed)
+        except ForgeError as error:
+            reason: Reason = "unreachable" if error.code in OUTAGES else "unreadable"
+            return Finding(False, reason, f"{error.code}: {error.message}")
+
+    async def _settled(self, forge: Forge, look: Callable[[Facts], T], good: Callable[[T], bool]) -> T:
+        """What a look comes to. Forges show some things a moment after they were done, so a no is asked again."""
+        found = await self._patiently(forge, look)
+        waited = 0.0
+        while not good(found) and waited < self.settling:
+            await self.sleep(1.0)
+            waited += 1.0
+            found = await self._patiently(forge, look)
+        return found
+
+    async def _patiently(self, forge: Forge, look: Callable[[Facts], T]) -> T:
+        """The same, while the forge is out of order for a while. Raises ForgeError when it stays so."""
+        waited, pause = 0.0, 1.0
+        while True:
+            try:
+                return await answered(forge, look)
+            except ForgeError as error:
+                pause = max(pause, error.retry_after)
+                if error.code not in OUTAGES or waited + pause > self.patience:
+                    raise
+            await self.sleep(pause)
+            waited += pause
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def answered(forge: Forge, look: Callable[[Facts], T]) -> T:
+    """What a look comes to once everything is read that it asks for. Raises ForgeError."""
+    read: dict[Look, Any] = {}
+    for _ in range(MOST_LOOKS):
+        try:
+            return look(Facts(read))
+        except UnreadError as missing:
+            read[missing.look] = await _read(forge, missing.look)
+    raise ForgeError(Code.FORGE_ANSWER_INVALID, f"more than {MOST_LOOKS} requests are needed to tell")
+
+
+async def _read(forge: Forge, look: Look) -> Any:
+    """Read one thing; None when the forge has none."""
+    try:
+        return await _READERS[look.what](forge, look.repository, look.key)
+    except ForgeError as error:
+        if error.code is Code.FORGE_MISSING:
+            return None
+        raise
+
+
+async def _compare(forge: Forge, repository: str, key: str) -> Any:
+    base, _, head = key.partition("...")
+    return await forge.compare(repository, base, head)
+
+
+async def _review_comments(forge: Forge, repository: str, key: str) -> Sequence[Any]:
+    number, _, review = key.partition("/")
+    return await forge.review_comments(repository, int(number), int(review))
+
+
+_READERS: Final[Mapping[str, Callable[[Forge, str, str], Awaitable[Any]]]] = {
+    "pull": lambda forge, repository, key: forge.pull_request(repository, int(key)),
+    "issue": lambda forge, repository, key: forge.issue(repository, int(key)),
+    "reviews": lambda forge, repository, key: forge.reviews(repository, int(key)),
+    "review_comments": _review_comments,
+    "comments": lambda forge, repository, key: forge.comments(repository, int(key)),
+    "statuses": lambda forge, repository, key: forge.statuses(repository, key),
+    "compare": _compare,
+    "pulls_since": lambda forge, repository, key: forge.pull_requests_since(repository, key),
+}

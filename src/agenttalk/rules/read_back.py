@@ -1,0 +1,369 @@
+"""Whether what an event calls for really happened at the forge: by that agent's account, after the event.
+
+This is evidence and no more. Whether a task is done, `rules.done.decide` says of all the evidence that there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, NamedTuple
+
+from agenttalk.contracts.forge import ForgeUser
+from agenttalk.contracts.promise import Trust
+from agenttalk.errors import Code
+from agenttalk.rules import forge_facts
+from agenttalk.rules.done import Evidence, Verdict
+from agenttalk.rules.forge_facts import Answer, Facts, Wanted
+from agenttalk.rules.forge_registry import same_user
+from agenttalk.rules.report_claims import Claim, ClaimKind, Said
+
+VerifyCode = Literal[
+    "read_back",
+    "has_action_report",
+    "has_output",
+    "has_comment",
+    "delivered",
+    "turn_ended",
+    "not_applicable",
+    "no_action",
+    "claim_denied",
+    "not_applicable_refused",
+    "verify_error",
+]
+_FAULTS: Final[tuple[VerifyCode, ...]] = ("claim_denied", "not_applicable_refused", "verify_error", "no_action")
+"""Codes of what is not done, the ones that say most first."""
+OUTAGES: Final = frozenset({Code.FORGE_UNREACHABLE, Code.FORGE_LIMITED, Code.FORGE_NOT_READY})
+"""Errors that tell of the forge, and nothing of the work."""
+_BY: Final = "forge"
+_CLAIM: Final = "claim:"
+_SPOILS: Final = frozenset({"claim_denied", "not_applicable_refused"})
+
+
+class VerifyResult(NamedTuple):
+    """What verification of a task came to."""
+
+    passed: bool
+    code: VerifyCode
+    detail: str
+    trust: Trust | None
+    """What being done rests on; `claimed` is not proven."""
+    infrastructure: bool = False
+    """Whether the forge could not be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a task is about, as far as the forge can tell whether it was carried out."""
+
+    action_type: str
+    account: ForgeUser
+    """Who has to have done it."""
+    context: Mapping[str, Any] = field(default_factory=dict)
+    head_sha: str = ""
+    since: str = ""
+    """When the event happened, by the forge's clock."""
+
+    @property
+    def repository(self) -> str:
+        """`owner/name`."""
+        return str(self.context.get("repo", ""))
+
+    @property
+    def number(self) -> int:
+        """The pull request or issue; 0 when there is none."""
+        found = (self.context.get(name) for name in ("pr_number", "issue_number", "number"))
+        return next((each for each in found if isinstance(each, int) and each > 0), 0)
+
+
+def can_be_seen(action_type: str, context: Mapping[str, Any]) -> bool:
+    """Whether a forge can show at all that a task was carried out; else a report has to do, and stays a claim."""
+    if action_type == "mention":
+        return context.get("intent_hint") != "fyi"
+    if action_type == "deploy_failure":
+        return bool(context.get("deploy_context"))
+    return True
+
+
+def demanded(order: Order, facts: Facts) -> Answer:
+    """Whether what the event calls for was done. Raises UnreadError for what has to be read first."""
+    look = _DEMANDS.get(order.action_type)
+    if look is None:
+        return Answer(False, f"nothing at the forge shows {order.action_type}")
+    return look(order, facts)
+
+
+def _reviewed(order: Order, facts: Facts) -> Answer:
+    wanted = Wanted(order.account, order.since, order.head_sha)
+    return forge_facts.reviewed(facts, order.repository, order.number, wanted)
+
+
+def _result(order: Order, facts: Facts) -> Answer:
+    if order.context.get("result") == "APPROVED":
+        return forge_facts.merged(facts, order.repository, order.number, by=order.account, head=order.head_sha)
+    return _pushed(order, facts)
+
+
+def _pushed(order: Order, facts: Facts) -> Answer:
+    return forge_facts.new_head(facts, order.repository, order.number, order.head_sha, by=order.account)
+
+
+def _answered(order: Order, facts: Facts) -> Answer:
+    """New commits, or an answer for each thread: on its line, or as a comment of its own."""
+    pushed = _pushed(order, facts)
+    if pushed.good:
+        return pushed
+    repository, number, account = order.repository, order.number, order.account
+    points = [each for each in order.context.get("review_comments") or () if isinstance(each, Mapping)]
+    threads = dict.fromkeys((each.get("path"), each.get("line")) for each in points)
+    replied = {
+        (comment.path, comment.line)
+        for review in facts.reviews(repository, number)
+        if review.id is not None and same_user(review.author, account) and review.submitted_at >= order.since
+        for comment in facts.review_comments(repository, number, review.id)
+    }
+    left = [each for each in threads if each not in replied]
+    needed = len(left) if threads else 1
+    written = [
+        each
+        for each in facts.comments(repository, number)
+        if same_user(each.author, account) and each.created_at >= order.since
+    ]
+    if len(written) >= needed:
+        return Answer(True, f"{account.login} answered {len(threads) or 1} comments on {repository}#{number}")
+    return Answer(False, f"{needed} comments wait for an answer, and {len(written)} were written; {pushed.detail}")
+
+
+def _opened(order: Order, facts: Facts) -> Answer:
+    return forge_facts.opened_for(facts, order.repository, order.number, order.account, since=order.since)
+
+
+def _commented(order: Order, facts: Facts) -> Answer:
+    if not can_be_seen("mention", order.context):
+        return Answer(False, "nothing was asked for, so only the report tells that it was read")
+    return forge_facts.commented(facts, order.repository, order.number, order.account, since=order.since)
+
+
+def _deployed(order: Order, facts: Facts) -> Answer:
+    """A later success of what failed: of the same commit, or of what the branch has now."""
+    wanted = str(order.context.get("deploy_context") or "")
+    if not wanted:
+        return Answer(False, "no source tells whether it was deployed")
+    refs = [str(each) for each in (order.context.get("branch"), order.head_sha) if each]
+    for ref in refs:
+        every = facts.statuses(order.repository, ref)
+        found = [each for each in every if each.context == wanted or each.context.startswith(f"{wanted} /")]
+        if found and all(each.outcome == "success" for each in found):
+            return Answer(True, f"{found[0].context!r} of {order.repository} at {forge_facts.short(ref)} is good")
+    return Answer(
+        False, f"there is no success of {wanted!r} in {order.repository} since {order.since or 'the failure'}"
+    )
+
+
+_DEMANDS: Final[Mapping[str, Callable[[Order, Facts], Answer]]] = {
+    "review_request": _reviewed,
+    "review_updated": _reviewed,
+    "review_result": _result,
+    "review_comment": _answered,
+    "ci_failure": _pushed,
+    "issue_assigned": _opened,
+    "mention": _commented,
+    "deploy_failure": _deployed,
+}
+
+
+# What the report says
+
+
+def claimed(order: Order, claim: Claim, facts: Facts) -> Answer:
+    """Whether it is so, what a report says. Raises UnreadError for what has to be read first."""
+    if claim.repository and claim.repository.lower() != order.repository.lower():
+        return Answer(False, f"it says {claim.repository}, and the task is about {order.repository}")
+    return _CLAIMS[claim.kind](order, claim, facts)
+
+
+def _says_merged(order: Order, claim: Claim, facts: Facts) -> Answer:
+    return forge_facts.merged(facts, order.repository, claim.number or order.number, by=order.account)
+
+
+def _says_reviewed(order: Order, claim: Claim, facts: Facts) -> Answer:
+    verdicts: Any = (claim.verdict,) if claim.verdict else ("APPROVED", "REQUEST_CHANGES", "COMMENT")
+    wanted = Wanted(order.account, order.since, claim.sha, verdicts, claim.id)
+    return forge_facts.reviewed(facts, order.repository, claim.number or order.number, wanted)
+
+
+def _says_commented(order: Order, claim: Claim, facts: Facts) -> Answer:
+    number, since = claim.number or order.number, order.since
+    return forge_facts.commented(facts, order.repository, number, order.account, since=since, id_=claim.id)
+
+
+def _says_pushed(order: Order, claim: Claim, facts: Facts) -> Answer:
+    """A push is a new head of the pull request; without one, the commit has to be there."""
+    number = claim.number or (order.number if order.action_type != "issue_assigned" else 0)
+    if not number:
+        if not claim.sha:
+            return Answer(False, "it names no commit")
+        there = facts.compare(order.repository, claim.sha, claim.sha) is not None
+        return Answer(there, f"{forge_facts.short(claim.sha)} is {'' if there else 'not '}in {order.repository}")
+    pull = facts.pull(order.repository, number)
+    if claim.sha and pull is not None and not forge_facts.same_commit(pull.head_sha, claim.sha):
+        before = order.head_sha or pull.base_sha
+        between = facts.compare(order.repository, before, pull.head_sha)
+        if between is None or not any(forge_facts.same_commit(each, claim.sha) for each in between.commits):
+            detail = f"{order.repository}#{number} has the head {forge_facts.short(pull.head_sha)}"
+            return Answer(False, f"{detail}, and {forge_facts.short(claim.sha)} was not pushed to it")
+    if pull is None or order.head_sha:
+        return forge_facts.new_head(facts, order.repository, number, order.head_sha, by=order.account)
+    return Answer(True, f"{order.repository}#{number} has the head {forge_facts.short(pull.head_sha)}")
+
+
+def _says_opened(order: Order, claim: Claim, facts: Facts) -> Answer:
+    if not claim.number:
+        return Answer(False, "it names no pull request")
+    pull, place = facts.pull(order.repository, claim.number), f"{order.repository}#{claim.number}"
+    if pull is None:
+        return Answer(False, f"there is no pull request {place}")
+    if not same_user(pull.author, order.account):
+        return Answer(False, f"{place} is {pull.author.login}'s, not {order.account.login}'s")
+    return Answer(True, f"{place} is by {pull.author.login}, opened at {pull.created_at or 'a time that nobody knows'}")
+
+
+def _says_issue(order: Order, claim: Claim, facts: Facts) -> Answer:
+    number = claim.number or order.number
+    issue = facts.issue(order.repository, number)
+    if issue is None:
+        return Answer(False, f"there is no issue {order.repository}#{number}")
+    state = "open" if issue.is_open else "closed"
+    return Answer(claim.state in {"", state}, f"{order.repository}#{number} is {state}")
+
+
+def _says_deployed(order: Order, claim: Claim, facts: Facts) -> Answer:
+    context = claim.context or str(order.context.get("deploy_context") or "")
+    ref = claim.sha or str(order.context.get("branch") or "") or order.head_sha
+    if not ref:
+        return Answer(False, "it names no commit")
+    return forge_facts.succeeded(facts, order.repository, ref, context)
+
+
+_CLAIMS: Final[Mapping[ClaimKind, Callable[[Order, Claim, Facts], Answer]]] = {
+    "merged": _says_merged,
+    "review": _says_reviewed,
+    "comment": _says_commented,
+    "push": _says_pushed,
+    "pull_request": _says_opened,
+    "issue": _says_issue,
+    "deploy": _says_deployed,
+}
+
+
+# What it comes to
+
+
+def evidence(order: Order, said: Said, facts: Facts, at: str) -> list[Evidence]:
+    """What the forge shows, as evidence. Raises UnreadError for what has to be read first.
+
+    A report that says what the forge denies spoils all the rest, and what the task calls for too.
+    """
+    found = demanded(order, facts)
+    answers = [(each.as_text(), claimed(order, each, facts)) for each in said.claims]
+    denied = [*said.faults, *(f"the report says {text}, but {why.detail}" for text, why in answers if not why.good)]
+    listed = [Evidence(f"{_CLAIM}{text}", why.good, True, "observed", _BY, at, why.detail) for text, why in answers]
+    if denied:
+        return [*listed, _denied(denied, at)]
+    code = "read_back" if found.good else "no_action"
+    return [*listed, Evidence("read_back", found.good, True, "observed", _BY, at, f"{code}: {found.detail}")]
+
+
+def denied(said: Said, at: str) -> Evidence:
+    """Evidence that a report says what nobody can read."""
+    return _denied(said.faults, at)
+
+
+def _denied(why: Sequence[str], at: str) -> Evidence:
+    return Evidence("read_back", False, True, "observed", _BY, at, f"claim_denied: {'; '.join(why)}")
+
+
+def is_denied(found: Sequence[Evidence]) -> bool:
+    """Whether the forge denies what a report says."""
+    return any(_code(each) == "claim_denied" for each in found)
+
+
+def deployed(environment: str, sha: str, at: str) -> Evidence:
+    """Evidence that a pipeline, or the forge, told of a success."""
+    detail = f"read_back: {environment!r} was deployed at {forge_facts.short(sha)}"
+    return Evidence("read_back", True, True, "observed", _BY, at, detail)
+
+
+def failed(error: str, code: Code | None, at: str) -> Evidence:
+    """Evidence that nothing could be found out. That is never a pass."""
+    detail = f"verify_error: {code}: {error}" if code else f"verify_error: {error}"
+    return Evidence("read_back", False, True, "observed", _BY, at, detail)
+
+
+def spoiled(found: Sequence[Evidence]) -> list[Evidence]:
+    """What was found. Once a claim is denied, or a step that was left out is refused, nothing of it is good."""
+    why = next((each.detail for each in found if _code(each) in _SPOILS), None)
+    return [
+        replace(each, passed=False, detail=why) if why and not each.id.startswith(_CLAIM) else each for each in found
+    ]
+
+
+def decided(said: Said, found: Sequence[Evidence], *, by: str, approved: bool, at: str) -> Evidence:
+    """The lead's word about steps that do not apply."""
+    steps = "; ".join(f"step {each.step} ({each.reason})" for each in said.declared)
+    if approved:
+        return Evidence("read_back", True, True, "confirmed", by, at, f"not_applicable: {by} agrees: {steps}")
+    seen = next((each.detail for each in found if each.id == "read_back"), "nothing was read")
+    detail = f"not_applicable_refused: {by} does not agree: {steps}; {seen}"
+    return Evidence("read_back", False, True, "observed", by, at, detail)
+
+
+def question(lead: str, title: str, said: Said, found: Sequence[Evidence]) -> str:
+    """What a lead is asked about steps that were left out."""
+    steps = "; ".join(f"step {each.step}: {each.reason}" for each in said.declared)
+    seen = next((each.detail for each in found if each.id == "read_back"), "the forge was not asked")
+    asked = f"{lead}: do" if lead else "Do"
+    return f"{asked} these steps of {title!r} not apply? {steps}. Seen: {seen}"
+
+
+def told(verdict: Verdict | None, found: Sequence[Evidence]) -> VerifyResult:
+    """What verification came to, in a word: made of what was decided, and of nothing else."""
+    if verdict is not None and verdict.fulfilled:
+        good = [each for each in found if each.passed and each.trust == verdict.trust]
+        for code in _PASSES:
+            for each in good:
+                if _code(each) == code:
+                    return VerifyResult(True, code, _words(each), verdict.trust)
+        return VerifyResult(True, "read_back", "", verdict.trust)
+    bad = [each for each in found if not each.passed]
+    for code in _FAULTS:
+        for each in reversed(bad):
+            if _code(each) == code:
+                words = _words(each)
+                outage = code == "verify_error" and words.partition(":")[0] in OUTAGES
+                return VerifyResult(False, code, words, None, outage)
+    return VerifyResult(False, "no_action", "there is no report, no output and no comment", None)
+
+
+_PASSES: Final[tuple[VerifyCode, ...]] = (
+    "not_applicable",
+    "read_back",
+    "has_action_report",
+    "has_output",
+    "has_comment",
+    "delivered",
+    "turn_ended",
+)
+
+
+def _code(evidence: Evidence) -> str:
+    """The code of evidence: before its words, or its id."""
+    head = evidence.detail.partition(": ")[0]
+    return head if head in _KNOWN else evidence.id
+
+
+def _words(evidence: Evidence) -> str:
+    return evidence.detail.removeprefix(f"{_code(evidence)}: ")
+
+
+_KNOWN: Final = frozenset({*_PASSES, *_FAULTS})
