@@ -63,6 +63,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
             _route(service, "GET", "/api/toolchain/warnings", toolchain.warnings, _READERS),
             _route(service, "GET", "/api/toolchain/outgoing", toolchain.outgoing, _READERS),
+            _route(service, "POST", "/api/toolchain/reconcile", toolchain.reconcile, _OPERATOR),
             _route(service, "GET", "/api/status", _status, _READERS),
             _route(service, "POST", "/api/plans", _submit, _OPERATOR),
             _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),

@@ -75,6 +75,12 @@ async def outgoing(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.toolchain_outgoing(_number(request.query_params.get("after", "0"))))
 
 
+async def reconcile(service: Service, request: Request, _: Caller) -> Response:
+    """Read the forges now."""
+    body = await bodies.read(request, bodies.ReconcileBody)
+    return answered(await service.reconcile(dry_run=body.dry_run))
+
+
 async def set_state(_: Service, __: Request, caller: Caller) -> Response:
     """Nobody sets a state by hand."""
     raise UsageError(

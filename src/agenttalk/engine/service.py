@@ -36,6 +36,7 @@ from agenttalk.engine.commands import Logged
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.human import Decision, Request
+from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.webhooks import Receiver
 from agenttalk.errors import Code, MachineError, UsageError
@@ -67,6 +68,8 @@ class Service:
         self.deps = deps
         self.receiver = receiver or Receiver(deps, {}, lambda: None)
         """Takes webhooks in."""
+        self.reconciler: Reconciler | None = None
+        """Reads the forges, if one can be read."""
         self._dispatcher = dispatcher
         self.ready = False
         """Whether work is being done; before the start has ended and after the end has begun it is not."""
@@ -305,6 +308,16 @@ class Service:
     async def toolchain_tasks(self, asked: showing.Asked) -> dict[str, Any]:
         """Tasks that forge events came to, a page of them, closed ones too."""
         return await showing.page(self.deps, asked)
+
+    async def reconcile(self, *, dry_run: bool) -> dict[str, Any]:
+        """Read the forges now; what was done about it, or would be. Raises UsageError when none can be read."""
+        if self.reconciler is None:
+            raise UsageError(
+                Code.NAME_UNKNOWN,
+                "there is no forge that can be read",
+                hint="give a source a token: sources.NAME.token_env or token_file",
+            )
+        return await self.reconciler.pass_(dry_run=dry_run)
 
     async def toolchain_warnings(self, after: int) -> dict[str, Any]:
         """Events that nobody could be given."""

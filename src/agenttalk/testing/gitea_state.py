@@ -60,6 +60,8 @@ class Review:
     commit: str
     submitted: str
     comments: list[dict[str, Any]] = field(default_factory=list)
+    dismissed: bool = False
+    """Whether somebody took it back. Nobody is told of that, and nothing shows when it was done."""
 
 
 @dataclass(slots=True)
