@@ -176,7 +176,7 @@ REQUIREMENTS: dict[str, Requirement] = {
 }
 
 DEFERRED: frozenset[str] = frozenset({
-    "T08", "T19", "T22", "T25",
+    "T08", "T19", "T22",
     "A01", "A02", "A03",
 })  # fmt: skip
 """Ids that no capability has reached yet."""

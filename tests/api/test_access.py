@@ -53,6 +53,7 @@ ROUTES = [
     ("GET", "/api/toolchain/tasks", {OPERATOR, VIEWER}),
     ("GET", "/api/toolchain/warnings", {OPERATOR, VIEWER}),
     ("GET", "/api/toolchain/outgoing", {OPERATOR, VIEWER}),
+    ("POST", "/api/toolchain/reconcile", {OPERATOR}),
     ("PATCH", TASK, set()),
     ("PUT", TASK, set()),
     ("DELETE", TASK, set()),

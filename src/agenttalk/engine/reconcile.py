@@ -31,7 +31,11 @@ LOG = logging.getLogger(__name__)
 _PAGE: Final = 500
 _ENDS_A_SOURCE: Final = frozenset({Code.FORGE_LIMITED, Code.FORGE_UNREACHABLE})
 """After these there is no use in asking the same forge for more."""
-_ON_PULLS: Final = frozenset({"review_request", "review_updated", "review_result", "review_comment", "ci_failure"})
+_ON_PULLS: Final[frozenset[str]] = frozenset(
+    {"review_request", "review_updated", "review_result", "review_comment", "ci_failure"}
+)
+_ENDS: Final = _ON_PULLS | {"issue_assigned"}
+"""Tasks that end with their pull request or issue. Who is called in a text is to answer all the same."""
 
 
 @dataclass(slots=True)
@@ -172,13 +176,12 @@ class Reconciler:
         mine = tasks.get(name.lower(), {})
         repository = _Repository(forge, looked.source, kind, name, pulls, issues)
         before, now = self._read.get(where, {}), dict[str, str]()
-        for number in sorted({*pulls, *issues, *(each for each, kinds in mine.items() if kinds - {"mention"})}):
+        for number in sorted({*pulls, *issues, *(each for each, kinds in mine.items() if kinds & _ENDS)}):
             try:
                 found = await _found(repository, number, mine.get(number, set()), before)
-                if found is not None:
-                    looked.things += 1
-                    await self._settle(found, looked, dry_run=dry_run)
-                    now[found.object] = _as_of(found)
+                looked.things += 1
+                await self._settle(found, looked, dry_run=dry_run)
+                now[found.object] = found.thing.updated_at
             except ForgeError as error:
                 _unless_over(error)
                 looked.note(f"{where}#{number}", error)
@@ -214,32 +217,20 @@ class Reconciler:
             return Content()
 
 
-async def _found(repository: _Repository, number: int, kinds: set[str], before: Mapping[str, str]) -> Found | None:
-    """What the forge shows of a thing. Its talk and reviews are left out where nothing can have come of them."""
+async def _found(repository: _Repository, number: int, kinds: set[str], before: Mapping[str, str]) -> Found:
+    """What the forge shows of a thing. What people said is left out where nothing new can have come of it."""
     forge, name = repository.forge, repository.name
-    found = Found(repository.source, repository.kind, name)
-    if number in repository.issues:
-        found = replace(found, issue=repository.issues[number])
-        changed = before.get(found.object) != _as_of(found)
-        return replace(found, comments=await forge.comments(name, number) if changed else None)
-    if number not in repository.pulls:
-        if kinds & _ON_PULLS:
-            return replace(found, pull=await forge.pull_request(name, number))
-        return replace(found, issue=await forge.issue(name, number)) if "issue_assigned" in kinds else None
-    pull = repository.pulls[number]
-    found = replace(found, pull=pull)
-    changed = before.get(found.object) != _as_of(found)
-    return replace(
-        found,
-        reviews=await forge.reviews(name, number),
-        comments=await forge.comments(name, number) if changed else None,
-        statuses=await forge.statuses(name, pull.head_sha) if pull.head_sha else (),
-    )
-
-
-def _as_of(found: Found) -> str:
-    thing: PullRequest | Issue | None = found.pull or found.issue
-    return thing.updated_at if thing else ""
+    thing = repository.pulls.get(number) or repository.issues.get(number)
+    if thing is None:  # it is not open any more
+        gone = await forge.pull_request(name, number) if kinds & _ON_PULLS else await forge.issue(name, number)
+        return Found(repository.source, repository.kind, name, gone)
+    found = Found(repository.source, repository.kind, name, thing)
+    changed = before.get(found.object) != thing.updated_at
+    found = replace(found, comments=await forge.comments(name, number) if changed else None)
+    if not isinstance(thing, PullRequest):
+        return found
+    statuses = await forge.statuses(name, thing.head_sha) if thing.head_sha else ()
+    return replace(found, reviews=await forge.reviews(name, number), statuses=statuses)
 
 
 def _unless_over(error: ForgeError) -> None:

@@ -42,8 +42,7 @@ class Found:
     source: str
     kind: ForgeKind
     repository: str
-    pull: PullRequest | None = None
-    issue: Issue | None = None
+    thing: PullRequest | Issue
     reviews: tuple[Review, ...] = ()
     """Of the pull request, the oldest first."""
     comments: tuple[Comment, ...] | None = ()
@@ -52,17 +51,26 @@ class Found:
     """Of the newest head."""
 
     @property
+    def pull(self) -> PullRequest | None:
+        """The pull request, if it is one."""
+        return self.thing if isinstance(self.thing, PullRequest) else None
+
+    @property
+    def issue(self) -> Issue | None:
+        """The issue, if it is one."""
+        return self.thing if isinstance(self.thing, Issue) else None
+
+    @property
     def object(self) -> str:
         """The key of the thing."""
-        thing: PullRequest | Issue | None = self.pull or self.issue
-        return semantic_keys.object_of(self.source, self.repository, thing.number if thing else 0)
+        return semantic_keys.object_of(self.source, self.repository, self.thing.number)
 
 
 def events(found: Found, registry: Registry) -> tuple[ForgeEvent, ...]:
     """The events that would have told of everything that is owed here, in an order in which they could have come."""
-    if found.pull is not None:
-        return tuple(_of_pull(found, found.pull, registry))
-    return tuple(_of_issue(found, found.issue, registry)) if found.issue is not None else ()
+    thing = found.thing
+    of_it = _of_pull(found, thing, registry) if isinstance(thing, PullRequest) else _of_issue(found, thing, registry)
+    return tuple(of_it)
 
 
 def decide(found: Found, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
@@ -166,28 +174,23 @@ def _calls(found: Found, registry: Registry) -> Iterable[ForgeEvent]:
 def _answered(found: Found, event: ForgeEvent, registry: Registry) -> set[str]:
     """Keys of calls that were answered: whoever is called has said something since."""
     keys = set()
-    for place, since, text in _texts(found, event):
-        for name in mentions.names(text):
-            identity = registry.named(found.source, name)
-            if identity is not None:
-                account = ForgeUser(source=found.source, login=identity.login, id=identity.id)
-                if _spoke(found, account, since=since):
-                    keys.add(semantic_keys.mention(event, place, name))
+    place, since, text = _text(found, event)
+    for name in mentions.names(text):
+        identity = registry.named(found.source, name)
+        account = ForgeUser(source=found.source, login=identity.login, id=identity.id) if identity else None
+        if account is not None and _spoke(found, account, since=since):
+            keys.add(semantic_keys.mention(event, place, name))
     return keys
 
 
-def _texts(found: Found, event: ForgeEvent) -> list[tuple[str, str, str]]:
-    """Texts of an event that may call somebody: place, moment, words."""
-    texts = []
-    thing: PullRequest | Issue | None = found.pull or found.issue
+def _text(found: Found, event: ForgeEvent) -> tuple[str, str, str]:
+    """The text of an event that may call somebody: place, moment, words."""
     if event.comment is not None:
-        texts.append((f"comment-{event.comment.id}", event.comment.created_at, event.comment.body))
-    elif event.review is not None and event.pull_request is not None:
-        key = semantic_keys.review_given(event, event.pull_request, event.review)
-        texts.append((f"review-{key}", event.review.submitted_at, event.review.body))
-    elif thing is not None:
-        texts.append((f"{thing.number}-body", "", thing.body))
-    return texts
+        return f"comment-{event.comment.id}", event.comment.created_at, event.comment.body
+    if event.review is not None and found.pull is not None:
+        key = semantic_keys.review_given(event, found.pull, event.review)
+        return f"review-{key}", event.review.submitted_at, event.review.body
+    return f"{found.thing.number}-body", "", found.thing.body
 
 
 def _spoke(found: Found, account: ForgeUser, *, since: str) -> bool:
@@ -200,7 +203,6 @@ def _spoke(found: Found, account: ForgeUser, *, since: str) -> bool:
 
 
 def _event(found: Found, name: EventName, sender: ForgeUser | None, *, at: str = "", **parts: Any) -> ForgeEvent:
-    thing: PullRequest | Issue | None = found.pull or found.issue
     return ForgeEvent(
         source=found.source,
         kind=found.kind,
@@ -209,7 +211,7 @@ def _event(found: Found, name: EventName, sender: ForgeUser | None, *, at: str =
         sender=sender,
         pull_request=found.pull,
         issue=found.issue,
-        at=at or (thing.updated_at if thing else ""),
+        at=at or found.thing.updated_at,
         first_hand=True,
         **parts,
     )

@@ -279,6 +279,7 @@ class State:
             raise RefusedError(422, "[Body]: Required")
         comment = Comment(next(self._ids), number, who, body, self.now())
         repository.comments.append(comment)
+        self.issue_of(repository, number).updated = comment.created
         self._tell_comment(repository, who, comment, "created")
         return comment
 
