@@ -54,6 +54,7 @@ ROUTES = [
     ("GET", "/api/toolchain/warnings", {OPERATOR, VIEWER}),
     ("GET", "/api/toolchain/outgoing", {OPERATOR, VIEWER}),
     ("POST", "/api/toolchain/reconcile", {OPERATOR}),
+    ("GET", "/api/openapi.json", {OPERATOR, VIEWER, WORKER, "agent"}),
     ("PATCH", TASK, set()),
     ("PUT", TASK, set()),
     ("DELETE", TASK, set()),
