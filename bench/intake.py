@@ -2,11 +2,13 @@
 
 Rounds are interleaved, so that a busy moment of the machine hits both; what counts is the ratio, the syncs per
 webhook, and how long an answer takes. `python bench/intake.py [--json]`; exit code 1 when a goal is missed.
+A run that does not come to its end says where everything stands, and ends with 1.
 """
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import hashlib
 import hmac
 import http.client
@@ -30,6 +32,8 @@ from agenttalk.store.writer import Work, Writer
 CONNECTIONS = 32
 ROUNDS = 5
 SECONDS = 1.5
+LONGEST = 300.0
+"""Seconds after which a run is believed to hang."""
 PATIENCE = 30.0
 """Seconds in which an answer has to be here."""
 SECRET = "a secret of the hook"  # noqa: S105 - for this run
@@ -160,6 +164,7 @@ def main() -> int:
     if sys.argv[1:2] == ["--load"]:
         print(json.dumps(load(sys.argv[2], int(sys.argv[3]))))
         return 0
+    faulthandler.dump_traceback_later(LONGEST, exit=True)
     os.environ["BENCH_SECRET"] = SECRET
     counting = Apart()
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote_plus, urlsplit
 
@@ -66,7 +66,7 @@ def told(source: str) -> list[tuple[str, str]]:
     return list(sample(found)["headers"].items())
 
 
-REFUSED = {
+REFUSED: dict[str, Callable[[str], list[tuple[str, str]]]] = {
     "an empty one beside a good one": lambda good: [("X-Gitea-Signature", good), ("X-Hub-Signature-256", "sha256=")],
     "a good one beside an empty one": lambda good: [
         ("X-Gitea-Signature", ""),
