@@ -163,6 +163,9 @@ class ToolchainSettings(Section):
     """After so many failures in a row a forge is left alone for a while, and `ops` is told."""
     probe_after: Annotated[int, Field(ge=1, le=600)] = 15
     """Seconds after which it is asked again; twice as many each time, up to ten minutes."""
+    reconcile_every: Annotated[int, Field(ge=0)] = 600
+    """Seconds after which forges with a token are read again, so that a lost webhook is made good; 0: only at the start
+    and when somebody asks for it."""
     timeout: Annotated[int, Field(ge=1)] = 3600
     """Seconds that a turn may take."""
     retry_times: Annotated[int, Field(ge=0, le=100)] = 1

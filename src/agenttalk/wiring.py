@@ -8,9 +8,10 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.errors import Code, MachineError
@@ -224,6 +225,24 @@ def verifying(root: Path, deps: Deps) -> Service:
     return Service(deps, dispatcher=Dispatcher(deps, {}, processes, max_running=0, prover=prover))
 
 
+async def reconciled(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> dict[str, Any]:
+    """Read the forges of a root that has no engine; the tasks begin when there is one."""
+    from agenttalk import connecting
+    from agenttalk.engine.reconcile import Reconciler
+    from agenttalk.engine.running import profile_of
+    from agenttalk.engine.service import Service
+    from agenttalk.engine.toolchain import Board
+
+    deps = replace(deps, kinds=connecting.kinds_of(settings))
+    service = Service(deps)
+    async with connecting.clients(root, settings) as forges:
+        if forges:
+            setup = connecting.setup(settings, lambda agent: profile_of(deps, agent, settings.profile))
+            reading = connecting.Reading(forges, settings.toolchain.risk.high)
+            service.reconciler = Reconciler(deps, Board(deps, setup, lambda: ""), forges, gather=reading.gather)
+        return await service.reconcile(dry_run=dry_run)
+
+
 def _connected(
     deps: Deps, settings: Settings, sources: Mapping[str, EventSource], forges: Mapping[str, Forge]
 ) -> Connected | None:
@@ -237,7 +256,14 @@ def _connected(
     reading = connecting.Reading(forges, settings.toolchain.risk.high)
     if not forges:
         return Connected(sources, setup)
-    return Connected(sources, setup, gather=reading.gather, search=reading.search, forges=forges)
+    return Connected(
+        sources,
+        setup,
+        gather=reading.gather,
+        search=reading.search,
+        forges=forges,
+        reconcile_every=settings.toolchain.reconcile_every,
+    )
 
 
 def _prover(root: Path, deps: Deps, driver: Driver, forge: AskForge | None = None) -> Prover:

@@ -60,6 +60,8 @@ ROUTES = [
     ("GET", "/api/mail/threads/dl_1", {OPERATOR, VIEWER, "agent"}),
     ("GET", "/api/mail/dl_1", {OPERATOR, VIEWER, "agent"}),
     ("POST", "/api/mail/dl_1/reply", {OPERATOR, "agent"}),
+    ("POST", "/api/toolchain/reconcile", {OPERATOR}),
+    ("GET", "/api/openapi.json", {OPERATOR, VIEWER, WORKER, "agent"}),
     ("PATCH", TASK, set()),
     ("PUT", TASK, set()),
     ("DELETE", TASK, set()),

@@ -10,9 +10,10 @@ from typing import Any
 
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, Repository, Sighting
 from agenttalk.contracts.toolchain import ProposedTask
-from agenttalk.rules import intake, semantic_keys, sightings
+from agenttalk.rules import intake, reconciling, semantic_keys, sightings
 from agenttalk.rules.forge_registry import Identity, Registry
 from agenttalk.rules.proposing import Decision, Known, KnownTask
+from agenttalk.rules.reconciling import Found
 
 SOURCE = "work"
 AGENTS = ("agent-dev", "agent-reviewer", "agent-ops", "agent-lead", "agent-second")
@@ -43,9 +44,16 @@ class World:
         self.held: list[ForgeEvent] = []
         self.last = Decision()
 
+    def reconcile(self, found: Found) -> list[Decision]:
+        """What the forge shows of a thing, as the engine takes it."""
+        events = reconciling.events(found, self.registry)
+        return [self._apply(each, reconciling.decide(found, each, self.registry, self.known(each))) for each in events]
+
     def see(self, event: ForgeEvent) -> Decision:
-        known = self.known(event)
-        self.last = decision = intake.decide(event, self.registry, known)
+        return self._apply(event, intake.decide(event, self.registry, self.known(event)))
+
+    def _apply(self, event: ForgeEvent, decision: Decision) -> Decision:
+        self.last = decision
         for each in decision.sightings:
             self.sightings[sightings.object_of(each)] = each
         gone = {each.key for each in decision.withdrawn}

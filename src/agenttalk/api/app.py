@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenttalk.api import bodies, mail, toolchain
+from agenttalk.api import bodies, mail, openapi, toolchain
+from agenttalk.api.openapi import Guarded
 from agenttalk.api.problems import answered, refused
 from agenttalk.contracts.base import is_id
 from agenttalk.contracts.command import Command
@@ -31,6 +32,7 @@ _READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
 _ON_TASKS: Final[tuple[Role, ...]] = ("operator", "agent")
 _WITH_MAIL: Final[tuple[Role, ...]] = ("operator", "viewer", "agent")
 _PIPELINES: Final[tuple[Role, ...]] = ("operator", "worker")
+_ANYBODY: Final[tuple[Role, ...]] = ("operator", "viewer", "worker", "agent")
 _TASK: Final = "/api/projects/{board}/tasks/{task}"
 _SETS_STATE: Final = (
     ("PATCH", _TASK),
@@ -57,8 +59,8 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
     ]
     if serves == "everything":
         routes += [
-            Route("/api/webhooks/{source}", _signed(service), methods=["POST"]),
-            _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
+            Route("/api/webhooks/{name}", _signed(service), methods=["POST"]),
+            _route(service, "GET", "/api/webhooks/{name}", toolchain.delivery, _READERS),
             _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
             _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
             _route(service, "GET", "/api/toolchain/tasks/{id}", toolchain.task, _READERS),
@@ -70,6 +72,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/mail/threads/{id}", mail.thread, _WITH_MAIL),
             _route(service, "GET", "/api/mail/{id}", mail.one, _WITH_MAIL),
             _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _ON_TASKS),
+            _route(service, "POST", "/api/toolchain/reconcile", toolchain.reconcile, _OPERATOR),
             _route(service, "GET", "/api/status", _status, _READERS),
             _route(service, "POST", "/api/plans", _submit, _OPERATOR),
             _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),
@@ -92,6 +95,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/fsck", _fsck, _READERS),
             _route(service, "POST", "/api/republish", _republish, _OPERATOR),
         ]
+    routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _ANYBODY))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
     app.router.redirect_slashes = False
     return app
@@ -105,7 +109,21 @@ def _route(service: Service, method: str, path: str, handler: Handler, roles: tu
         _require(caller, roles)
         return await handler(service, request, caller)
 
-    return Route(path, _answering(work), methods=[method])
+    route = Guarded(path, _answering(work), methods=[method])
+    route.roles = roles
+    return route
+
+
+def _described(routes: list[Route]) -> Handler:
+    """What all of these routes are, as a document that is made when somebody asks for it first."""
+    made: list[dict[str, Any]] = []
+
+    async def handler(_: Service, __: Request, ___: Caller) -> Response:
+        if not made:
+            made.append(openapi.document(routes))
+        return answered(made[0])
+
+    return handler
 
 
 def _signed(service: Service) -> Callable[[Request], Awaitable[Response]]:

@@ -125,6 +125,12 @@ class VerifyBody(Body):
     task: TaskIdText | None = None
 
 
+class ReconcileBody(Body):
+    """Whether to only look."""
+
+    dry_run: bool = False
+
+
 class SendBody(Body):
     """A command to be sent in the operator's name."""
 

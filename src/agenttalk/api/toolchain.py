@@ -22,7 +22,7 @@ WEBHOOK_LIMIT: Final = 25 * 1024 * 1024
 
 async def webhook(service: Service, request: Request) -> Response:
     """A delivery of a forge. It is answered once it is stored; whoever sent it proves itself by its signature."""
-    name = request.path_params["source"]
+    name = request.path_params["name"]
     service.receiver.source(name)
     body = await bodies.raw(request, WEBHOOK_LIMIT)
     headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in request.headers.raw]
@@ -32,7 +32,7 @@ async def webhook(service: Service, request: Request) -> Response:
 
 async def delivery(service: Service, request: Request, _: Caller) -> Response:
     """A delivery and what came of it."""
-    return answered(await service.receiver.shown(request.path_params["id"]))
+    return answered(await service.receiver.shown(request.path_params["name"]))
 
 
 async def event(service: Service, request: Request, _: Caller) -> Response:
@@ -78,6 +78,12 @@ async def warnings(service: Service, request: Request, _: Caller) -> Response:
 async def outgoing(service: Service, request: Request, _: Caller) -> Response:
     """What the engine has to say at forges."""
     return answered(await service.toolchain_outgoing(_number(request.query_params.get("after", "0"))))
+
+
+async def reconcile(service: Service, request: Request, _: Caller) -> Response:
+    """Read the forges now."""
+    body = await bodies.read(request, bodies.ReconcileBody)
+    return answered(await service.reconcile(dry_run=body.dry_run))
 
 
 async def set_state(_: Service, __: Request, caller: Caller) -> Response:

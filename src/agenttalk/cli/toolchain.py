@@ -206,3 +206,50 @@ def outgoing(
     if not found and not away:
         out.say("[green]✓[/] nothing waits")
     return 0
+
+
+@app.command("reconcile")
+def reconcile(
+    ctx: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Read the forges now, make the tasks of lost webhooks, and close those whose reason is gone.
+
+    Ends with 1 when something could not be read; nothing follows from that.
+    """
+    from agenttalk import settings, wiring
+    from agenttalk.cli import roots
+    from agenttalk.engine.deps import Deps
+
+    out, folder = roots.chosen(ctx, root, as_json)
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await wiring.reconciled(folder, deps, settings.load(folder), dry_run=dry_run)
+
+    told = roots.asked(folder, "/api/toolchain/reconcile", by_hand, {"dry_run": dry_run})
+    if out.as_json:
+        out.data(told)
+        return 0 if told["ok"] else 1
+    would = "would be " if dry_run else ""
+    for each in told["sources"]:
+        out.say(
+            f"[bold]{one_line(each['source'])}[/]: {_count(each['repositories'], 'repository')}, {each['things']} open"
+        )
+        for task in each["made"]:
+            out.say(f"  [green]+[/] {would}made: {one_line(task['action_type'])} for {one_line(task['assignee'])}")
+            out.say(f"    [dim]{one_line(task['object'])}[/]")
+        for task in each["closed"]:
+            out.say(f"  [dim]-[/] {would}closed: {one_line(task['task'])} [dim]({one_line(task['why'])})[/]")
+        for task in each["restored"]:
+            out.say(f"  [green]+[/] {would}called for again: {one_line(task)}")
+        for error in each["errors"]:
+            out.say(f"  [red]✗[/] {one_line(error['where'])}: {one_line(error['message'])} [dim]\\[{error['code']}][/]")
+        if not any(each[what] for what in ("made", "closed", "restored", "errors")):
+            out.say("  [green]✓[/] every open obligation has its task")
+    return 0 if told["ok"] else 1
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what if number == 1 else what[:-1] + 'ies'}"

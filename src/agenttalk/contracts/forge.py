@@ -169,6 +169,8 @@ class Review(Part):
     """The commit that was reviewed, where the forge says it."""
     submitted_at: str = ""
     """When it was handed in."""
+    dismissed: bool = False
+    """Whether somebody took it back since."""
 
 
 class Status(Part):
@@ -274,6 +276,8 @@ class ForgeEvent(Part):
     """The forge's number of this delivery. A replay has another one."""
     at: str = ""
     """When it happened, as the forge writes it."""
+    first_hand: bool = False
+    """Whether the engine read it at the forge itself, so that it holds whatever was told before."""
 
 
 class Sighting(Part):
@@ -299,3 +303,7 @@ class Sighting(Part):
     """Reviewer → moment and kind of the newest verdict, as texts that compare as they come after each other."""
     self_assigned: Many[str] = ()
     """Names of those who took the issue by themselves: nobody has to tell them."""
+    first_hand: bool = False
+    """Whether the engine read it at the forge itself."""
+    met: Many[str] = ()
+    """Keys of tasks of which the forge shows that nothing is left to do."""

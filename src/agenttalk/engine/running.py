@@ -25,6 +25,7 @@ from agenttalk.engine.outgoing import IDLE, Outgoing
 from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.plans import agents_in, boards
+from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.service import Service
 from agenttalk.engine.slots import Slots
@@ -54,6 +55,8 @@ class Connected:
     search: Search | None = None
     forges: Mapping[str, Forge] = field(default_factory=dict)
     """Those that the engine has a token for."""
+    reconcile_every: float = 0
+    """Seconds between two looks at them; 0: only at the start."""
 
 
 class Running:
@@ -127,6 +130,8 @@ class Running:
             self._connect(toolchain)
         if hasattr(deps.kinds.get(MAIL), "answer"):
             deps.kinds[MAIL].answer = self.post.answer  # type: ignore[attr-defined]  # it is made before us
+        self._every = toolchain.reconcile_every if toolchain else 0
+        self.service.reconciler = self._reconciling(toolchain) if toolchain else None
 
     def _connect(self, toolchain: Connected) -> None:
         deps = self._deps
@@ -197,6 +202,20 @@ class Running:
             except AgentTalkError as error:
                 LOG.warning("%s: %s", board, error.message, extra={"action": "engine.board"})
 
+    def _reconciling(self, toolchain: Connected) -> Reconciler | None:
+        if self.toolchain is None or not toolchain.forges:
+            return None
+        nudge = self._taken_in
+        return Reconciler(self._deps, self.toolchain, toolchain.forges, gather=toolchain.gather, nudge=nudge)
+
+    async def _reconcile(self) -> None:
+        if self.service.reconciler is None:
+            return
+        looking = asyncio.create_task(self.service.reconciler.pass_())
+        await first(self._stop.wait(), looking)  # a slow forge does not keep the engine from ending
+        if not looking.cancelled():
+            looking.result()
+
     async def _take_in(self) -> int:
         if self._intake is None:
             return 0
@@ -218,6 +237,8 @@ class Running:
         if self._intake is not None:
             loops.append(self._looped("intake", self._at_intake, self._take_in, lambda took: 0.0 if took else POLL))
             loops.append(self._looped("outgoing", self._at_outgoing, self._say, lambda pause: pause))
+        if self.service.reconciler is not None:
+            loops.append(self._looped("reconcile", Waiter(lambda _: False), self._reconcile, lambda _: self._pause))
         listeners = [self._listen(self._wakes), *([self._hear_effects()] if self._outgoing is not None else [])]
         heard = [asyncio.create_task(each) for each in listeners]
         tasks = [*heard, *(asyncio.create_task(each) for each in loops)]
@@ -231,6 +252,11 @@ class Running:
                 each.cancel()
             crew = [task for _, task in self._crew.values()]
             await asyncio.gather(*tasks, *crew, return_exceptions=True)
+
+    @property
+    def _pause(self) -> float:
+        """Seconds until forges are read again; without a timer nobody waits that long."""
+        return self._every or 1e9
 
     async def _dispatch(self) -> None:
         while not self._stop.is_set():

@@ -38,6 +38,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.mail import Post
+from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.webhooks import Receiver
 from agenttalk.errors import Code, MachineError, UsageError
@@ -72,6 +73,8 @@ class Service:
         """Takes letters."""
         self.receiver = receiver or Receiver(deps, {}, lambda: None)
         """Takes webhooks in."""
+        self.reconciler: Reconciler | None = None
+        """Reads the forges, if one can be read."""
         self._dispatcher = dispatcher
         self.ready = False
         """Whether work is being done; before the start has ended and after the end has begun it is not."""
@@ -315,6 +318,16 @@ class Service:
     async def toolchain_task(self, task_id: str) -> dict[str, Any]:
         """A toolchain task: what was reported of it beside what was read."""
         return await auditing.audit(self.deps, task_id)
+
+    async def reconcile(self, *, dry_run: bool) -> dict[str, Any]:
+        """Read the forges now; what was done about it, or would be. Raises UsageError when none can be read."""
+        if self.reconciler is None:
+            raise UsageError(
+                Code.NAME_UNKNOWN,
+                "there is no forge that can be read",
+                hint="give a source a token: sources.NAME.token_env or token_file",
+            )
+        return await self.reconciler.pass_(dry_run=dry_run)
 
     async def toolchain_warnings(self, after: int) -> dict[str, Any]:
         """Events that nobody could be given."""

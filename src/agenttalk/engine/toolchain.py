@@ -6,7 +6,7 @@ failures are the same whichever delivery brought them, so a delivery may be look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
@@ -25,9 +25,10 @@ from agenttalk.engine.sheets import Sheets
 from agenttalk.errors import Code, Problem
 from agenttalk.ports import KindTask, Row, Tx
 from agenttalk.prompts.toolchain_steps import Content, Place, Style, tell
-from agenttalk.rules import intake, semantic_keys, sightings
+from agenttalk.rules import intake, reconciling, semantic_keys, sightings
 from agenttalk.rules.forge_registry import Registry
 from agenttalk.rules.proposing import Decision, Known, KnownTask
+from agenttalk.rules.reconciling import Found
 
 BOARD: Final = "_toolchain"
 KEPT: Final = timedelta(days=14)
@@ -75,7 +76,11 @@ class Written:
 
     made: tuple[str, ...] = ()
     """Ids of new tasks."""
+    tasks: tuple[ProposedTask, ...] = ()
+    """The new tasks, in the same order."""
     withdrawn: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why they were withdrawn, in the same order."""
     restored: tuple[str, ...] = ()
     warnings: int = 0
     decision: Decision = field(default_factory=Decision)
@@ -110,10 +115,7 @@ class Board:
         store = await self._deps.stores.board(BOARD)
 
         def work(tx: Tx) -> list[Written]:
-            at = self._deps.stamp()
-            kinds.open_run(tx, self.setup.policies, self.setup.profiles, at)
-            self._sheets.forget(BOARD)
-            moves = Moves(tx, self._deps, self._sheets, at)
+            moves = self._begin(tx)
             found = [self._decide(moves, event, content) for event, content in events]
             moves.finish()
             return found
@@ -142,9 +144,43 @@ class Board:
         moves.finish()
         return made
 
+    async def reconcile(
+        self, found: Found, content: Mapping[str, Content], *, dry_run: bool = False
+    ) -> list[tuple[ForgeEvent, Written]]:
+        """Bring the tasks of a pull request or issue in line with what the forge shows, in one transaction.
+
+        With `dry_run` everything is undone again.
+        """
+        store = await self._deps.stores.board(BOARD)
+        registry = self.setup.registry
+
+        def work(tx: Tx) -> list[tuple[ForgeEvent, Written]]:
+            moves = self._begin(tx)
+            written = []
+            for event in reconciling.events(found, registry):
+                decision = reconciling.decide(found, event, registry, known(tx, event))
+                written.append((event, self._write(moves, event, decision, content)))
+            moves.finish()
+            if dry_run:
+                raise _UndoneError(written)
+            return written
+
+        try:
+            return await store.transact(work)
+        except _UndoneError as undone:
+            return undone.written
+
+    def _begin(self, tx: Tx) -> Moves:
+        at = self._deps.stamp()
+        kinds.open_run(tx, self.setup.policies, self.setup.profiles, at)
+        self._sheets.forget(BOARD)
+        return Moves(tx, self._deps, self._sheets, at)
+
     def _decide(self, moves: Moves, event: ForgeEvent, content: Mapping[str, Content]) -> Written:
+        return self._write(moves, event, intake.decide(event, self.setup.registry, known(moves.tx, event)), content)
+
+    def _write(self, moves: Moves, event: ForgeEvent, decision: Decision, content: Mapping[str, Content]) -> Written:
         tx = moves.tx
-        decision = intake.decide(event, self.setup.registry, known(tx, event))
         for sighting in decision.sightings:
             _remember(tx, sighting)
         if decision.deployed is not None:
@@ -153,13 +189,21 @@ class Board:
             tx.run("put_sighting", object=where, head="", body=body)
         if decision.held:
             _hold(tx, event, moves.at, instant(self._deps.now() - KEPT))
-        made = [self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks]
+        made = {task.key: self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks}
         replaced = [(key, "another task takes its place") for task in decision.tasks for key in task.replaces]
         gone = [*replaced, *((each.key, each.reason) for each in decision.withdrawn)]
-        withdrawn = [self._withdraw(moves, key, why) for key, why in gone]
+        withdrawn = [(self._withdraw(moves, key, why), why) for key, why in gone]
         restored = [self._restore(moves, key) for key in decision.restored]
         told = sum(_warn(tx, each, moves.at) for each in decision.warnings)
-        return Written(_some(made), _some(withdrawn), _some(restored), told, decision)
+        return Written(
+            made=_some(made.values()),
+            tasks=tuple(each for each in decision.tasks if made[each.key] is not None),
+            withdrawn=_some(task_id for task_id, _ in withdrawn),
+            reasons=tuple(why for task_id, why in withdrawn if task_id is not None),
+            restored=_some(restored),
+            warnings=told,
+            decision=decision,
+        )
 
     def _make(self, moves: Moves, task: ProposedTask, content: Content) -> str | None:
         kind = self._deps.kinds[BOARD]
@@ -232,7 +276,15 @@ class Board:
         return str(rows[0][0])
 
 
-def _some(ids: Sequence[str | None]) -> tuple[str, ...]:
+class _UndoneError(Exception):
+    """Carries what would have been written out of a transaction that is undone."""
+
+    def __init__(self, written: list[tuple[ForgeEvent, Written]]) -> None:
+        super().__init__("only looked at")
+        self.written = written
+
+
+def _some(ids: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(each for each in ids if each is not None)
 
 

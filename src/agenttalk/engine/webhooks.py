@@ -27,6 +27,10 @@ from agenttalk.rules import intake
 LOG = logging.getLogger(__name__)
 TOGETHER: Final = 64
 """Deliveries that are decided about in one transaction."""
+QUIET: Final = 4
+"""Turns of the event loop without anybody new after which those who came go on."""
+MOST_TURNS: Final = 200
+"""Turns of the event loop that anybody waits for others."""
 _LARGE: Final = 1024 * 1024
 """Larger bodies are hashed and read in another thread."""
 _KEPT_HEADERS: Final = ("content-type", "x-gitea-", "x-gogs-", "x-forgejo-", "x-github-", "x-hub-")
@@ -47,6 +51,35 @@ class Received:
     """Whether it was here before."""
 
 
+class Crowd:
+    """Those who come at about the same time go on together, so that they share a commit.
+
+    There is no timer: they go on when the event loop has gone around without bringing anybody new, or when they are
+    many. Somebody who comes alone waits for a few turns of an idle loop, which take microseconds.
+    """
+
+    def __init__(self) -> None:
+        self._came = 0
+        self._going: asyncio.Future[None] | None = None
+
+    async def gathered(self) -> None:
+        """Wait for those who are just coming in."""
+        self._came += 1
+        if self._going is None:
+            self._going = asyncio.ensure_future(self._gather())
+        await asyncio.shield(self._going)
+
+    async def _gather(self) -> None:
+        try:
+            quiet, seen, turns = 0, 0, 0
+            while quiet < QUIET and self._came < TOGETHER and turns < MOST_TURNS:
+                quiet, turns = (quiet + 1 if self._came == seen else 0), turns + 1
+                seen = self._came
+                await asyncio.sleep(0)
+        finally:
+            self._came, self._going = 0, None
+
+
 class Receiver:
     """Takes deliveries in. `nudge` has somebody look at them."""
 
@@ -54,6 +87,7 @@ class Receiver:
         self._deps = deps
         self.sources = sources
         self._nudge = nudge
+        self._crowd = Crowd()
 
     def source(self, name: str) -> EventSource:
         """A configured source; raises UsageError when there is none of that name."""
@@ -110,6 +144,7 @@ class Receiver:
             [(number,)] = tx.run("webhook_again", source=source, delivery=row["delivery"], sha256=sha256)
             return Received(f"wh-{number}", again=True)
 
+        await self._crowd.gathered()
         received = await system.transact(work)
         self._nudge()
         return received
@@ -221,16 +256,22 @@ class Intake:
         outcomes = {}
         for (number, event), made in zip(events, written, strict=True):
             outcomes[number] = await self._outcome(event, made)
-        self._nudge()
         return outcomes
 
     async def _outcome(self, event: ForgeEvent, written: Written) -> tuple[str, str]:
         told = [written.as_text()]
+        self._wake_for(written)
         for shown in await self._looked_up(event, written):
             [more] = await self._board.take([(shown, await self._content(shown))])
+            self._wake_for(more)
             told.append(more.as_text())
         did = any(each for each in (written.made, written.withdrawn, written.restored, written.decision.held))
         return ("done" if did or len(told) > 1 or written.warnings else "ignored", "; ".join(filter(None, told)))
+
+    def _wake_for(self, written: Written) -> None:
+        """Have the dispatcher look when there is something for it; most events call nobody."""
+        if written.made or written.withdrawn or written.restored:
+            self._nudge()
 
     async def _looked_up(self, event: ForgeEvent, written: Written) -> Sequence[ForgeEvent]:
         if self._search is None or not written.decision.lookups:

@@ -40,6 +40,11 @@ class Rest:
             raise ForgeError(Code.FORGE_ANSWER_INVALID, "the account has no name")
         return found
 
+    async def repositories(self) -> tuple[str, ...]:
+        """Repositories that are this account's or that it works on."""
+        found = await self.caller.pages("/user/repos", size=self.page)
+        return tuple(name for name in (text(each, "full_name") for each in found) if name)
+
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
         return self.read_pull((await self.caller.ask("GET", f"{in_path(repository)}/pulls/{number}")).part)
@@ -161,6 +166,7 @@ class Rest:
             id=reading.number(data, "id"),
             commit=text(data, "commit_id"),
             submitted_at=moment(data, "submitted_at"),
+            dismissed=reading.flag(data, "dismissed"),
         )
 
 

@@ -35,6 +35,9 @@ class Forge(Protocol):
     async def me(self) -> ForgeUser:
         """Whose token this is."""
 
+    async def repositories(self) -> tuple[str, ...]:
+        """Repositories that are this account's or that it works on, however many pages they take."""
+
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
 

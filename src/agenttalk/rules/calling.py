@@ -34,7 +34,8 @@ def _by_engine(event: ForgeEvent, registry: Registry, text: str) -> bool:
 def hop(draft: Draft, object_key: str, text: str) -> int:
     """How many answers of agents to agents lie before a text. A person's word begins anew, whatever it carries.
 
-    An agent's own marker cannot lower it: what it was asked for at this place counts, too.
+    An agent's own marker cannot lower it: what it was asked for at this place counts, too. Beyond the limit all are
+    the same, whatever a text says.
     """
     sender = draft.event.sender
     agent = draft.registry.agent(sender) if sender else None
@@ -42,7 +43,7 @@ def hop(draft: Draft, object_key: str, text: str) -> int:
         return 0
     marker = texts.read_marker(text)
     begun = [each.hop for each in draft.known.tasks if each.object == object_key and each.assignee == agent]
-    return max([marker.hop if marker else 0, *begun]) + 1
+    return min(max([marker.hop if marker else 0, *begun]), draft.registry.hops) + 1
 
 
 def may_go_on(draft: Draft, object_key: str, hop: int, login: str) -> bool:

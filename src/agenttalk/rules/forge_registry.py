@@ -107,6 +107,11 @@ def matches(globs: Sequence[str], names: Sequence[str]) -> bool:
     return any(pattern.match(name) for pattern in patterns for name in names if name)
 
 
+def is_one(glob: str) -> bool:
+    """Whether a glob is the name of one repository."""
+    return glob.count("/") == 1 and not set(glob) & set("*?[")
+
+
 def same_user(left: ForgeUser | None, right: ForgeUser | None) -> bool:
     """Whether two are the same account: by number where both have one, else by name."""
     if left is None or right is None or left.source != right.source:

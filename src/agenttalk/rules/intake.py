@@ -182,8 +182,12 @@ def _review(draft: Draft) -> None:
         return
     action: ActionType = "review_comment" if review.verdict == "COMMENT" else "review_result"
     agent = draft.agent(pull.author, action)
-    key = semantic_keys.review_given(draft.event, own, review)
     object_key = sightings.object_of(now)
+    key = semantic_keys.review_given(draft.event, own, review)
+    if draft.event.first_hand:
+        there = {task.key for task in draft.of(object_key, action)}
+        near = semantic_keys.review_near(draft.event, own, review)
+        key = next((each for each in (key, *near) if each in there), key)
     skip: tuple[ForgeUser, ...] = ()
     if agent is not None:
         skip = (pull.author,)
@@ -233,6 +237,7 @@ def _failed_by_comment(draft: Draft, object_key: str, number: int, line: str) ->
         draft.lookups.append(Lookup(draft.repository, "", number))
     elif pull.is_open:
         url = draft.event.comment.url if draft.event.comment else ""
+        _red_again(draft, object_key, pull)
         _red(draft, object_key, pull, {"error_summary": cut(line, LONGEST_TITLE), "log_url": url})
 
 
@@ -372,6 +377,7 @@ def _red_head(draft: Draft) -> None:
         ((key, pull) for key, pull in pulls.items() if pull.head_sha == sha), key=lambda each: each[1].number
     )
     if opened := [(key, pull) for key, pull in with_head if pull.is_open]:
+        _red_again(draft, *opened[0])
         _red(draft, *opened[0], _failure(draft.event))
     elif with_head:
         draft.notes.append("the pull request is closed")
@@ -396,6 +402,11 @@ def _red(draft: Draft, object_key: str, pull: PullRequest, failure: Mapping[str,
         key = semantic_keys.ci_failure(draft.event.source, draft.repository, pull.head_sha)
         context = {"branch": pull.head_ref, "author": pull.author.login, **failure}
         draft.propose("ci_failure", agent, key, object_key, context, pull=pull)
+
+
+def _red_again(draft: Draft, object_key: str, pull: PullRequest) -> None:
+    """A head that was green meanwhile, and is not."""
+    draft.call_again(object_key, semantic_keys.ci_failure(draft.event.source, draft.repository, pull.head_sha))
 
 
 def _sha(event: ForgeEvent) -> str:

@@ -47,6 +47,8 @@ class Known:
     """The newest sightings of its objects, and of open pull requests whose head it names."""
     held: tuple[ForgeEvent, ...] = ()
     """Failures that wait for a pull request with their commit as its head."""
+    met: frozenset[str] = frozenset()
+    """Keys of tasks of which the forge shows just now that nothing is left to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ class Draft:
     lookups: list[Lookup] = field(default_factory=list)
     held: bool = False
     deployed: Deployed | None = None
+    again: set[str] = field(default_factory=set)
+    """Keys of tasks that the event itself calls for, whatever was found before."""
 
     @property
     def repository(self) -> str:
@@ -155,8 +159,24 @@ class Draft:
 
     def restore(self, task: KnownTask) -> None:
         """A task that was withdrawn is to be done after all."""
-        if task.state == "withdrawn" and task.key not in self.restored:
+        if task.state == "withdrawn" and task.key not in self.restored and not self.is_met(task.object, task.key):
             self.restored.append(task.key)
+
+    def is_met(self, object_key: str, key: str) -> bool:
+        """Whether the forge showed that nothing is left to do for a task, and nobody has called for it since."""
+        sighting = self.sighting(object_key)
+        found = key in self.known.met or (sighting is not None and key in sighting.met)
+        return found and key not in self.again
+
+    def call_again(self, object_key: str, key: str) -> None:
+        """The event itself calls for a task: what was found before does not count any more."""
+        self.again.add(key)
+        every = (*self.seen, *self.known.sightings)
+        now = next((each for each in every if sightings.object_of(each) == object_key and key in each.met), None)
+        if now is not None:
+            left = tuple(each for each in now.met if each != key)
+            self.seen = [each for each in self.seen if sightings.object_of(each) != object_key]
+            self.seen.append(now.model_copy(update={"met": left}))
 
     def agent(self, user: ForgeUser, action: ActionType, *, from_sender: bool = False) -> str | None:
         """The agent behind an account, or a note why it gets no task."""
@@ -193,6 +213,9 @@ class Draft:
         if before is not None:
             self.restore(before)
             self.notes.append("the task is there already")
+        elif self.is_met(object_key, key):
+            self.notes.append("the forge shows that it is done")
+            return
         if before is not None or any(each.key == key for each in self.tasks):
             return
         facts = {"repo": self.repository, **context}

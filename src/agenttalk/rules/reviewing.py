@@ -101,6 +101,8 @@ def _ask(
     # Who gives way to somebody else is told so; who is asked for a newer head has one task instead of the other.
     gives_way = tuple(task.key for task in before if _gives_way(task, agent, basis))
     key = semantic_keys.review_wanted(draft.event.source, draft.repository, pull, reviewer)
+    if draft.event.name == "review_requested" and same_user(draft.event.requested_reviewer, reviewer):
+        draft.call_again(object_key, key)
     draft.propose(action, agent, key, object_key, context, pull=pull, basis=basis, replaces=(*old, *gives_way))
 
 

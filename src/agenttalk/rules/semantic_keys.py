@@ -6,6 +6,7 @@ Every key begins with the source's name, so that two forges never meet.
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime, timedelta
 
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, Review
 
@@ -24,6 +25,19 @@ def object_of(source: str, repository: str, number: int) -> str:
     return _joined(source, f"{repository.lower()}#{number}")
 
 
+def read_object(key: str) -> tuple[str, str, int] | None:
+    """The source, repository and number of a pull request or issue; None for the key of anything else."""
+    source, colon, rest = key.partition(":")
+    repository, hash_, number = rest.rpartition("#")
+    if not colon or not hash_ or ":" in rest or not (number.isascii() and number.isdecimal()):
+        return None
+    return _plain(source), _plain(repository), int(number)
+
+
+def _plain(part: str) -> str:
+    return part.replace("%3A", ":").replace("%25", "%")
+
+
 def commit_of(source: str, repository: str, sha: str) -> str:
     """A commit."""
     return _joined(source, f"{repository.lower()}@{sha}")
@@ -36,8 +50,24 @@ def review_wanted(source: str, repository: str, pull: PullRequest, reviewer: For
 
 def review_given(event: ForgeEvent, pull: PullRequest, review: Review) -> str:
     """A review that was handed in. Gitea gives it no number: content and minute stand for it."""
+    return _review_at(event, pull, review, (review.submitted_at or event.at)[:16])
+
+
+def review_near(event: ForgeEvent, pull: PullRequest, review: Review) -> tuple[str, ...]:
+    """Further keys that the same review may have: those of the minutes beside its own.
+
+    Gitea's webhook tells when the pull request changed, and its API when the review did, a moment before.
+    """
+    try:
+        at = datetime.fromisoformat(review.submitted_at or event.at)
+        near = [at + timedelta(minutes=by) for by in (1, -1)]
+    except (ValueError, OverflowError):
+        return ()
+    return tuple(_review_at(event, pull, review, each.isoformat()[:16]) for each in near)
+
+
+def _review_at(event: ForgeEvent, pull: PullRequest, review: Review, minute: str) -> str:
     content = hashlib.sha256(review.body.encode()).hexdigest()[:16]
-    minute = (review.submitted_at or event.at)[:16]
     parts = (pull.number, user(review.author), review.verdict, review.commit or pull.head_sha, content, minute)
     return _joined(event.source, "review_result", event.repository.full_name.lower(), *parts)
 

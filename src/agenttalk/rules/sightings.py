@@ -46,7 +46,8 @@ def newest(known: Sighting | None, seen: Sighting) -> Sighting:
     verdicts = dict(known.verdicts)
     for name, verdict in seen.verdicts.items():
         verdicts[name] = max(verdict, verdicts.get(name, ""))
-    return _newest(known, seen).model_copy(update={"owed": seen.owed or known.owed, "verdicts": verdicts})
+    kept = {"owed": seen.owed or known.owed, "verdicts": verdicts, "met": known.met}
+    return _newest(known, seen).model_copy(update=kept)
 
 
 def verdict_of(event: ForgeEvent, review: Review) -> str:
@@ -55,8 +56,8 @@ def verdict_of(event: ForgeEvent, review: Review) -> str:
 
 
 def _newest(known: Sighting, seen: Sighting) -> Sighting:
-    if seen.at != known.at:
-        return _taken_before(known, seen) if seen.at > known.at else known
+    if seen.at != known.at or seen.first_hand:  # what was read now holds also for those who are not on a list any more
+        return _taken_before(known, seen) if seen.at >= known.at else known
     # Of the same moment: the later kind of event tells the state, and both together tell who is asked.
     later, other = (seen, known) if seen.rank >= known.rank else (known, seen)
     merged = later.model_copy(update={"narrowed": known.narrowed or seen.narrowed})
@@ -97,6 +98,7 @@ def _sighting(
         at=at,
         rank=_RANKS.get(event.name, 1),
         narrowed=event.name in _NARROWING,
+        first_hand=event.first_hand,
     )
 
 

@@ -67,6 +67,11 @@ class FakeGitea:
         """What goes wrong with the next requests, in order."""
         return self._app.faults
 
+    @property
+    def asked(self) -> list[str]:
+        """Every request so far, such as `GET /api/v1/user`."""
+        return self._app.asked
+
     def shapes(self) -> Shapes:
         """How it writes things."""
         return Shapes(self.url, self.version)

@@ -35,10 +35,12 @@ class FaultyApp:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self.faults: list[Fault] = []
+        self.asked: list[str] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or fail to."""
         fault = self._taken(scope) if scope["type"] == "http" else None
+        self.asked += [f"{scope['method']} {scope['path']}"] if scope["type"] == "http" else []
         if fault is None:
             await self._app(scope, receive, send)
             return

@@ -142,6 +142,12 @@ async def _make_repository(api: Api, request: Request) -> Response:
     return JSONResponse(api.shapes.repository(api.state.make_repository(who.login, data["name"])), 201)
 
 
+async def _own_repositories(api: Api, request: Request) -> Response:
+    who = api.user(request)
+    shown = [each for each in api.state.repositories.values() if each.owner is who or who.login in each.writers]
+    return api.listed(request, [api.shapes.repository(each) for each in shown])
+
+
 async def _show_repository(api: Api, request: Request) -> Response:
     api.user(request)
     return JSONResponse(api.shapes.repository(api.repository(request)))
@@ -377,6 +383,7 @@ _ACCOUNT: dict[tuple[str, str], Handler] = {
     ("POST", "/admin/users"): _make_user,
     ("POST", "/users/{login}/tokens"): _make_token,
     ("POST", "/user/repos"): _make_repository,
+    ("GET", "/user/repos"): _own_repositories,
 }
 _REPOSITORY: dict[tuple[str, str], Handler] = {
     ("GET", ""): _show_repository,

@@ -127,6 +127,7 @@ class Shapes:
             "body": review.body,
             "commit_id": review.commit,
             "submitted_at": review.submitted,
+            "dismissed": review.dismissed,
             "comments_count": len(review.comments),
         }
 

@@ -60,6 +60,8 @@ class Review:
     commit: str
     submitted: str
     comments: list[dict[str, Any]] = field(default_factory=list)
+    dismissed: bool = False
+    """Whether somebody took it back. Nobody is told of that, and nothing shows when it was done."""
 
 
 @dataclass(slots=True)
@@ -277,6 +279,7 @@ class State:
             raise RefusedError(422, "[Body]: Required")
         comment = Comment(next(self._ids), number, who, body, self.now())
         repository.comments.append(comment)
+        self.issue_of(repository, number).updated = comment.created
         self._tell_comment(repository, who, comment, "created")
         return comment
 

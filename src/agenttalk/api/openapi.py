@@ -1,0 +1,229 @@
+"""The HTTP API as an OpenAPI document, made from the routes themselves.
+
+Every route is in it, because it is made from what is served. What a route takes and answers is said in the table below;
+a route that is not there takes no body, and answers some JSON object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import BaseModel
+from starlette.routing import BaseRoute, Route
+
+from agenttalk import __version__
+from agenttalk.api import bodies
+from agenttalk.api.problems import JSON, PROBLEM
+from agenttalk.contracts.toolchain import PipelineResult
+from agenttalk.engine.access import Role
+
+Schema = dict[str, Any]
+_PARAMETER: Final = re.compile(r"{(\w+)}")
+_OPEN: Final[frozenset[str]] = frozenset({"/healthz", "/readyz"})
+_SIGNED: Final = "/api/webhooks/{name}"
+_REFERENCE: Final = "#/components/schemas/{model}"
+
+
+class Guarded(Route):
+    """A route that only tokens of some roles may take."""
+
+    roles: tuple[Role, ...] = ()
+
+
+def _object(*required: str, **properties: Schema) -> Schema:
+    """An object with these properties, of which those named first are always there."""
+    return {"type": "object", "required": sorted({*required, *properties}), "properties": properties}
+
+
+_TEXT: Final[Schema] = {"type": "string"}
+_FLAG: Final[Schema] = {"type": "boolean"}
+_COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+_NEXT: Final[Schema] = {"type": ["integer", "null"]}
+
+
+def _list(item: Schema) -> Schema:
+    return {"type": "array", "items": item}
+
+
+def _some(schema: Schema) -> Schema:
+    """A value or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+_TASK: Final = _object(
+    id=_TEXT,
+    title=_TEXT,
+    assignee=_TEXT,
+    status=_TEXT,
+    must_haves=_object("event_type", "action_type", "steps", "context", "from", "source"),
+    closed_at=_some(_TEXT),
+    closed_why=_some(_TEXT),
+    trust=_some(_TEXT),
+)
+_WARNING: Final = _object(id=_COUNT, code=_TEXT, message=_TEXT, hint=_TEXT, times=_COUNT)
+_STORED: Final = _object(id={"type": "string", "pattern": "^wh-[0-9]+$"}, again=_FLAG)
+_LOOKED: Final = _object(
+    source=_TEXT,
+    repositories=_COUNT,
+    things=_COUNT,
+    made=_list(_object(task=_TEXT, action_type=_TEXT, assignee=_TEXT, object=_TEXT)),
+    closed=_list(_object(task=_TEXT, why=_TEXT)),
+    restored=_list(_TEXT),
+    errors=_list(_object(where=_TEXT, code=_TEXT, message=_TEXT)),
+)
+PROBLEM_SCHEMA: Final = {
+    "type": "object",
+    "required": ["type", "title", "status", "code", "detail", "hint"],
+    "properties": {
+        "type": {"type": "string", "pattern": "^urn:agenttalk:[A-Z_0-9]+$"},
+        "title": _TEXT,
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "code": {"type": "string", "pattern": "^[A-Z_0-9]+$"},
+        "detail": _TEXT,
+        "hint": _TEXT,
+        "problems": _list(_object(code=_TEXT, field=_TEXT, message=_TEXT, hint=_TEXT)),
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a route does, takes and answers."""
+
+    summary: str
+    body: type[BaseModel] | Schema | None = None
+    answer: Schema = field(default_factory=lambda: {"type": "object"})
+    statuses: tuple[int, ...] = (200,)
+    query: Mapping[str, Schema] = field(default_factory=dict)
+
+
+_AT: Final = "/api/projects/{board}/tasks/{task}"
+_SAID: Final[Mapping[tuple[str, str], Said]] = {
+    ("GET", "/healthz"): Said("Whether it lives.", answer=_object(ok=_FLAG)),
+    ("GET", "/readyz"): Said("Whether work is being done.", answer=_object(ok=_FLAG), statuses=(200, 503)),
+    ("GET", "/api/openapi.json"): Said("This document.", answer=_object("openapi", "info", "paths")),
+    ("GET", _AT): Said("A task, and what was said about it.", query={"after": _COUNT}),
+    ("POST", f"{_AT}/comments"): Said("Say something about a task.", bodies.CommentBody, statuses=(201,)),
+    ("POST", f"{_AT}/outputs"): Said("Hand something in for a task.", bodies.OutputBody, statuses=(201,)),
+    ("POST", f"{_AT}/progress"): Said("Tell how an attempt goes on.", bodies.ProgressBody),
+    ("POST", _SIGNED): Said("A delivery of a forge.", {"type": "object"}, _STORED, (202,)),
+    ("GET", _SIGNED): Said(
+        "A delivery, and what came of it.",
+        answer=_object(
+            "outcome", id=_TEXT, source=_TEXT, kind=_TEXT, delivery=_TEXT, event=_TEXT, sha256=_TEXT, state=_TEXT
+        ),
+    ),
+    ("POST", "/api/toolchain/events"): Said(
+        "What a pipeline without a webhook reports.",
+        PipelineResult,
+        _STORED,
+        (202,),
+        {"source": _TEXT},
+    ),
+    ("GET", "/api/toolchain/tasks"): Said(
+        "Tasks that forge events came to, a page of them.",
+        answer=_object(tasks=_list(_TASK), next=_NEXT),
+        query={"assignee": _TEXT, "status": _TEXT, "action_type": _TEXT, "after": _COUNT, "limit": _COUNT},
+    ),
+    ("GET", "/api/toolchain/warnings"): Said(
+        "Events that nobody could be given.",
+        answer=_object(warnings=_list(_WARNING), next=_NEXT),
+        query={"after": _COUNT},
+    ),
+    ("POST", "/api/toolchain/reconcile"): Said(
+        "Read the forges now, and bring tasks in line with what they show.",
+        bodies.ReconcileBody,
+        _object(ok=_FLAG, dry_run=_FLAG, sources=_list(_LOOKED)),
+    ),
+    ("GET", "/api/status"): Said(
+        "Where everything stands.", answer=_object(open_requests=_COUNT, open_deadletters=_COUNT)
+    ),
+    ("POST", "/api/plans"): Said("Have a plan run.", bodies.PlanBody, _object(plan_id=_TEXT, new=_FLAG), (200, 201)),
+    ("POST", "/api/plans/apply"): Said("Put a new revision of a plan in force.", bodies.PlanBody),
+    ("GET", "/api/plans/{id}"): Said(
+        "Where a plan stands.", answer=_object("plan_id", "state", "result", "tasks"), query={"settled": _TEXT}
+    ),
+    ("GET", "/api/plans/{id}/tasks/{task}/explanation"): Said("Why a task is in its state."),
+    ("GET", "/api/plans/{id}/repository"): Said("The repository that a plan works on."),
+    ("GET", "/api/plans/{id}/release"): Said("What was decided last about the release of a plan."),
+    ("GET", "/api/plans/{id}/release_manifest"): Said("The manifest of its last release."),
+    ("POST", "/api/plans/{id}/verify"): Said(
+        "Look whether what a plan proved still holds.", bodies.VerifyBody, _object("plan_id", "checks")
+    ),
+    ("POST", "/api/plans/{id}/{action}"): Said("Steer a plan, or a task of it.", bodies.SteerBody),
+    ("POST", "/api/passes"): Said("Have a part look at everything once.", bodies.PassBody),
+    ("GET", "/api/human-requests"): Said("Every open question.", answer=_object(requests=_list({"type": "object"}))),
+    ("GET", "/api/human-requests/{id}"): Said("One question."),
+    ("POST", "/api/human-requests/{id}/answer"): Said("Answer a question.", bodies.AnswerBody),
+    ("GET", "/api/deadletters"): Said("Every dead letter.", answer=_object(deadletters=_list({"type": "object"}))),
+    ("GET", "/api/deadletters/{id}"): Said("A dead letter with its original.", answer=_object("content")),
+    ("POST", "/api/deadletters/{id}/replay"): Said("Judge a dead letter again."),
+    ("POST", "/api/commands/send"): Said("Send a command in the operator's name.", bodies.SendBody),
+    ("POST", "/api/commands/log"): Said("Tell how a command came out.", bodies.LogBody, _object(ok=_FLAG)),
+    ("GET", "/api/fsck"): Said("What is not sound.", answer=_object(faults=_list({"type": "object"}))),
+    ("POST", "/api/republish"): Said("Write everything that is published anew.", answer=_object(written=_COUNT)),
+}
+_UNKNOWN: Final = Said("")
+
+
+def document(routes: Iterable[BaseRoute]) -> Schema:
+    """The OpenAPI document of these routes."""
+    schemas: dict[str, Schema] = {"Problem": dict(PROBLEM_SCHEMA)}
+    paths: dict[str, Schema] = {}
+    for route in routes:
+        if isinstance(route, Route):
+            for method in sorted((route.methods or set()) - {"HEAD"}):
+                paths.setdefault(route.path, {})[method.lower()] = _operation(method, route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "AgentTalk",
+            "version": __version__,
+            "description": "What an engine can be asked for. Errors are problem+json with a code of ours.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "signature": {"type": "apiKey", "in": "header", "name": "X-Hub-Signature-256"},
+            },
+        },
+    }
+
+
+def _operation(method: str, route: Route, schemas: dict[str, Schema]) -> Schema:
+    said = _SAID.get((method, route.path), _UNKNOWN)
+    named = [_parameter(name, "path", _TEXT) for name in _PARAMETER.findall(route.path)]
+    asked = [_parameter(name, "query", schema) for name, schema in said.query.items()]
+    answer = {"description": "What was asked for.", "content": {JSON: {"schema": said.answer}}}
+    problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    operation: Schema = {
+        "summary": said.summary,
+        "parameters": [*named, *asked],
+        "responses": {
+            **{str(status): answer for status in said.statuses},
+            "default": {"description": "Why not.", "content": problem},
+        },
+        "security": _security(route),
+    }
+    if isinstance(route, Guarded):
+        operation["x-roles"] = list(route.roles)
+    if said.body is not None:
+        schema = said.body if isinstance(said.body, dict) else said.body.model_json_schema(ref_template=_REFERENCE)
+        schemas |= schema.pop("$defs", {})
+        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+    return operation
+
+
+def _security(route: Route) -> list[Schema]:
+    if route.path in _OPEN:
+        return []
+    return [{"signature": []}] if not isinstance(route, Guarded) else [{"token": []}]
+
+
+def _parameter(name: str, where: str, schema: Schema) -> Schema:
+    return {"name": name, "in": where, "required": where == "path", "schema": schema}

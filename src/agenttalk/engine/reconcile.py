@@ -1,0 +1,248 @@
+"""Reads the forges and brings the tasks in line with what they show: webhooks are only hints, and may be lost.
+
+It asks for what is open, and for what open tasks are about: what was closed long ago costs nothing. Whatever a forge
+does not answer changes nothing: no task is closed because something could not be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.forge import ForgeEvent, ForgeKind, Issue, PullRequest
+from agenttalk.contracts.toolchain import ProposedTask
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.toolchain import BOARD, Board, Written
+from agenttalk.engine.webhooks import Gather
+from agenttalk.errors import AgentTalkError, Code, ForgeError
+from agenttalk.ports import Forge
+from agenttalk.prompts.toolchain_steps import Content
+from agenttalk.rules import intake, reconciling, semantic_keys
+from agenttalk.rules.forge_registry import Registry, is_one
+from agenttalk.rules.proposing import Known
+from agenttalk.rules.reconciling import Found
+
+LOG = logging.getLogger(__name__)
+_PAGE: Final = 500
+_ENDS_A_SOURCE: Final = frozenset({Code.FORGE_LIMITED, Code.FORGE_UNREACHABLE})
+"""After these there is no use in asking the same forge for more."""
+_ON_PULLS: Final[frozenset[str]] = frozenset(
+    {"review_request", "review_updated", "review_result", "review_comment", "ci_failure"}
+)
+_ENDS: Final = _ON_PULLS | {"issue_assigned"}
+"""Tasks that end with their pull request or issue. Who is called in a text is to answer all the same."""
+
+
+@dataclass(slots=True)
+class Looked:
+    """What came of looking at one source."""
+
+    source: str
+    repositories: int = 0
+    """How many were read."""
+    things: int = 0
+    """Pull requests and issues that were looked at."""
+    made: list[dict[str, str]] = field(default_factory=list)
+    closed: list[dict[str, str]] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    errors: list[dict[str, str]] = field(default_factory=list)
+
+    def note(self, where: str, error: AgentTalkError) -> None:
+        """Something could not be read, and nothing follows from it."""
+        self.errors.append({"where": where, "code": str(error.code), "message": error.message})
+
+    def as_json(self) -> dict[str, Any]:
+        """For people and programs."""
+        return {
+            "source": self.source,
+            "repositories": self.repositories,
+            "things": self.things,
+            "made": self.made,
+            "closed": self.closed,
+            "restored": self.restored,
+            "errors": self.errors,
+        }
+
+
+@dataclass(slots=True)
+class _Repository:
+    """What is open in a repository, and what is asked of the forge for it."""
+
+    forge: Forge
+    source: str
+    kind: ForgeKind
+    name: str
+    pulls: Mapping[int, PullRequest]
+    issues: Mapping[int, Issue]
+
+
+class Reconciler:
+    """Looks at all sources that have a token. One look at a time."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        board: Board,
+        forges: Mapping[str, Forge],
+        *,
+        gather: Gather | None = None,
+        nudge: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`nudge` has the dispatcher look for new tasks."""
+        self._deps = deps
+        self._board = board
+        self._forges = forges
+        self._gather = gather
+        self._nudge = nudge
+        self._alone = asyncio.Lock()
+        self._not_before: dict[str, datetime] = {}
+        self._read: dict[str, dict[str, str]] = {}
+        """Repository → its open things that were read, as of when: their talk is read again when they changed."""
+
+    async def pass_(self, *, dry_run: bool = False) -> dict[str, Any]:
+        """Look at everything once; what was done, or with `dry_run` what would be."""
+        async with self._alone:
+            looked = [await self._source(name, self._forges[name], dry_run=dry_run) for name in sorted(self._forges)]
+        for each in looked:
+            for error in each.errors:
+                LOG.warning("%s: %s", error["where"], error["message"], extra={"action": "reconcile.read"})
+        if not dry_run and any(each.made or each.restored for each in looked):
+            self._nudge()
+        return {
+            "ok": not any(each.errors for each in looked),
+            "dry_run": dry_run,
+            "sources": [each.as_json() for each in looked],
+        }
+
+    async def _source(self, name: str, forge: Forge, *, dry_run: bool) -> Looked:
+        looked = Looked(name)
+        until = self._not_before.get(name)
+        if until is not None and self._deps.now() < until:
+            looked.note(name, ForgeError(Code.FORGE_LIMITED, f"{name} wants to be left alone until {until:%H:%M:%S}"))
+            return looked
+        try:
+            tasks = await self._open_tasks(name)
+            for repository in await self._repositories(forge, tasks):
+                await self._repository(forge, looked, repository, tasks, dry_run=dry_run)
+        except ForgeError as error:
+            if error.retry_after:
+                self._not_before[name] = self._deps.now() + timedelta(seconds=error.retry_after)
+            looked.note(name, error)
+        return looked
+
+    async def _open_tasks(self, source: str) -> dict[str, dict[int, set[str]]]:
+        """Repository → number → kinds of the open tasks that are about it."""
+        found: dict[str, dict[int, set[str]]] = {}
+        if not self._deps.stores.has(BOARD):
+            return found
+        store = await self._deps.stores.board(BOARD)
+        after = 0
+        while rows := await store.read("toolchain_page_open", after=after, limit=_PAGE):
+            after = rows[-1][0]
+            for row in rows:
+                thing = semantic_keys.read_object(row[8])
+                if thing is not None and thing[0] == source:
+                    must_haves: Any = wire.read(bytes(row[6]), limit=wire.DOCUMENT_LIMIT)
+                    found.setdefault(thing[1], {}).setdefault(thing[2], set()).add(must_haves["action_type"])
+        return found
+
+    async def _repositories(self, forge: Forge, tasks: Mapping[str, Any]) -> list[str]:
+        """Those that the settings name, those of the account that they cover, and those of open tasks."""
+        registry: Registry = self._board.setup.registry
+        plain = [each for each in registry.repositories if is_one(each)]
+        listed = await forge.repositories() if len(plain) < len(registry.repositories) else ()
+        found = {each.lower(): each for each in (*tasks, *plain, *listed) if registry.covers(each)}
+        return [found[name] for name in sorted(found)]
+
+    async def _repository(
+        self, forge: Forge, looked: Looked, name: str, tasks: Mapping[str, Mapping[int, set[str]]], *, dry_run: bool
+    ) -> None:
+        """One repository. What cannot be read is noted; raises ForgeError when nothing more can be."""
+        kind = self._board.setup.places[looked.source][0]
+        where = f"{looked.source}:{name}"
+        try:
+            pulls = {each.number: each for each in await forge.open_pull_requests(name)}
+            issues = {each.number: each for each in await forge.open_issues(name)}
+        except ForgeError as error:
+            _unless_over(error)
+            looked.note(where, error)
+            return
+        looked.repositories += 1
+        mine = tasks.get(name.lower(), {})
+        repository = _Repository(forge, looked.source, kind, name, pulls, issues)
+        before, now = self._read.get(where, {}), dict[str, str]()
+        for number in sorted({*pulls, *issues, *(each for each, kinds in mine.items() if kinds & _ENDS)}):
+            try:
+                found = await _found(repository, number, mine.get(number, set()), before)
+                looked.things += 1
+                await self._settle(found, looked, dry_run=dry_run)
+                now[found.object] = found.thing.updated_at
+            except ForgeError as error:
+                _unless_over(error)
+                looked.note(f"{where}#{number}", error)
+        if not dry_run:
+            self._read[where] = now
+
+    async def _settle(self, found: Found, looked: Looked, *, dry_run: bool) -> None:
+        """First only look; what is to be told of new tasks is read before they are made."""
+        if not self._deps.stores.has(BOARD) and not self._calls_for_something(found):
+            return
+        foreseen = await self._board.reconcile(found, {}, dry_run=True)
+        decisions = [written.decision for _, written in foreseen]
+        if dry_run or not any(each.tasks or each.withdrawn or each.restored or each.sightings for each in decisions):
+            _tell(looked, foreseen)
+            return
+        content = {
+            task.key: await self._content(event, task) for event, written in foreseen for task in written.decision.tasks
+        }
+        _tell(looked, await self._board.reconcile(found, content))
+
+    def _calls_for_something(self, found: Found) -> bool:
+        registry = self._board.setup.registry
+        events = reconciling.events(found, registry)
+        return any(intake.decide(event, registry, Known()).tasks for event in events)
+
+    async def _content(self, event: ForgeEvent, task: ProposedTask) -> Content:
+        if self._gather is None:
+            return Content()
+        try:
+            return await self._gather(event, task)
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", event.source, error.message, extra={"action": "reconcile.gather"})
+            return Content()
+
+
+async def _found(repository: _Repository, number: int, kinds: set[str], before: Mapping[str, str]) -> Found:
+    """What the forge shows of a thing. What people said is left out where nothing new can have come of it."""
+    forge, name = repository.forge, repository.name
+    thing = repository.pulls.get(number) or repository.issues.get(number)
+    if thing is None:  # it is not open any more
+        gone = await forge.pull_request(name, number) if kinds & _ON_PULLS else await forge.issue(name, number)
+        return Found(repository.source, repository.kind, name, gone)
+    found = Found(repository.source, repository.kind, name, thing)
+    changed = before.get(found.object) != thing.updated_at
+    found = replace(found, comments=await forge.comments(name, number) if changed else None)
+    if not isinstance(thing, PullRequest):
+        return found
+    statuses = await forge.statuses(name, thing.head_sha) if thing.head_sha else ()
+    return replace(found, reviews=await forge.reviews(name, number), statuses=statuses)
+
+
+def _unless_over(error: ForgeError) -> None:
+    if error.code in _ENDS_A_SOURCE:
+        raise error
+
+
+def _tell(looked: Looked, written: list[tuple[ForgeEvent, Written]]) -> None:
+    for _, each in written:
+        for task_id, task in zip(each.made, each.tasks, strict=True):
+            said = {"task": task_id, "action_type": task.action_type, "assignee": task.assignee}
+            looked.made.append({**said, "object": task.object})
+        for task_id, why in zip(each.withdrawn, each.reasons, strict=True):
+            looked.closed.append({"task": task_id, "why": why})
+        looked.restored += each.restored

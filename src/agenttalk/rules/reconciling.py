@@ -1,0 +1,236 @@
+"""What a forge shows ↔ tasks: every open obligation has one task, and a task whose reason is gone is closed.
+
+An obligation is put as the event that would have told of it, so that its task is the one that a webhook makes, with the
+same key: a webhook that comes late makes no second one. Beside the events stands what is left to nobody: reviews that
+are there, heads that are green again, verdicts that were taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agenttalk.contracts.forge import (
+    Comment,
+    EventName,
+    ForgeEvent,
+    ForgeKind,
+    ForgeUser,
+    Issue,
+    PullRequest,
+    Repository,
+    Review,
+    Sighting,
+    Status,
+)
+from agenttalk.contracts.toolchain import ActionType
+from agenttalk.rules import intake, mentions, semantic_keys, sightings
+from agenttalk.rules.forge_registry import Registry, same_user
+from agenttalk.rules.proposing import Decision, Known, KnownTask, Withdrawal
+
+_REVIEWS: Final[tuple[ActionType, ...]] = ("review_request", "review_updated")
+REVIEWED: Final = "the review is there already"
+GREEN: Final = "the head is green again"
+TAKEN_BACK: Final = "the review was withdrawn"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a forge shows of a pull request or an issue."""
+
+    source: str
+    kind: ForgeKind
+    repository: str
+    thing: PullRequest | Issue
+    reviews: tuple[Review, ...] = ()
+    """Of the pull request, the oldest first."""
+    comments: tuple[Comment, ...] | None = ()
+    """The oldest first; None when they were not read, because nothing new can be among them."""
+    statuses: tuple[Status, ...] = ()
+    """Of the newest head."""
+
+    @property
+    def pull(self) -> PullRequest | None:
+        """The pull request, if it is one."""
+        return self.thing if isinstance(self.thing, PullRequest) else None
+
+    @property
+    def issue(self) -> Issue | None:
+        """The issue, if it is one."""
+        return self.thing if isinstance(self.thing, Issue) else None
+
+    @property
+    def object(self) -> str:
+        """The key of the thing."""
+        return semantic_keys.object_of(self.source, self.repository, self.thing.number)
+
+
+def events(found: Found, registry: Registry) -> tuple[ForgeEvent, ...]:
+    """The events that would have told of everything that is owed here, in an order in which they could have come."""
+    thing = found.thing
+    of_it = _of_pull(found, thing, registry) if isinstance(thing, PullRequest) else _of_issue(found, thing, registry)
+    return tuple(of_it)
+
+
+def decide(found: Found, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
+    """What follows from one of the events of `events`. Nobody is warned again of what a webhook warned of."""
+    over = nothing_left(found, known.tasks)
+    met = frozenset({*over, *_answered(found, event, registry)})
+    decision = intake.decide(event, registry, replace(known, met=met))
+    gone = {each.key for each in decision.withdrawn} | {key for task in decision.tasks for key in task.replaces}
+    closed = [
+        Withdrawal(task.key, over[task.key])
+        for task in known.tasks
+        if task.key in over and task.key not in gone and task.state == "waiting"
+    ]
+    withdrawn = (*decision.withdrawn, *closed)
+    noted = _noted(found, event, over, decision, known)
+    return replace(
+        decision, withdrawn=withdrawn, sightings=noted, warnings=(), ignored="" if closed else decision.ignored
+    )
+
+
+def nothing_left(found: Found, tasks: Iterable[KnownTask]) -> dict[str, str]:
+    """Keys of tasks of which the forge shows that nothing is left to do → why. What it does not show stays."""
+    pull = found.pull
+    if pull is None or not pull.is_open:
+        return {}
+    over = {
+        semantic_keys.review_wanted(found.source, found.repository, pull, each.author): REVIEWED
+        for each in found.reviews
+        if _counts(each, pull)
+    }
+    if found.statuses and all(each.outcome == "success" for each in found.statuses):
+        over[semantic_keys.ci_failure(found.source, found.repository, pull.head_sha)] = GREEN
+    given = {(semantic_keys.user(each.author), each.verdict) for each in found.reviews if not each.dismissed}
+    for task in tasks:
+        mine = task.action_type == "review_result" and task.object == found.object
+        if mine and (task.reviewer, task.verdict) not in given:
+            over[task.key] = TAKEN_BACK
+    return over
+
+
+# Events
+
+
+def _of_pull(found: Found, pull: PullRequest, registry: Registry) -> Iterable[ForgeEvent]:
+    if not pull.is_open:
+        yield _event(found, "pull_request_merged" if pull.merged else "pull_request_closed", pull.merged_by)
+        return
+    yield _event(found, "pull_request_opened", pull.author)
+    for review in _due(found, pull):
+        yield _event(found, "review_submitted", review.author, at=review.submitted_at, review=review)
+    red = [each for each in found.statuses if each.outcome == "failure" and not _deploys(each, registry)]
+    if red:
+        yield _event(found, "status_changed", None, status=red[0])
+    yield from _calls(found, registry)
+
+
+def _of_issue(found: Found, issue: Issue, registry: Registry) -> Iterable[ForgeEvent]:
+    if not issue.is_open:
+        yield _event(found, "issue_closed", None)
+        return
+    yield _event(found, "issue_assigned", None)
+    # Who wrote the text is not who assigned it, so that this is an event of its own.
+    yield _event(found, "issue_edited", issue.author, body_before="")
+    yield from _calls(found, registry)
+
+
+def _due(found: Found, pull: PullRequest) -> list[Review]:
+    """The newest verdict of each reviewer on this head, and what each only remarked since the author spoke."""
+    verdicts: dict[str, Review] = {}
+    remarks: dict[str, Review] = {}
+    for each in found.reviews:
+        name = semantic_keys.user(each.author)
+        if each.dismissed:
+            continue
+        if each.verdict != "COMMENT":
+            verdicts[name] = each  # the newest one, whichever head it is about
+        elif _counts(each, pull) and not _spoke(found, pull.author, since=each.submitted_at):
+            remarks[name] = each
+    given = [each for each in verdicts.values() if _counts(each, pull)]
+    return [*given, *(each for name, each in remarks.items() if verdicts.get(name) not in given)]
+
+
+def _counts(review: Review, pull: PullRequest) -> bool:
+    """Whether a review is of this head."""
+    return not review.dismissed and bool(review.commit) and review.commit == pull.head_sha
+
+
+def _deploys(status: Status, registry: Registry) -> bool:
+    return not status.context.endswith("(pull_request)") and registry.deploys(status.context)
+
+
+def _calls(found: Found, registry: Registry) -> Iterable[ForgeEvent]:
+    """Comments that call agents who have not said anything since. What CI services say is in the statuses."""
+    for comment in found.comments or ():
+        ours = registry.says_failure(found.source, comment.author.login, comment.body) is not None
+        called = [registry.named(found.source, name) for name in mentions.names(comment.body)]
+        if not ours and any(called):
+            yield _event(found, "comment_created", comment.author, at=comment.created_at, comment=comment)
+
+
+def _answered(found: Found, event: ForgeEvent, registry: Registry) -> set[str]:
+    """Keys of calls that were answered: whoever is called has said something since."""
+    keys = set()
+    place, since, text = _text(found, event)
+    for name in mentions.names(text):
+        identity = registry.named(found.source, name)
+        account = ForgeUser(source=found.source, login=identity.login, id=identity.id) if identity else None
+        if account is not None and _spoke(found, account, since=since):
+            keys.add(semantic_keys.mention(event, place, name))
+    return keys
+
+
+def _text(found: Found, event: ForgeEvent) -> tuple[str, str, str]:
+    """The text of an event that may call somebody: place, moment, words."""
+    if event.comment is not None:
+        return f"comment-{event.comment.id}", event.comment.created_at, event.comment.body
+    if event.review is not None and found.pull is not None:
+        key = semantic_keys.review_given(event, found.pull, event.review)
+        return f"review-{key}", event.review.submitted_at, event.review.body
+    return f"{found.thing.number}-body", "", found.thing.body
+
+
+def _spoke(found: Found, account: ForgeUser, *, since: str) -> bool:
+    """Whether somebody wrote a comment or a review after a moment. When nobody looked, it was seen to before."""
+    if found.comments is None:
+        return True
+    comments = [(each.author, each.created_at) for each in found.comments]
+    reviews = [(each.author, each.submitted_at) for each in found.reviews]
+    return any(same_user(author, account) and at > since for author, at in (*comments, *reviews))
+
+
+def _event(found: Found, name: EventName, sender: ForgeUser | None, *, at: str = "", **parts: Any) -> ForgeEvent:
+    return ForgeEvent(
+        source=found.source,
+        kind=found.kind,
+        name=name,
+        repository=Repository(full_name=found.repository),
+        sender=sender,
+        pull_request=found.pull,
+        issue=found.issue,
+        at=at or found.thing.updated_at,
+        first_hand=True,
+        **parts,
+    )
+
+
+# What is remembered
+
+
+def _noted(
+    found: Found, event: ForgeEvent, over: Mapping[str, str], decision: Decision, known: Known
+) -> tuple[Sighting, ...]:
+    """What to remember: also of which tasks nothing is left, and which keys the same review may have elsewhere."""
+    before = next((each for each in known.sightings if sightings.object_of(each) == found.object), None)
+    now = next((each for each in decision.sightings if sightings.object_of(each) == found.object), before)
+    if now is None or found.pull is None:
+        return decision.sightings
+    near = {key for each in _due(found, found.pull) for key in semantic_keys.review_near(event, found.pull, each)}
+    tasks = {*(each.key for each in known.tasks), *(each.key for each in decision.tasks)}
+    met = tuple(sorted({*over, *(near - tasks)}))
+    others = tuple(each for each in decision.sightings if sightings.object_of(each) != found.object)
+    noted = now.model_copy(update={"met": met})
+    return others if noted == before else (*others, noted)

@@ -1,0 +1,182 @@
+"""A fake forge and a board in this process: webhooks that come, are lost or are late, and looks at the forge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agenttalk import connecting
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.engine import showing
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.reconcile import Reconciler
+from agenttalk.engine.toolchain import BOARD, Board, Setup
+from agenttalk.engine.webhooks import Intake, Receiver
+from agenttalk.forge.client import Patience
+from agenttalk.forge.gitea import Gitea
+from agenttalk.kinds.toolchain import Toolchain
+from agenttalk.rules.forge_registry import Identity, Registry
+from agenttalk.testing import FakeGitea
+from agenttalk.testing.gitea_state import Pull, Repository, User
+from agenttalk.wiring import opened
+from toolchain.bench import SECRET
+
+T = TypeVar("T")
+REPO = "acme/widgets"
+LOGINS = ("agent-dev", "agent-reviewer", "agent-second", "agent-ops")
+REGISTRY = Registry(
+    identities=tuple(Identity(login, "work", login) for login in LOGINS),
+    default_reviewer="agent-reviewer",
+    ops="agent-ops",
+    repositories=("acme/*",),
+    deploy_patterns=("*deploy*",),
+    engines={"work": "root"},
+)
+PROFILES = {each.agent: AgentProfile(agent_id=each.agent, driver="played") for each in REGISTRY.identities}  # type: ignore[arg-type]
+EVENTS = ("pull_request", "issues", "issue_comment", "status", "workflow_run")
+
+
+@dataclass
+class HandClock:
+    """A clock that is set by hand."""
+
+    at: datetime = field(default_factory=lambda: datetime(2026, 5, 2, tzinfo=UTC))
+
+    def now(self) -> datetime:
+        return self.at
+
+    def later(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+
+@dataclass
+class Scene:
+    """A forge with one repository, and the board that its events come to."""
+
+    forge: FakeGitea
+    deps: Deps
+    board: Board
+    receiver: Receiver
+    intake: Intake
+    reconciler: Reconciler
+    clock: HandClock
+
+    @property
+    def repository(self) -> Repository:
+        return self.forge.state.repository(*REPO.split("/"))
+
+    def user(self, login: str) -> User:
+        return self.forge.state.user(login)
+
+    # What people do
+
+    def pull(
+        self, name: str = "retry", reviewers: tuple[str, ...] = (), body: str = "", who: str = "agent-dev"
+    ) -> Pull:
+        self.push(name)
+        author = self.user(who)
+        return self.forge.state.create_pull(self.repository, author, f"Add {name}", body, name, "main", reviewers)
+
+    def push(self, name: str, text: str = "x\n", who: str = "agent-dev") -> str:
+        return self.forge.push(REPO, name, {f"{name}.py": text}, who)
+
+    def review(self, pull: Pull, verdict: str, body: str = "See what I wrote.", who: str = "agent-reviewer") -> Any:
+        return self.forge.state.review(self.repository, self.user(who), pull.issue.number, verdict, body, "")
+
+    def ran(self, pull: Pull, *, good: bool) -> None:
+        state = "success" if good else "failure"
+        status = {"state": state, "context": "ci / test (pull_request)"}
+        self.forge.state.set_status(self.repository, self.user("root"), pull.head_sha, status)
+
+    def issue(self, title: str = "Crash", body: str = "", assignees: tuple[str, ...] = (), who: str = "root") -> Any:
+        return self.forge.state.create_issue(self.repository, self.user(who), title, body, assignees)
+
+    def edit(self, number: int, **changes: Any) -> None:
+        self.forge.state.edit_issue(self.repository, self.user("root"), number, changes)
+
+    def comment(self, number: int, body: str, who: str = "alice") -> Any:
+        return self.forge.state.create_comment(self.repository, self.user(who), number, body)
+
+    def request(self, pull: Pull, login: str, *, remove: bool = False) -> None:
+        self.forge.state.request_review(self.repository, self.user("root"), pull.issue.number, login, remove=remove)
+
+    # What comes of it
+
+    async def told(self, order: Callable[[list[Any]], list[Any]] = list) -> None:
+        """The webhooks that wait come in now."""
+        for each in order(self.forge.deliveries.waiting()):
+            await self.receiver.receive("work", list(each.headers.items()), each.body)
+        self.lost()
+        while await self.intake.pass_():
+            pass
+
+    def lost(self) -> None:
+        """The webhooks that wait never come."""
+        self.forge.deliveries.release(())
+        self.forge.deliveries.held = True
+
+    async def reconcile(self, *, dry_run: bool = False) -> dict[str, Any]:
+        found = await self.reconciler.pass_(dry_run=dry_run)
+        [source] = found["sources"]
+        return {**source, "ok": found["ok"]}
+
+    async def tasks(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await showing.page(self.deps, showing.Asked(limit=500)))["tasks"]
+        return found
+
+    async def live(self) -> list[tuple[str, str]]:
+        """(Action type, assignee) of every task that is to be done."""
+        shown = [each for each in await self.tasks() if each["status"] != "withdrawn"]
+        return sorted((each["must_haves"]["action_type"], each["assignee"]) for each in shown)
+
+    async def keys(self) -> list[str]:
+        """Keys of the tasks that are to be done."""
+        if not self.deps.stores.has(BOARD):
+            return []
+        store = await self.deps.stores.board(BOARD)
+        shown = [each["id"] for each in await self.tasks() if each["status"] != "withdrawn"]
+        return sorted([(await store.read("toolchain_task", task_id=each))[0][1] for each in shown])
+
+
+@asynccontextmanager
+async def scene(folder: Path, *, page: int = 50, registry: Registry = REGISTRY) -> AsyncIterator[Scene]:
+    async with FakeGitea.running(folder / "forge", page=page) as forge:
+        for login in (*LOGINS, "alice"):
+            forge.user(login)
+        forge.repository(REPO, writers=[*LOGINS, "root"])
+        forge.hook(REPO, "http://127.0.0.1:9/nobody", SECRET, EVENTS)
+        forge.deliveries.held = True
+        await asyncio.to_thread((folder / "root").mkdir)
+        clock = HandClock()
+        quick = Patience(connect=2, answer=10, tries=2, pause=0.01, longest_pause=0.05)
+        async with (
+            opened(folder / "root", kinds={BOARD: Toolchain()}, clock=clock) as deps,
+            Gitea.opened("work", forge.url, forge.admin, patience=quick) as client,
+        ):
+            setup = Setup(registry, {"work": ("gitea", f"{forge.url}/api/v1")}, PROFILES)
+            board = Board(deps, setup, lambda: "http://127.0.0.1:8083")
+            sources = {"work": connecting.ConfiguredSource("work", "gitea", f"{forge.url}/api/v1", SECRET)}
+            reading = connecting.Reading({"work": client})
+            receiver = Receiver(deps, sources, lambda: None)
+            yield Scene(
+                forge,
+                deps,
+                board,
+                receiver,
+                Intake(deps, sources, board, gather=reading.gather, search=reading.search),
+                Reconciler(deps, board, {"work": client}, gather=reading.gather),
+                clock,
+            )
+
+
+def play(folder: Path, work: Callable[[Scene], Awaitable[T]], **options: Any) -> T:
+    async def run() -> T:
+        async with scene(folder, **options) as found:
+            return await work(found)
+
+    return asyncio.run(run())
