@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.router import Router
 from agenttalk.engine.standing import Standing
-from agenttalk.ports import Driver, Performer
+from agenttalk.ports import Clock, Driver, Performer
 from agenttalk.proving import Prover
 from agenttalk.rules.planfile import Compiled, compile_plan
 from agenttalk.wiring import opened
@@ -34,7 +34,7 @@ from agenttalk.wiring import opened
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds within which something has to come true; that it does not is a failure."""
 
 
@@ -73,7 +73,7 @@ class Engine:
         return new
 
     async def until(self, condition: Callable[[Standing], bool], plan_id: str = "p") -> Standing:
-        """How a plan stands once something is so."""
+        """How a plan stands once something is so. Of what agents have done meanwhile there need not be any news."""
         with self.dispatcher.followed() as news:
             async with asyncio.timeout(PATIENCE):
                 while True:
@@ -81,7 +81,8 @@ class Engine:
                     found = await standing.of(self.deps, plan_id)
                     if condition(found):
                         return found
-                    await news.wait()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(news.wait(), 0.1)
 
     async def ended(self, plan_id: str = "p") -> Standing:
         """How a plan stands when nothing goes on by itself any more."""
@@ -113,13 +114,14 @@ async def engine(
     proving: bool = False,
     day_cost_usd: float | None = None,
     performers: Mapping[str, Performer] | None = None,
+    clock: Clock | None = None,
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
     """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
-    async with opened(root) as deps:
+    async with opened(root, clock=clock) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=0.3)
         usual: dict[str, Performer] = {

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentkit import Clock
 from agenttalk.contracts.validation import DecisionRecord
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, human, publish, reviews, standing
 from agenttalk.engine.plans import board_of
 from agenttalk.errors import UsageError
-from plankit import Engine, plan, play, states, task
+from agenttalk.ports import Row, Store
+from plankit import PATIENCE, Engine, plan, play, states, task
 
 REVIEW = {"reviewers": ["r1", "r2"]}
 AGENTS = {name: {"driver": "python"} for name in ("r1", "r2", "lead")}
@@ -187,21 +189,24 @@ def test_who_says_nothing_in_time_is_named(tmp_path: Path, default: str | None, 
         await asyncio.sleep(600)
         return "too late"
 
-    limit: dict[str, Any] = {"timeout_seconds": 1} | ({"default_decision": default} if default else {})
+    limit: dict[str, Any] = {"timeout_seconds": 60} | ({"default_decision": default} if default else {})
     compiled = reviewed(policies={"timeouts": {"dag_review": limit}})
+    clock = Clock()
 
     async def use(engine: Engine) -> reviews.Review:
         await engine.submit(compiled)
         await engine.until(lambda found: found.result == "running")
-        async with asyncio.timeout(20):
-            while (await opened(engine)).state == "open":  # time passes by itself
-                await asyncio.sleep(0.2)
-                engine.dispatcher.nudge()
+        async with asyncio.timeout(PATIENCE):
+            while not await (await board_of(engine.deps, "p")).read("run", plan_id=(await opened(engine)).review_plan):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await engine.until(lambda found: "COMPLETED" in states(found).values(), (await opened(engine)).review_plan)
+        clock.forward(61)
+        engine.dispatcher.nudge()
         await engine.until(lambda found: found.result == result)
         await publish.publish(engine.deps, await board_of(engine.deps, "p"))
         return await opened(engine)
 
-    told = play(tmp_path, use, r1=says(), r2=silent).as_json()
+    told = play(tmp_path, use, clock=clock, r1=says(), r2=silent).as_json()
     assert (told["decision"], told["missing"]) == (decision, ["r2"])
     assert "REVIEWERS_MISSING" in alerts(tmp_path)
     assert records(tmp_path)[0].missing_participants == ("r2",)
@@ -309,3 +314,50 @@ def test_a_review_goes_on_after_a_restart(tmp_path: Path) -> None:
 
     play(tmp_path, first, r1=slow, r2=says())
     assert states(play(tmp_path, then, r1=says(), r2=says())) == {"work": "COMPLETED"}
+
+
+class Interrupted:
+    """A store in which something happens between two things that are read."""
+
+    def __init__(self, store: Store, before: str, happens: Callable[[], Awaitable[None]]) -> None:
+        self._store, self._before, self._happens = store, before, happens
+
+    async def read(self, query: str, **params: Any) -> list[Row]:
+        if query == self._before:
+            self._before = ""
+            await self._happens()
+        return await self._store.read(query, **params)
+
+
+@pytest.mark.parametrize("before", ["latest_review", "activity", "run", "standings"])
+def test_a_plan_whose_review_ends_while_it_is_looked_at_is_not_taken_for_paused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    gate = asyncio.Event()
+
+    async def slow(_: Turn) -> str:
+        await gate.wait()
+        return "ok"
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(reviewed())
+        assert (await engine.ended()).result == "waiting"
+        store = await board_of(engine.deps, "p")
+
+        async def approve() -> None:
+            await engine.answer("APPROVE")
+            async with asyncio.timeout(PATIENCE):
+                while (await store.read("run", plan_id="p"))[0][0] != "RUNNING":  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+        async def interrupted(*_: Any) -> Any:
+            return Interrupted(store, before, approve)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(standing, "board_of", interrupted)
+            found = await standing.of(engine.deps, "p")
+        assert found.result == "running"
+        gate.set()
+        await engine.until(lambda found: found.result == "done")
+
+    play(tmp_path, use, a=slow, r1=says(), r2=says("REVISE"))

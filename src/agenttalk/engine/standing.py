@@ -64,11 +64,17 @@ class Standing:
 async def of(deps: Deps, plan_id: str) -> Standing:
     """Where a plan stands. Raises UsageError when the engine runs no such plan."""
     store = await board_of(deps, plan_id)
-    # First what goes on: a plan in which nothing does stays as it is, so what is read afterwards fits it.
-    [(running, queued, due)] = await store.read("activity", plan_id=plan_id)
-    rows = await store.read("run", plan_id=plan_id)
-    if not rows:
-        raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint="'agenttalk status' lists all")
+    # First what goes on: a plan in which nothing does stays as it is, so what is read afterwards fits it. Only that its
+    # review is over or somebody tries it again may set it going in between, and then all of it is read again.
+    while True:
+        review = await reviews.last(store, plan_id)
+        [(running, queued, due, seen)] = await store.read("activity", plan_id=plan_id)
+        rows = await store.read("run", plan_id=plan_id)
+        if not rows:
+            hint = "'agenttalk status' lists all"
+            raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint=hint)
+        if rows[0][0] == seen:
+            break
     state, _, still_open, completed, failed, skipped, began_at, ended_at, *_ = rows[0]
     closing = state == "RUNNING" and not still_open
     tasks = tuple(_task(row) for row in await store.read("standings", plan_id=plan_id))
@@ -77,7 +83,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
     counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
-    review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
+    release = await releases.last(store, plan_id)
     if review is not None and review.undecided and not running:
         result = "running" if await reviews.goes_on(store, review) else "waiting"
     elif release is not None and state == "ENDED":

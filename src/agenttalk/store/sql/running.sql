@@ -324,6 +324,7 @@ UPDATE tasks SET request_id = :request_id, reason = :reason
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- Whether anything of a plan goes on by itself: tasks that run, wait in a queue, or are due. Not what a person does.
+-- And the state that the plan is in at that moment.
 -- name: activity
 SELECT
     (SELECT count(*) FROM tasks AS t
@@ -336,7 +337,8 @@ SELECT
         SELECT o.task_id FROM tasks AS o
         WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
             AND o.state = 'READY')),
-    (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0)
+    (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0),
+    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id)
 
 -- Every task of a plan, for people.
 -- name: standings
