@@ -8,7 +8,6 @@ import os
 import shlex
 import socket
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,10 +61,13 @@ def test_a_command_that_prints_nothing_and_ends_with_0_passes(bench: Bench) -> N
 
 
 def test_a_command_that_hangs_is_ended_at_its_time_limit(bench: Bench) -> None:
-    began = time.monotonic()
-    result = bench.run("trap '' TERM; echo going; sleep 1000; sleep 1000", timeout=1)
-    assert (result.passed, result.reason, result.output) == (False, "timeout", "going\n")
-    assert time.monotonic() - began < 20
+    for limit in (1, 8, 40):  # how long it takes to get going is a matter of the machine
+        result = bench.run("trap '' TERM; echo going; sleep 1000; sleep 1000", timeout=limit)
+        assert (result.passed, result.reason) == (False, "timeout")
+        assert (result.ended - result.started).total_seconds() < limit + 20
+        if result.output:
+            break
+    assert result.output == "going\n"
 
 
 @pytest.mark.parametrize("script", ["sleep 1000 & sleep 1000 & exit 0", DAEMON], ids=["forks", "daemonises"])

@@ -115,8 +115,8 @@ def test_tricks_of_a_configuration_that_the_work_brought_do_not_pass(bench: Benc
 )
 def test_a_report_that_is_not_there_or_not_true_does_not_pass(bench: Bench, script: str, reason: str) -> None:
     bench.write(good_xml=GOOD, r_xml=GOOD)
-    made = check("tests", run=script, junit="r.xml", timeout=2)
-    result = bench.make(made, limits=Limits(seconds=30, report_bytes=2_000_000))
+    made = check("tests", run=script, junit="r.xml", timeout=2 if reason == "timeout" else 60)
+    result = bench.make(made, limits=Limits(seconds=60, report_bytes=2_000_000))
     assert not result.passed
     # The sandbox ends as its program did, and by no signal of its own.
     assert result.reason == ("report_missing" if reason == "killed" and bench.isolated else reason)

@@ -236,5 +236,5 @@ def test_what_is_no_answer_of_http_does_not_pass(web: Bench, said: bytes) -> Non
         connection.sendall(said)
 
     with answering(answer) as here:
-        result = ask(web, f"http://{here}/", here, timeout=5)
+        result = ask(web, f"http://{here}/", here, timeout=60)
     assert (result.passed, result.reason) == (False, "unreachable")

@@ -207,7 +207,7 @@ def test_a_program_is_looked_for_in_its_own_path(yard: Yard) -> None:
 def test_a_folder_that_cannot_be_entered_is_told(yard: Yard) -> None:
     (yard.path / "file").touch()
     for cwd in (yard.path / "missing", yard.path / "file"):
-        turn = Turn(lease=yard.lease, argv=("true",), cwd=cwd, prompt="", timeout=5)
+        turn = Turn(lease=yard.lease, argv=("true",), cwd=cwd, prompt="", timeout=60)
         assert f"{str(cwd)!r} cannot be entered" in refused(turn)
 
 

@@ -578,14 +578,19 @@ def test_nothing_is_decided_while_tasks_are_open_or_nothing_is_shipped(tmp_path:
         await engine.dispatcher.cancel("p", by="ada")
         assert (await standing.of(engine.deps, "p")).release is None
 
-    play(tmp_path, use, proving=True, a=says())
+    async def endless(_: Turn) -> str:  # else it may have ended before it is paused
+        await asyncio.Event().wait()
+        return "never"
+
+    play(tmp_path, use, proving=True, a=endless)
 
 
 def test_what_changes_while_gates_are_looked_at_is_not_shipped_unseen(tmp_path: Path) -> None:
     """The work is done again in the middle of it: only what came of that is decided on."""
     texts = ["hello one", "hello two"]
-    began = tmp_path / "began"
-    gates = {"build": {"kind": "run", "run": f"touch {began}; sleep 0.5; grep -q hello app.txt"}}
+    began, again = tmp_path / "began", tmp_path / "again"
+    looks = f"touch {began}; while [ ! -e {again} ]; do sleep 0.01; done; grep -q hello app.txt"
+    gates = {"build": {"kind": "run", "run": looks}}
 
     async def make(turn: Turn) -> str:
         turn.outputs["app.txt"] = texts.pop(0)
@@ -597,6 +602,7 @@ def test_what_changes_while_gates_are_looked_at_is_not_shipped_unseen(tmp_path: 
             while not began.exists():  # noqa: ASYNC110 - a program tells in no other way
                 await asyncio.sleep(0.01)
         await engine.dispatcher.retry("p", "make", by="ada", onwards=True)
+        again.touch()
         await engine.until(lambda found: found.result == "done")
         store = await board_of(engine.deps, "p")
         facts = await store.read("facts_of", subject="p", after=0, limit=100)

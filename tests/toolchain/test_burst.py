@@ -69,7 +69,9 @@ def test_every_answered_delivery_is_there_after_a_kill_and_makes_one_task(tmp_pa
 
 
 def test_answers_come_at_once_however_many_ask(tmp_path: Path) -> None:
+    """How busy the machine is shows in what a question takes for which nothing has to be done."""
     seconds: list[float] = []
+    least: list[float] = []
 
     def send(bench: Bench, numbers: range) -> None:
         for number in numbers:
@@ -77,6 +79,9 @@ def test_answers_come_at_once_however_many_ask(tmp_path: Path) -> None:
             status, _ = bench.send(NAME, body=issue(number))
             seconds.append(time.monotonic() - began)
             assert status == 202
+            began = time.monotonic()
+            assert bench.get("/healthz", "")[0] == 200
+            least.append(time.monotonic() - began)
 
     with served(written(tmp_path / "root", {"agent-dev": WAITS})) as bench:
         with ThreadPoolExecutor(CONNECTIONS) as pool:
@@ -85,6 +90,6 @@ def test_answers_come_at_once_however_many_ask(tmp_path: Path) -> None:
                 one.result()
         ready = bench.get("/readyz", "")[0]
     assert ready == 200
-    seconds.sort()
-    assert len(seconds) == 20 * CONNECTIONS
-    assert seconds[int(len(seconds) * 0.99)] < 1.0, f"p99 {seconds[int(len(seconds) * 0.99)]:.3f} s"
+    assert len(seconds) == len(least) == 20 * CONNECTIONS
+    slow, slowest = (sorted(each)[int(len(each) * 0.99)] for each in (seconds, least))
+    assert slow < 1.0 + slowest, f"p99 {slow:.3f} s, and {slowest:.3f} s for nothing"
