@@ -4,7 +4,8 @@ In a `console` block a line that begins with `$ ` is a command; what follows is 
 streams, in order). `...` on a line of its own stands for any lines, inside a line for any text. A
 command that ends in `# exits N` must end with that code, others with 0. The blocks of one page run
 one after the other in one folder that holds a copy of `examples/` and nothing else. `make` targets
-are only looked up: CI runs them itself.
+are only looked up: CI runs them itself. README.md is run with the program as it is installed, other
+pages with one that is the same and has been loaded before.
 A `python` block is executed; it checks itself with `assert`.
 """
 
@@ -20,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+import preloaded
+
 REPOSITORY = Path(__file__).parent.parent
 PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -34,12 +37,15 @@ def snippets(page: Path) -> list[tuple[str, str]]:
 def test_snippets_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("shop", "__pycache__")
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples", ignore=ignored)
+    programs = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    if page != REPOSITORY / "README.md":
+        programs.insert(0, str(Path(preloaded.program()).parent))
     for language, text in snippets(page):
         if language == "python":
             exec(compile(text, str(page), "exec"), {})
             continue
         for command, expected in commands_in(text):
-            run_and_compare(command, expected, tmp_path)
+            run_and_compare(command, expected, tmp_path, programs)
 
 
 def test_the_readme_has_snippets_that_are_run() -> None:
@@ -67,7 +73,7 @@ def commands_in(block: str) -> list[tuple[str, list[str]]]:
     return found
 
 
-def run_and_compare(command: str, expected: list[str], folder: Path) -> None:
+def run_and_compare(command: str, expected: list[str], folder: Path, programs: list[str]) -> None:
     words = shlex.split(command, comments=True)
     if words[0] in {"git", "cd"}:
         return
@@ -75,15 +81,14 @@ def run_and_compare(command: str, expected: list[str], folder: Path) -> None:
         subprocess.run(["make", "--dry-run", *words[1:]], cwd=REPOSITORY, check=True, capture_output=True)
         return
     wanted = int(exits[1]) if (exits := EXITS.search(command)) else 0
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={"PATH": programs, "HOME": str(folder), "COLUMNS": "200", "LC_ALL": "C.UTF-8"},
+        env={"PATH": os.pathsep.join(programs), "HOME": str(folder), "COLUMNS": "200", "LC_ALL": "C.UTF-8"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == wanted, f"$ {command}\nended with {done.returncode}:\n{done.stdout}"

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import preloaded
 from treekit import Tree
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 REPORTS = """
 import json, os, pathlib, socket, sys, http.client
 
@@ -44,30 +45,31 @@ class Serving:
 
     process: subprocess.Popen[str]
     told: dict[str, Any]
+    quick: bool = False
 
     def ended(self, number: signal.Signals) -> int:
         """Send a signal, and the exit code."""
-        self.process.send_signal(number)
+        self.process.send_signal(preloaded.KILL if self.quick and number == signal.SIGKILL else number)
         return self.process.wait(PATIENCE)
 
 
 @contextmanager
-def engine(root: Path, *arguments: str) -> Iterator[Serving]:
-    """An engine that listens. It is killed in the end, if it still lives."""
-    process = started(root, *arguments)
+def engine(root: Path, *arguments: str, quick: bool = False) -> Iterator[Serving]:
+    """An engine that listens. It is killed in the end, if it still lives; `quick` starts one that is preloaded."""
+    process = started(root, *arguments, quick=quick)
     try:
         assert process.stdout is not None
         told = read_object(process)
-        yield Serving(process, told)
+        yield Serving(process, told, quick)
     finally:
-        process.kill()
+        process.send_signal(preloaded.KILL if quick else signal.SIGKILL)
         process.communicate(timeout=PATIENCE)
 
 
-def started(root: Path, *arguments: str) -> subprocess.Popen[str]:
+def started(root: Path, *arguments: str, quick: bool = False) -> subprocess.Popen[str]:
     options = ["serve", "--root", str(root), "--port", "0", "--json", *arguments]
     return subprocess.Popen(
-        [sys.executable, "-m", "agenttalk", *options],
+        [*([preloaded.program()] if quick else [sys.executable, "-m", "agenttalk"]), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -90,7 +92,7 @@ def read_object(process: subprocess.Popen[str]) -> dict[str, Any]:
 def agenttalk(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Another command beside the engine."""
     return subprocess.run(
-        [sys.executable, "-m", "agenttalk", *arguments],
+        [preloaded.program(), *arguments],
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -6,7 +6,6 @@ import asyncio
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
+import preloaded
 from agenttalk.cli import engine_client
 from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
@@ -307,7 +307,7 @@ def test_the_ledger_is_verified_beside_a_working_engine(sea: Tree, store: str) -
     with engine(sea.root):
         sea.command("lead", "build")
         until(lambda: state(sea.root) == "COMPLETED", "the task is completed")
-        words = [sys.executable, "-m", "agenttalk", "audit", "verify", "--root", str(sea.root)]
+        words = [preloaded.program(), "audit", "verify", "--root", str(sea.root)]
 
         def verified() -> bool:
             return subprocess.run(words, check=False, capture_output=True, env=clean()).returncode == 0

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import preloaded
 from agenttalk.cli.main import COMMANDS, call
 from agenttalk.contracts import catalogue, wire
 from agenttalk.contracts.envelope import CommandEnvelope
@@ -22,12 +23,12 @@ LEAST = ("plan_id=_mail", "task_id=hello", "prompt=Say hello.")
 def run(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
     return subprocess.run(
-        [sys.executable, "-m", "agenttalk", *arguments],
+        [preloaded.program(), *arguments],
         input=stdin,
         env={**clean, "COLUMNS": "200", **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
@@ -140,7 +141,9 @@ def test_no_terminal_and_no_full_disk_hides_the_answer(tmp_path: Path) -> None:
 
 
 def run_shell(program: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["bash", "-c", program], input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        ["bash", "-c", program], input=stdin, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_pairs_reach_inside_and_take_arrays() -> None:
@@ -295,7 +298,7 @@ def test_help_loads_no_model_and_no_rule(arguments: list[str]) -> None:
         f"import sys; from agenttalk.cli.main import call; call([*{arguments!r}, '--help']); "
         "print([m for m in sys.modules if m.startswith(('agenttalk.contracts', 'agenttalk.rules'))])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -341,8 +344,8 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_reader_that_has_enough_is_no_error() -> None:
     program = f"{sys.executable} -m agenttalk schema --json | head -c 10; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     program = f"{sys.executable} -m agenttalk schema | head -c 10; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert done.stderr == ""

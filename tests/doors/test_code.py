@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import preloaded
+
 RIGHT = "def price(n):\n    return 10 * n\n"
 
 
@@ -19,8 +21,8 @@ def git(folder: Path, *args: str) -> str:
 
 
 def agenttalk(folder: Path, *args: str, code: int = 0) -> str:
-    command = [sys.executable, "-m", "agenttalk", *args, "--root", str(folder / "root")]
-    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=60)
+    command = [preloaded.program(), *args, "--root", str(folder / "root")]
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import preloaded
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
@@ -46,7 +46,7 @@ tasks:
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
     return subprocess.run(
-        [sys.executable, "-m", "agenttalk", "plan", "check", *arguments],
+        [preloaded.program(), "plan", "check", *arguments],
         input=stdin,
         env={**clean, "COLUMNS": "200"},
         capture_output=True,

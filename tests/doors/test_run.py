@@ -20,11 +20,12 @@ from typing import Any
 import pytest
 
 import agenttalk
+import preloaded
 from agenttalk.cli.main import call
 from agenttalk.errors import AgentTalkError, Code, ContractError, UsageError
 from agenttalk.store.rootlock import RootLock
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 PROGRAM = """
 import os, pathlib, sys, time
 here = pathlib.Path(__file__).parent
@@ -79,6 +80,7 @@ class Desk:
         return str(path)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """The program itself, for whoever wants to see or end it while it works."""
         return subprocess.Popen(
             [sys.executable, "-m", "agenttalk", *arguments, "--root", str(self.root)],
             stdin=subprocess.DEVNULL,
@@ -87,19 +89,26 @@ class Desk:
             text=True,
         )
 
+    def done(self, *arguments: str, code: int) -> tuple[str, str]:
+        """What a command printed on its two streams until it ended."""
+        ended = subprocess.run(
+            [preloaded.program(), *arguments, "--root", str(self.root)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert ended.returncode == code, ended.stdout + ended.stderr
+        return ended.stdout, ended.stderr
+
     def __call__(self, *arguments: str, code: int = 0) -> str:
         """What a command prints for people."""
-        child = self.start(*arguments)
-        out, err = child.communicate(timeout=PATIENCE)
-        assert child.returncode == code, out + err
-        return out + err
+        return "".join(self.done(*arguments, code=code))
 
     def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """What it says to programs."""
-        child = self.start(*arguments, "--json")
-        out, err = child.communicate(timeout=PATIENCE)
-        assert child.returncode == code, out + err
-        said: dict[str, Any] = json.loads(out)
+        said: dict[str, Any] = json.loads(self.done(*arguments, "--json", code=code)[0])
         return said
 
     def refused(self, *arguments: str) -> str:

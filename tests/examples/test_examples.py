@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
+import preloaded
 from agenttalk.cli.main import call
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Example:
     def run(self, *, code: int = 0) -> dict[str, dict[str, Any]]:
         """Run the plan; its tasks by their ids."""
         arguments = ("run", f"examples/{self.plan}", "--root", "root", "--json")
-        told = json.loads(self.program(sys.executable, "-m", "agenttalk", *arguments, code=code))
+        told = json.loads(self.program(preloaded.program(), *arguments, code=code))
         assert told["ok"] == (code == 0)
         return {task["task_id"]: task for task in told["tasks"]}
 
@@ -115,9 +116,7 @@ def test_every_example_has_a_page_and_every_page_an_example() -> None:
     "plan", sorted(EXAMPLES.glob("*/plan*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
 def test_the_plan_is_in_order(plan: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "agenttalk", "plan", "check", str(plan), "--json"], capture_output=True, check=False
-    )
+    done = subprocess.run([preloaded.program(), "plan", "check", str(plan), "--json"], capture_output=True, check=False)
     told = json.loads(done.stdout)
     assert (done.returncode, told["problems"]) == (0, [])
     assert {each["code"] for each in told["warnings"]} <= {"PLAN_DERIVED"}

@@ -176,5 +176,5 @@ def written(root: Path, programs: dict[str, str], *, more: str = "", locale: str
 
 @contextmanager
 def served(root: Path) -> Iterator[Bench]:
-    with engine(root) as serving:
+    with engine(root, quick=True) as serving:
         yield Bench(root, serving)
