@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -67,6 +68,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
+unknown_fields = st.dictionaries(st.from_regex(r"x_[a-z]{1,4}", fullmatch=True), json_values, max_size=1)
 _BY_PATTERN: dict[str, st.SearchStrategy[str]] = {
     ID_PATTERN: ids,
     PATH_PATTERN: paths,
@@ -79,6 +81,7 @@ _BY_PATTERN: dict[str, st.SearchStrategy[str]] = {
 }
 
 
+@cache
 def documents(name: str) -> st.SearchStrategy[dict[str, Any]]:
     """Random valid documents of a kind, with fields that we do not know among them."""
     schema = catalogue.schema(name)
@@ -128,5 +131,5 @@ def _objects(schema: dict[str, Any], definitions: dict[str, Any], depth: int) ->
             {key: known[key] for key in required},
             optional={key: value for key, value in known.items() if key not in required},
         ),
-        st.dictionaries(st.from_regex(r"x_[a-z]{1,4}", fullmatch=True), json_values, max_size=1),
+        unknown_fields,
     )

@@ -23,7 +23,7 @@ HARD = 10
 """Every tenth death is by the kernel."""
 EVERY = 100
 """After so many deaths it tells how far it has come."""
-TRIES = 3
+TRIES = 10
 """How often a boundary is looked for that a run did not come by, because threads took turns otherwise."""
 
 Tell: TypeAlias = Callable[[str], None]
