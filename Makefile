@@ -14,10 +14,9 @@ demo: $(READY)  ## the tour, on embedded defaults
 	@$(BIN)/agenttalk demo
 
 test: $(READY)  ## all tests
-	$(BIN)/pytest tests/test_docs.py tests --ignore=tests/test_fuzz.py --ignore=tests/crash --numprocesses=2 --dist=loadfile --cov --cov-report=
+	$(BIN)/pytest tests/test_docs.py tests/test_fuzz.py tests --ignore=tests/crash --numprocesses=2 --dist=worksteal --cov --cov-report=
 	$(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
 	$(BIN)/pytest tests/crash  # apart, because it counts what happens in which order, on two cores by itself
-	$(BIN)/pytest tests/test_fuzz.py  # apart, because counting lines would triple its time
 
 test-full: $(READY)  ## the tests with ten times the random cases
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest

@@ -29,6 +29,7 @@ def written(part: Part) -> bytes:
     return wire.write(part.as_json())
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=40, phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck))
 @given(data=st.data(), strange=st.booleans())
@@ -108,6 +109,7 @@ def test_half_a_character_is_told_as_ever() -> None:
         dag.to_bytes()
 
 
+@pytest.mark.no_cover
 @given(documents("task_dag"))
 def test_a_dag_is_the_same_from_the_texts_of_its_nodes(raw: dict[str, Any]) -> None:
     dag = TaskDag.from_json({**raw, "a_first": 1, "z_last": [None]})

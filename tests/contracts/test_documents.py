@@ -55,6 +55,7 @@ def read(name: str, data: dict[str, Any]) -> Part:
     return kind.from_json(data) if issubclass(kind, Document) else kind.read(data)
 
 
+@pytest.mark.no_cover
 @pytest.mark.shows("C17")
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=24, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
@@ -70,6 +71,7 @@ def test_every_document_survives_a_round_trip_with_what_it_does_not_know(name: s
         assert type(document).from_bytes(document.to_bytes()) == document
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=10, phases=UNSHRUNK, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
