@@ -109,7 +109,6 @@ def test_half_a_character_is_told_as_ever() -> None:
         dag.to_bytes()
 
 
-@pytest.mark.no_cover
 @given(documents("task_dag"))
 def test_a_dag_is_the_same_from_the_texts_of_its_nodes(raw: dict[str, Any]) -> None:
     dag = TaskDag.from_json({**raw, "a_first": 1, "z_last": [None]})

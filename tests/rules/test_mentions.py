@@ -125,7 +125,7 @@ def test_no_text_is_too_strange(text: str) -> None:
 
 
 def test_long_hostile_texts_take_no_long_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for piece in ("`", "``a`", "<!--", "> ", "@a", "@" + "a" * 90, "```\n", "`" * 3 + "a" + "`" * 5, "- \n", "\n"):
         names(piece * (250_000 // len(piece)))
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
