@@ -192,7 +192,9 @@ def toolchain(settings: Settings, **more: Any) -> Toolchain:
 def read_back(settings: Settings, forges: Mapping[str, Forge]) -> ReadBack:
     """Whoever reads at forges whether something is so."""
     said = settings.toolchain
-    return ReadBack(forges, registry(settings), float(said.verify_patience), float(said.settle_seconds))
+    hasty = {name for name, each in settings.sources.items() if verify_of(settings, each) != "observed"}
+    patience, settling = float(said.verify_patience), float(said.settle_seconds)
+    return ReadBack(forges, registry(settings), patience, settling, hasty=hasty)
 
 
 def verify_of(settings: Settings, source: SourceSettings) -> Verify:

@@ -384,6 +384,14 @@ def test_an_error_is_never_a_pass_and_an_outage_is_told_apart() -> None:
         result = read_back.told(decided("ci_failure", "observed", found), found)
         assert (result.passed, result.code, result.infrastructure) == (False, "verify_error", outage)
         assert result.detail.endswith("it broke")
+        assert read_back.weighed(found, "observed") == found
+        [where] = read_back.weighed(found, "claimed")
+        assert where.id == ("forge" if outage else "read_back"), "a report will do where reports are taken"
+        said = [*words(REPORT), where]
+        assert read_back.told(decided("ci_failure", "report", said), said).code == "has_action_report"
+        assert read_back.told(decided("ci_failure", "report", [where]), [where]).code == (
+            "no_action" if outage else "verify_error"
+        )
 
 
 def test_a_success_that_was_told_of_is_evidence() -> None:

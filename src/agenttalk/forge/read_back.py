@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from agenttalk.contracts.promise import ForgeCheck
@@ -35,6 +35,8 @@ class ReadBack:
     settling: float = 3.0
     """Seconds that a forge may take to show what was done."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    hasty: Collection[str] = ()
+    """Sources that are not waited for: there, what agents say is taken as well."""
 
     async def __call__(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """What the forge shows of a task. Nothing where the source has no token of ours."""
@@ -53,7 +55,8 @@ class ReadBack:
             return read_back.evidence(order, said, facts, turn.at)
 
         try:
-            return await self._settled(forge, look, lambda found: found[-1].passed)
+            asked = replace(self, patience=0.0, settling=0.0) if task.source in self.hasty else self
+            return await asked._settled(forge, look, lambda found: found[-1].passed)  # noqa: SLF001 - one of our own
         except ForgeError as error:
             return [read_back.failed(error.message, error.code, turn.at)]
 

@@ -114,7 +114,7 @@ class Toolchain:
         if task.action_type == "infrastructure_failure":
             return [ended, *words]
         said = said_in(task, turn)
-        found = list(await self.read_back(task, turn))
+        found = read_back.weighed(await self.read_back(task, turn), self.demanded(task).least)
         if said.faults and not read_back.is_denied(found):
             found.append(read_back.denied(said, turn.at))
         if not read_back.is_denied(found):

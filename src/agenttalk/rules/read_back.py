@@ -300,6 +300,20 @@ def failed(error: str, code: Code | None, at: str) -> Evidence:
     return Evidence("read_back", False, True, "observed", _BY, at, detail)
 
 
+def weighed(found: Sequence[Evidence], least: Trust) -> list[Evidence]:
+    """What was found. Where claims are taken, a forge that could not be asked is no reason why a task is not done."""
+    return [
+        replace(each, id=_BY, detail=f"it could not be asked: {_words(each)}")
+        if least == "claimed" and _code(each) == "verify_error" and _is_outage(each)
+        else each
+        for each in found
+    ]
+
+
+def _is_outage(evidence: Evidence) -> bool:
+    return _words(evidence).partition(":")[0] in OUTAGES
+
+
 def spoiled(found: Sequence[Evidence]) -> list[Evidence]:
     """What was found. Once a claim is denied, or a step that was left out is refused, nothing of it is good."""
     why = next((each.detail for each in found if _code(each) in _SPOILS), None)
@@ -339,9 +353,7 @@ def told(verdict: Verdict | None, found: Sequence[Evidence]) -> VerifyResult:
     for code in _FAULTS:
         for each in reversed(bad):
             if _code(each) == code:
-                words = _words(each)
-                outage = code == "verify_error" and words.partition(":")[0] in OUTAGES
-                return VerifyResult(False, code, words, None, outage)
+                return VerifyResult(False, code, _words(each), None, code == "verify_error" and _is_outage(each))
     return VerifyResult(False, "no_action", "there is no report, no output and no comment", None)
 
 
