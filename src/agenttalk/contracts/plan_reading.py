@@ -17,6 +17,7 @@ from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.planfile import (
     BESIDE_CHECK,
     AgentSpec,
+    CliUseSpec,
     BranchSpec,
     CriteriaSpec,
     GatesSpec,
@@ -144,6 +145,7 @@ _KEYS: Final = {
     ("release", "gates"): ("kind", *BESIDE_CHECK),
     ("review",): _keys(ReviewSpec),
     ("agents",): _keys(AgentSpec),
+    ("agents", "cli"): _keys(CliUseSpec),
     ("tasks",): _keys(TaskSpec),
     ("tasks", "inputs"): _keys(InputSpec),
     ("tasks", "outputs"): _keys(OutputSpec),
