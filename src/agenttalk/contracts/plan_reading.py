@@ -17,8 +17,8 @@ from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.planfile import (
     BESIDE_CHECK,
     AgentSpec,
-    CliUseSpec,
     BranchSpec,
+    CliUseSpec,
     CriteriaSpec,
     GatesSpec,
     InputSpec,

@@ -22,7 +22,7 @@ from agenttalk.rules.coding_events import Totals
 
 LONGEST_ARGUMENT: Final = 100 * 1024
 """Bytes of a prompt that goes by argument. The system takes no more than 128 KiB, and everybody can read it."""
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_PROMPT: Final = "prompt.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class CodingAgent:
     """How it is told what it may do where there is no sandbox."""
     hook: tuple[str, ...] = ()
     """How it is told to run a command, `{hook}`, before it may stop."""
-    variables: Mapping[str, str] = _NONE
+    variables: Mapping[str, str] = field(default_factory=dict)
     """Variables that it always gets: no telemetry, no updates by itself."""
-    when_confined: Mapping[str, str] = _NONE
+    when_confined: Mapping[str, str] = field(default_factory=dict)
     """Variables that it gets in a sandbox."""
     handed: tuple[str, ...] = ()
     """Variables of ours that it gets if they are set: its keys, and where its model is."""
-    files: Mapping[str, str] = _NONE
+    files: Mapping[str, str] = field(default_factory=dict)
     """Files that it needs in its home folder when that is an empty one, in a sandbox."""
     going_on: frozenset[Totals] = frozenset()
     """What it counts from the beginning of a session, and not of a run."""
@@ -194,7 +194,7 @@ class Room:
     base: str
     """The folder of the attempt, which the agent may write."""
     home: str = ""
-    """A home folder of its own; empty when it has that of the user."""
+    """A folder in it that is its home; empty when it has that of the user."""
     hook: str = ""
     """The command that is run before it may stop, for a shell; empty when nothing is asked."""
 
@@ -206,8 +206,10 @@ class Start:
     argv: tuple[str, ...]
     stdin: str
     variables: Mapping[str, str]
+    home: Mapping[str, str] = field(default_factory=dict)
+    """Variables that say where its home is. They win over all others."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Path → content, to be laid out before."""
+    """Path in the attempt's folder → content, to be laid out before."""
 
 
 def entry(use: CliUse | None) -> CodingAgent:
@@ -242,13 +244,12 @@ def start(agent: CodingAgent, use: CliUse, prompt: str, room: Room, *, confined:
     if agent.prompt == "argument" and len(prompt.encode("utf-8", "replace")) > LONGEST_ARGUMENT:
         limit = f"{LONGEST_ARGUMENT // 1024} KiB"
         raise ValueError(f"the prompt has more than {limit}, and this agent takes it as an argument; hand over less")
-    prompt_file = f"{room.base}/prompt.txt"
     places = {
         "{base}": room.base,
         "{session}": session,
         "{model}": use.model or "",
         "{hook}": room.hook.replace("\\", "\\\\").replace('"', '\\"'),
-        "{prompt_file}": prompt_file,
+        "{prompt_file}": f"{room.base}/{_PROMPT}",
         "{prompt}": prompt,  # last: what stands in it is no place
     }
     groups = {
@@ -260,12 +261,12 @@ def start(agent: CodingAgent, use: CliUse, prompt: str, room: Room, *, confined:
     template = agent.resume if session else agent.argv
     wanted = (part for each in template for part in groups.get(each, (each,)))
     argv = (agent.program, *(_filled(part, places) for part in wanted))
-    files = {f"{room.home}/{path}": text for path, text in agent.files.items()} if room.home else {}
+    home = room.home.rpartition("/")[2]
+    files = {f"{home}/{path}": text for path, text in agent.files.items()} if home else {}
+    files |= {_PROMPT: prompt} if agent.prompt == "file" else {}
     variables = {**agent.variables, **(agent.when_confined if confined else {})}
-    variables |= {"HOME": room.home} if room.home else {}
-    if agent.prompt == "file":
-        files[prompt_file] = prompt
-    return Start(argv, prompt if agent.prompt == "stdin" else "", variables, files)
+    own = {"HOME": room.home} if home else {}
+    return Start(argv, prompt if agent.prompt == "stdin" else "", variables, own, files)
 
 
 def _filled(text: str, places: Mapping[str, str]) -> str:

@@ -69,8 +69,7 @@ class Account:
         """Count an event in."""
         match event.kind:
             case "session":
-                if _SESSION.match(event.text):  # it becomes an argument
-                    self.session = event.text
+                self.session = event.text if _SESSION.match(event.text) else self.session  # it becomes an argument
                 self.model = event.name[:_SHOWN] or self.model
             case "text":
                 self.text = event.text
@@ -80,8 +79,7 @@ class Account:
             case "usage":
                 self.used = self.used.most(event.used)
             case "denied":
-                if len(self.denials) < _DENIALS:
-                    self.denials.append(event.line)
+                self.denials = [*self.denials, event.line][:_DENIALS]
             case "warning":
                 self.warning = event.line
             case "error":
