@@ -216,7 +216,7 @@ class _Attempt:
             self.transcript.add(event, self.owner.deps.stamp())
             if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
                 counts = self.used._asdict() | {"seconds": 0}
-                self.job.watch.note(Note(counts, "" if event.kind == "usage" else event.line))
+                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage"))
 
     def answered(self, ended: Ended) -> Ended:
         """How it ended, with what it said last in place of what its program printed."""

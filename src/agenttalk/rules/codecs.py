@@ -259,7 +259,7 @@ class GeminiCodec(_Quiet):
                 yield Event("tool", about(said.get("parameters")), _text(said, "tool_name"))
             case "tool_result" if said.get("status") == "error":
                 error = _part(said, "error")
-                why = f"{_text(error, 'type')} {_text(error, 'message')} {_text(said, 'output')}".strip()
+                why = _text(error, "message") or _text(said, "output") or _text(error, "type")
                 yield from self._refused(self._calls.get(_text(said, "tool_id"), ""), why)
             case "error":
                 yield Event("warning", _text(said, "message"))
@@ -317,7 +317,8 @@ class OpenCodeCodec(_Quiet):
 class TextCodec:
     """Whatever a program prints: all of it is what it says, and patterns tell what is more than that.
 
-    A pattern for what it used names `read`, `written` and `cost`. Lines of ours (`{"agenttalk": …}`) count, too.
+    A pattern for what it used names `read`, `written` and `cost`, one for what it did `tool` and `about`.
+    Lines of ours (`{"agenttalk": …}`) count, too.
     """
 
     says_end = False
@@ -326,10 +327,12 @@ class TextCodec:
         self,
         denied: Sequence[re.Pattern[str]] = (),
         failed: Sequence[re.Pattern[str]] = (),
+        acted: re.Pattern[str] | None = None,
         counted: re.Pattern[str] | None = None,
     ) -> None:
         self._denied = denied
         self._failed = failed
+        self._acted = acted
         self._counted = counted
         self._used = NOTHING
         self._lines: list[str] = []
@@ -344,12 +347,12 @@ class TextCodec:
                 yield Event("tool", note.progress)
             return
         text = text_of(line)
-        found = self._counted.search(text) if self._counted else None
-        if found is not None:
-            groups = found.groupdict()
-            tokens = int(_number(groups.get("read")) + _number(groups.get("written")))
-            self._used = Used(self._used.tokens + tokens, max(self._used.cost_usd, _number(groups.get("cost"))))
+        if found := _groups(self._counted, text):
+            tokens = int(_number(found.get("read")) + _number(found.get("written")))
+            self._used = Used(self._used.tokens + tokens, max(self._used.cost_usd, _number(found.get("cost"))))
             yield Event("usage", used=self._used)
+        elif found := _groups(self._acted, text):
+            yield Event("tool", found.get("about") or "", found.get("tool") or "")
         elif matches(self._denied, text):
             yield Event("denied", text)
         elif matches(self._failed, text):
@@ -363,6 +366,12 @@ class TextCodec:
         self._lines.clear()
         if text:
             yield Event("text", text)
+
+
+def _groups(pattern: re.Pattern[str] | None, text: str) -> dict[str, str | None]:
+    """What a pattern names in a text; nothing if there is none, or if it names nothing."""
+    found = pattern.search(text) if pattern else None
+    return found.groupdict() if found else {}
 
 
 def _number(text: str | None) -> float:
@@ -381,12 +390,14 @@ CODECS: Final = ("claude", "codex", "gemini", "opencode", "text")
 """Names of codecs."""
 
 
-def codec(name: str, denied: Sequence[str] = (), failed: Sequence[str] = (), counted: str = "") -> Codec:
+def codec(
+    name: str, denied: Sequence[str] = (), failed: Sequence[str] = (), *, acted: str = "", counted: str = ""
+) -> Codec:
     """The codec of this name, for one run. Raises ValueError for a name or a pattern that is none."""
     try:
         not_permitted = tuple(re.compile(each) for each in denied)
         wrong = tuple(re.compile(each) for each in failed)
-        counts = re.compile(counted) if counted else None
+        acts, counts = (re.compile(each) if each else None for each in (acted, counted))
     except re.error as error:
         raise ValueError(f"a pattern for the output of a coding agent is wrong: {error}") from error
     match name:
@@ -399,5 +410,5 @@ def codec(name: str, denied: Sequence[str] = (), failed: Sequence[str] = (), cou
         case "opencode":
             return OpenCodeCodec(not_permitted)
         case "text":
-            return TextCodec(not_permitted, wrong, counts)
+            return TextCodec(not_permitted, wrong, acts, counts)
     raise ValueError(f"there is no codec {name[:40]!r}; there are: {', '.join(CODECS)}")

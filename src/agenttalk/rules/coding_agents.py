@@ -58,6 +58,8 @@ class CodingAgent:
     """Patterns for what a tool answers, or for a line, when something was not permitted."""
     failed: tuple[str, ...] = ()
     """Patterns for lines that tell of failure, where the output is text."""
+    acted: str = ""
+    """A pattern for lines that tell that something was done, where the output is text: `tool` and `about`."""
     counted: str = ""
     """A pattern for lines that tell what was used, where the output is text."""
     version: tuple[str, ...] = ("--version",)
@@ -66,7 +68,7 @@ class CodingAgent:
 
     def reader(self) -> Codec:
         """What reads its output. Raises ValueError for a codec or a pattern that is none."""
-        return codec(self.codec, self.denied, self.failed, self.counted)
+        return codec(self.codec, self.denied, self.failed, acted=self.acted, counted=self.counted)
 
 
 _CLAUDE_ARGV: Final = (
@@ -74,8 +76,16 @@ _CLAUDE_ARGV: Final = (
     *("{GUARD}", "{MODEL}", "{HOOK}", "{ARGS}"),
 )
 _CODEX_OPTIONS: Final = ("--json", "--skip-git-repo-check", "{GUARD}", "{MODEL}", "{ARGS}")
-_GEMINI_ARGV: Final = ("--skip-trust", "-o", "stream-json", "{GUARD}", "{MODEL}", "{ARGS}")
-_QWEN_ARGV: Final = ("-o", "stream-json", "{GUARD}", "{MODEL}", "{ARGS}")
+_GEMINI_ARGV: Final = (
+    "--skip-trust",
+    "-o",
+    "stream-json",
+    "--include-directories={base}",
+    "{GUARD}",
+    "{MODEL}",
+    "{ARGS}",
+)
+_QWEN_ARGV: Final = ("-o", "stream-json", "--include-directories={base}", "{GUARD}", "{MODEL}", "{ARGS}")
 _OPENCODE_ARGV: Final = ("run", "--format", "json", "{MODEL}", "{ARGS}")
 
 TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
@@ -132,7 +142,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
                 ".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}, '
                 '"general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}'
             },
-            denied=(r"denied by policy", r"policy_violation", r"[Uu]ser denied", r"requires (user )?confirmation"),
+            denied=(r"denied by policy", r"policy.violation", r"[Uu]ser denied", r"[Pp]ath not in workspace"),
             install="npm install -g @google/gemini-cli",
         ),
         "opencode": CodingAgent(
@@ -169,13 +179,16 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             argv=(
                 *("--message-file", "{prompt_file}", "--yes-always", "--no-auto-commits", "--no-pretty", "--no-stream"),
                 *("--no-check-update", "--no-show-release-notes", "--analytics-disable", "--no-gitignore"),
+                *("--map-tokens", "0"),  # its map of the repository is kept in the working directory
                 *("--chat-history-file", "{base}/aider.md", "--input-history-file", "{base}/aider.input"),
                 *("{MODEL}", "{ARGS}"),
             ),
             codec="text",
             prompt="file",
             model=("--model", "{model}"),
+            variables={"LITELLM_LOCAL_MODEL_COST_MAP": "True"},
             handed=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_BASE", "GEMINI_API_KEY"),
+            acted=r"^(?P<tool>Applied edit) to (?P<about>.+)",
             failed=(r"^litellm\.\w*(Error|Exception)", r"^The API provider's servers are down", r"^Unable to \w+ "),
             counted=r"^Tokens: (?P<read>[\d.,]+k?) sent,.*?(?P<written>[\d.,]+k?) received"
             r"(?:.*Cost: \$[\d.]+ message, \$(?P<cost>[\d.]+) session)?",

@@ -84,7 +84,7 @@ class Account:
                 self.warning = event.line
             case "error":
                 self.error = event.text or event.name or "it says that it failed, and not why"
-            case "end":
+            case _:
                 self.ended = True
                 self.text = event.text or self.text
 
@@ -95,8 +95,7 @@ class Account:
             return Code.COMMAND_FAILED, f"the agent failed: {self.error}"
         if self.denials:
             asked = "; ".join(dict.fromkeys(self.denials))
-            why = f"something was not permitted to the agent, so what it says of its work is worth nothing: {asked}"
-            return Code.AGENT_DENIED, f"{why}; do it without, or have it permitted (a sandbox, or cli.args)"
+            return Code.AGENT_DENIED, f"not permitted to the agent: {asked} (do without it, or permit it by cli.args)"
         if self.says_end and not self.ended:
             last = f"; the last that it told was: {self.warning}" if self.warning else ""
             return Code.COMMAND_FAILED, f"the agent ended without saying how its work ended{last}"
