@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.contracts.agent import CliUse
@@ -73,7 +74,9 @@ class CodingAgents(Programs):
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
         if turn.confinement is not None:
-            turn = replace(turn, confinement=replace(turn.confinement, tier=tier))
+            files = (Path(part) for part in (agent.program, *agent.argv) if part.startswith("/"))
+            needs = (*turn.confinement.readonly, *(path for path in files if path.is_file()))
+            turn = replace(turn, confinement=replace(turn.confinement, tier=tier, readonly=needs))
         names = [name for name in agent.handed if name in self.environ and name not in turn.env]
         handed = {name: self.environ[name] for name in names}
         self.deps.discretion.learn(handed)
