@@ -54,7 +54,7 @@ class Shop:
     def use(self, name: str) -> dict[str, Any]:
         """How a coding agent is led to the scripted model."""
         provider = f'{{name="x",base_url="{self.model.url}/v1",env_key="OPENAI_API_KEY",wire_api="responses"}}'
-        more = {
+        more: dict[str, dict[str, Any]] = {
             "codex": {"model": "x", "args": ["-c", "model_provider=x", "-c", f"model_providers.x={provider}"]},
             "gemini": {"model": "gemini-2.5-pro"},
             "opencode": {"model": "scripted/scripted"},

@@ -19,4 +19,5 @@ for line in sys.stdin:
     }
     if "id" in asked:
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": answers.get(asked["method"], {})}
-        print(json.dumps(answer), flush=True)
+        sys.stdout.write(f"{json.dumps(answer)}\n")
+        sys.stdout.flush()

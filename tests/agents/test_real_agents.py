@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.testing.model_script import Call, Refuse, Say, Script, Shell, behaves, lies, loops
 from agents.conftest import RIGHT, Shop, require
+from agenttalk.testing.model_script import Call, Refuse, Say, Script, Shell, behaves, lies, loops
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode")
 TELLS_COSTS = {"claude"}
@@ -79,7 +79,25 @@ def test_who_goes_round_in_circles_is_stopped_by_its_budget(shop: Shop, name: st
     assert not _left_behind(shop.folder)
 
 
-@pytest.mark.parametrize("script", [[Call("price_list", {}), Say("Done.")]], indirect=True, ids=["mcp"])
+FORGETS = [Say("Done."), *behaves({"price.py": RIGHT})]
+
+
+@pytest.mark.parametrize("script", [FORGETS], indirect=True, ids=["forgets"])
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_who_stops_too_early_is_told_what_is_missing_and_goes_on(shop: Shop, name: str) -> None:
+    require(name)
+    shop.plan(name)
+    code, task = shop.run()
+    assert (code, task["state"]) == (0, "COMPLETED"), task["reason"]
+    assert "does not pass: " in str([each.body for each in shop.model.asked])
+    assert sum(each["kind"] == "end" for each in shop.events()) == (1 if name == "claude" else 2)
+
+
+FOUND = Call("ToolSearch", {"query": "select:mcp__shop__price_list", "max_results": 1})
+"""Claude Code offers tools of servers only when they are looked for."""
+
+
+@pytest.mark.parametrize("script", [[FOUND, Call("price_list", {}), Say("Done.")]], indirect=True, ids=["mcp"])
 def test_tools_of_an_mcp_server_are_called(shop: Shop) -> None:
     require("claude")
     server = Path(__file__).with_name("mcp_server.py")

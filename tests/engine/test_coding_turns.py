@@ -33,12 +33,12 @@ tell(type="system", subtype="init", session_id="ses-1", model="m1")
 """
 
 
-def speaks(folder: Path, behaviour: str, **profile: Any) -> dict[str, Any]:
+def speaks(folder: Path, behaviour: str, *, agent: str = "claude", **profile: Any) -> dict[str, Any]:
     """An agent that tells what it does as Claude Code would."""
     path = folder / "speaks.py"
     path.write_text(f"{SPEAKS}{behaviour}\n")
     resume = [str(path), "--resume", "{session}"]
-    cli = {"agent": "claude", "program": sys.executable, "argv": [str(path)], "resume": resume}
+    cli = {"agent": agent, "program": sys.executable, "argv": [str(path)], "resume": resume}
     return {"driver": "cli", "cli": cli, "sandbox": "plain", **profile}
 
 
@@ -137,6 +137,31 @@ def test_who_is_asked_twice_and_does_not_do_it_has_not_done_it(tmp_path: Path) -
     assert found["reason"].startswith("declared and not there: note.txt")
     assert found["reason"].endswith("the agent says that it is finished, and has called no tool")
     assert sum(each["kind"] == "end" for each in events(tmp_path)) == 3
+
+
+LOOKS = """if going_on:
+    pathlib.Path("price.txt").write_text("80")
+    tool("Write", file_path="price.txt")
+end(prompt if going_on else 'All is written.')
+"""
+
+
+def test_what_its_promise_misses_where_it_works_is_asked_for_before_anybody_looks(tmp_path: Path) -> None:
+    check = {"id": "priced", "kind": "file", "path": "price.txt", "contains": "80"}
+    shown = [{"id": "said", "description": "It says something", "evidenceRequired": ["result"], "minTrust": "observed"}]
+    promise = {"objective": "It is done", "acceptance": shown, "checks": [check]}
+    agents = {"dev": speaks(tmp_path, LOOKS)}
+    compiled = plan(task("t", "dev", promise=promise), agents=agents)
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(compiled)
+        return await engine.ended()
+
+    play(tmp_path / "root", use, proving=True)
+    said = [each["text"] for each in events(tmp_path) if each["kind"] == "end"]
+    assert said[0] == "All is written."
+    assert "the check 'priced' does not pass: price.txt is not there" in said[1]
+    assert len(said) == 2
 
 
 def test_what_it_says_in_a_block_of_code_is_its_result(tmp_path: Path) -> None:

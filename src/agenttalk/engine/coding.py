@@ -6,6 +6,7 @@ They share everything with other programs: their files, their sandbox, their lim
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -101,9 +102,9 @@ class CodingAgents(Programs):
     def _hook(self, agent: CodingAgent, job: Job) -> str:
         """What is run before the agent may stop: only where there is something that can be looked at."""
         promise = job.command.promise
-        if not self.deps.self_check or not agent.hook or promise is None or not promise.checks:
+        if not self.deps.self_check or "{HOOK}" not in agent.argv or promise is None or not promise.checks:
             return ""
-        return " ".join((*self.deps.self_check, "--hook"))
+        return shlex.join((*self.deps.self_check, "--hook"))
 
     async def _performed(self, attempt: _Attempt) -> Performance:
         ended = await attempt.go(attempt.turn.prompt)
@@ -134,7 +135,7 @@ class CodingAgents(Programs):
         if performance.code is not None:
             return performance.error if performance.code in _ASKED_FOR else ""
         promise = attempt.job.command.promise
-        if not self.deps.self_check or attempt.agent.hook or promise is None or not promise.checks:
+        if not self.deps.self_check or attempt.room.hook or promise is None or not promise.checks:
             return ""
         turn = replace(attempt.turn, argv=self.deps.self_check, prompt="", hear=None, longest=None, keep=64 * 1024)
         ended = self.deps.discretion.ended(await self.driver.run(replace(turn, timeout=attempt.left)))
