@@ -7,8 +7,12 @@ import re
 
 import pytest
 
+from agenttalk.contracts import plan_reading
 from agenttalk.contracts.agent import AgentProfile, CliUse
+from agenttalk.contracts.yamltext import Source
+from agenttalk.errors import ContractError
 from agenttalk.rules.coding_agents import LONGEST_ARGUMENT, TABLE, Room, Start, entry, start
+from agenttalk.rules.planfile import compile_plan
 
 ROOM = Room("/base", "/base/home")
 
@@ -106,3 +110,28 @@ def test_a_coding_agent_is_confined_unless_somebody_says_otherwise(said: dict[st
     assert AgentProfile.from_json(profile.as_json()) == profile
     if "cli" in said:
         assert profile.cli == CliUse(agent="claude")
+
+
+@pytest.mark.parametrize(
+    ("agent", "field", "code"),
+    [
+        ({"driver": "cli"}, "agents.dev.cli", "FIELD_MISSING"),
+        ({"driver": "cli", "cli": "cladue"}, "agents.dev.cli", "FIELD_VALUE"),
+        ({"driver": "cli", "cli": {"agent": "custom"}}, "agents.dev.cli", "FIELD_VALUE"),
+    ],
+)
+def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, object], field: str, code: str) -> None:
+    task = {"id": "t", "agent": "dev", "prompt": "Do it."}
+    document = {"plan_id": "p", "agents": {"dev": agent}, "tasks": [task]}
+    [problem] = compile_plan(plan_reading.plan_of(Source(document))).problems
+    assert (problem.field, problem.code) == (field, code)
+    assert problem.hint
+
+
+def test_a_key_of_cli_that_nobody_knows_is_named_with_the_nearest() -> None:
+    agent = {"driver": "cli", "cli": {"agent": "claude", "modell": "m"}}
+    document = {"plan_id": "p", "agents": {"dev": agent}, "tasks": [{"id": "t", "agent": "dev", "prompt": "Do it."}]}
+    with pytest.raises(ContractError) as refused:
+        plan_reading.plan_of(Source(document))
+    [problem] = refused.value.problems
+    assert (problem.field, problem.hint) == ("agents.dev.cli.modell", "did you mean 'model'?")
