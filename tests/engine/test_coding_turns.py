@@ -131,6 +131,7 @@ def test_who_stops_too_early_is_asked_for_the_rest_in_the_same_session(tmp_path:
     assert (usage["tokens"], usage["cost_usd"]) == (200, 0.75)  # claude counts costs from the beginning of the session
 
 
+@pytest.mark.shows("P11")
 def test_who_is_asked_twice_and_does_not_do_it_has_not_done_it(tmp_path: Path) -> None:
     found = run(tmp_path, "end('All is written.')", outputs=[{"name": "note.txt", "deliverable": True}])
     assert found["state"] == "FAILED"
