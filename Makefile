@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CODING := .coding-agents
 
-.PHONY: demo test check fix bench honesty test-full postgres sandbox clean help
+.PHONY: demo test check fix bench honesty test-full test-agents postgres sandbox clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -20,6 +21,9 @@ test: $(READY)  ## all tests
 
 test-full: $(READY)  ## the tests with ten times the random cases
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest
+
+test-agents: $(READY) $(CODING)/.ready  ## real coding agents, offline, against a scripted model
+	$(BIN)/pytest tests/agents
 
 check: $(READY)  ## format, lint, types, layers, tests
 	$(BIN)/ruff format --check .
@@ -61,7 +65,7 @@ sandbox:  ## bubblewrap, in which checks and agents can run, installed when miss
 	fi
 
 clean:  ## remove everything that was set up
-	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(CODING) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -76,3 +80,9 @@ $(READY): requirements/dev.txt pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi
 	@touch $(READY)
+
+$(CODING)/.ready: requirements/coding-agents/package.json
+	@command -v npm >/dev/null || { echo "npm is missing; install Node.js to try real coding agents" >&2; exit 1; }
+	@mkdir -p $(CODING) && cp requirements/coding-agents/package.json $(CODING)/
+	npm install --prefix $(CODING) --no-audit --no-fund --no-package-lock --loglevel=error
+	@touch $@

@@ -19,6 +19,7 @@ from agenttalk.drivers.calls import Agent, Calls, Turn
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import fsck, human, standing, submission
+from agenttalk.engine.coding import CodingAgents
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.evidence import KeptFindings
@@ -128,6 +129,7 @@ async def engine(
             "python": Calls(known, deps.stores.blobs),
             "human": People(deps),
             "script": Programs(deps, driver),
+            "cli": CodingAgents(deps, driver, environ=os.environ, tiers=driver),
         }
         prover = proved(root, deps, driver) if proving else None
         dispatcher = Dispatcher(

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
 from agenttalk.contracts import catalogue
+from agenttalk.contracts.agent import CliUse
 from agenttalk.errors import MEANINGS, Code
+from agenttalk.rules.coding_agents import TABLE
 from agenttalk.settings import AccountSettings, AgentSettings, Section, Settings, SourceSettings
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference"
@@ -50,6 +53,48 @@ def documents_page() -> str:
             "",
         ]
     )
+
+
+def coding_agents_page() -> str:
+    parts = [
+        "# Coding agents",
+        "",
+        "The table that the driver `cli` works from; [how to use it](../howto/use-coding-agents.md). An agent's `cli` is a name",
+        "of this table, or an object with `agent` and what is said otherwise. This page is written from the code.",
+        "",
+        "| key of `cli` | what it says |",
+        "|---|---|",
+        *(f"| `{name}` | {_told(field)} |" for name, field in CliUse.model_fields.items()),
+        "",
+        "Places in arguments: `{base}` is the folder of the attempt, `{session}` the session that goes on, `{model}`, `{prompt}`",
+        "and `{prompt_file}` what their names say. `{MODEL}`, `{GUARD}`, `{HOOK}` and `{ARGS}`, each as a whole argument, stand",
+        "for several or none: how the model is named, how far the agent is trusted, what is asked before it stops, and `args`.",
+    ]
+    for name, entry in TABLE.items():
+        trust = {"in a sandbox": entry.confined, "without one": entry.trusted}
+        rows = {
+            "arguments": _code(entry.argv),
+            "when a session goes on": _code(entry.resume) or "it cannot",
+            "prompt by": entry.prompt,
+            "output read as": f"`{entry.codec}`",
+            **{f"`{{GUARD}}` {where}": _code(argv) for where, argv in trust.items()},
+            "variables": _code([f"{key}={value}" for key, value in {**entry.variables, **entry.when_confined}.items()]),
+            "handed over if set": ", ".join(f"`{each}`" for each in entry.handed),
+            "not permitted": ", ".join(_code([each]) for each in entry.denied),
+            "failed": ", ".join(_code([each]) for each in entry.failed),
+            "installed by": f"`{entry.install}`" if entry.install else "",
+        }
+        parts += ["", f"## {name}", "", "| | |", "|---|---|"]
+        parts += [f"| {what} | {said} |" for what, said in rows.items() if said]
+    return "\n".join([*parts, ""])
+
+
+def _code(parts: Sequence[str]) -> str:
+    return f"`` {' '.join(parts)} ``".replace("|", "\\|") if parts else ""
+
+
+def test_the_page_of_coding_agents_is_up_to_date() -> None:
+    check("coding-agents.md", coding_agents_page())
 
 
 def check(name: str, text: str) -> None:

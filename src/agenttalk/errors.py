@@ -123,6 +123,8 @@ class Code(StrEnum):
     LEASE_LOST = "LEASE_LOST"
     COMMAND_FAILED = "COMMAND_FAILED"
     AGENT_UNFIT = "AGENT_UNFIT"
+    AGENT_DENIED = "AGENT_DENIED"
+    AGENT_SILENT = "AGENT_SILENT"
     OUTPUT_MISSING = "OUTPUT_MISSING"
     SECRET_EXPOSED = "SECRET_EXPOSED"  # noqa: S105 - a code
     SCORE_MISSING = "SCORE_MISSING"
@@ -265,6 +267,8 @@ MEANINGS: dict[Code, Meaning] = {
     Code.LEASE_LOST: Meaning("A write carries an old lease: the task was given to another attempt meanwhile."),
     Code.COMMAND_FAILED: Meaning("An agent's program failed and no retry is left."),
     Code.AGENT_UNFIT: Meaning("An agent says that it is not fit for a command, and returned it."),
+    Code.AGENT_DENIED: Meaning("A coding agent was not permitted to do something that it tried."),
+    Code.AGENT_SILENT: Meaning("A coding agent ended without having said or done anything."),
     Code.OUTPUT_MISSING: Meaning("A program ended without one of the outputs that its command declares."),
     Code.SECRET_EXPOSED: Meaning("A file that a program handed over holds a secret that it was given."),
     Code.SCORE_MISSING: Meaning("A score was required and none was given."),

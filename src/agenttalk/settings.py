@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.agent import AgentProfile, Switch, Tier
+from agenttalk.contracts.agent import AgentProfile, CliUse, Switch, Tier, cli_named
 from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.problem import field_path, nearest, problems_of
@@ -62,15 +62,23 @@ class StoreSettings(Section):
     """A file that holds the URL, for one with a password; it wins over `url`."""
 
 
+class CliSettings(CliUse):
+    """Which coding agent an agent is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class AgentSettings(Section):
     """How an agent is driven. What is said here wins over the agent's own profile."""
 
     name: str | None = None
     """What people call it."""
     driver: Text | None = None
-    """`script` or `folder`."""
+    """`script`, `cli` or `folder`."""
     argv: Many[str] | None = None
     """The program and its arguments."""
+    cli: Annotated[CliSettings, BeforeValidator(cli_named)] | None = None
+    """Which coding agent it is, with the driver `cli`: its name, or a table with more."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None

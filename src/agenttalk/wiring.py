@@ -90,6 +90,7 @@ async def opened(
                 shared=bool(url),
                 walls=walls,
                 kinds=kinds or {},
+                self_check=(sys.executable, "-P", "-m", "agenttalk", "promise", "check"),
             )
         finally:
             await stores.close()

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
+if TYPE_CHECKING:
+    from agenttalk.rules.coding_agents import CodingAgent
+
 app = typer.Typer(add_completion=False)
 OLDEST_PYTHON: Final = (3, 11)
 OLDEST_SQLITE: Final = (3, 51, 3)
 _SECONDS: Final = 10.0
+_SLOW: Final = 60.0
+"""Seconds in which a coding agent must tell its version. Some take long on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +206,54 @@ def _drivers(machine: Machine) -> Iterator[Finding]:
     yield Finding("driver script", linux, "any program" if linux else "not usable", remedy, needed=False)
     for name, what in (("folder", "worked by hand"), ("human", "a person"), ("python", "functions, when embedded")):
         yield Finding(f"driver {name}", True, what)
+    yield from _coding_agents(machine)
     agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
     for agent_id, agent in agents.items():
         program = (agent.argv or ("",))[0]
         if agent.driver == "script" and program and "/" not in program and shutil.which(program) is None:
             yield Finding(f"agent {agent_id}", False, f"its program {program!r} is not found", "install it")
+
+
+def _coding_agents(machine: Machine) -> Iterator[Finding]:
+    """Every coding agent of the table: asked for its version all at once, because some are slow to start."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from agenttalk.rules.coding_agents import TABLE
+
+    agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
+    used = {agent.cli.agent for agent in agents.values() if agent.cli and not agent.cli.program}
+    entries = {name: entry for name, entry in TABLE.items() if entry.program}
+    with ThreadPoolExecutor(len(entries)) as pool:
+        for name, finding in zip(entries, pool.map(_coding_agent, entries.values()), strict=True):
+            yield replace(finding, name=f"driver cli {name}", needed=name in used)
+
+
+def _coding_agent(entry: CodingAgent) -> Finding:
+    from agenttalk.drivers.script import OURS
+
+    program = shutil.which(entry.program)
+    if program is None:
+        return Finding("", False, "not installed", entry.install)
+    try:
+        done = subprocess.run(  # noqa: S603 - a program that was found
+            (program, *entry.version),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SLOW,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={name: os.environ[name] for name in OURS if name in os.environ} | dict(entry.variables),
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Finding("", False, f"cannot be started: {error}", entry.install)
+    said = next(iter((done.stdout.strip() or done.stderr.strip()).splitlines()), "")
+    if done.returncode != 0:
+        remedy = f"{entry.install}; some need Node 22 or newer (node --version)"
+        return Finding("", False, f"does not start: exit code {done.returncode}, {said[:120]}", remedy)
+    keys = [name for name in entry.handed if name in os.environ]
+    told = f"with {', '.join(keys)}" if keys else f"no key is set, so in a sandbox it cannot log in: {entry.handed[0]}"
+    return Finding("", True, f"{said[:80]}; {told}")
 
 
 def _said(program: str, *arguments: str) -> str:

@@ -49,6 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "deadletter": ("agenttalk.cli.deadletter", "List, show and replay messages that were refused."),
     "fsck": ("agenttalk.cli.upkeep:fsck_app", "Check that every message is in exactly one state."),
     "republish": ("agenttalk.cli.upkeep:republish_app", "Write system_runtime/ anew from the store."),
+    "agent": ("agenttalk.cli.agents", "See which coding agents there are, and try one."),
     "doctor": ("agenttalk.cli.doctor", "Say what works on this machine, and what to do about the rest."),
     "toolchain": ("agenttalk.cli.toolchain", "List tasks that forge events came to."),
     "webhook": ("agenttalk.cli.webhook", "Send a signed sample as a forge would."),

@@ -52,7 +52,12 @@ def validate(ctx: typer.Context, file: FileArgument, root: RootOption = None, as
 @app.command("check")
 def check(
     ctx: typer.Context,
-    file: FileArgument,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]", help="A promise in JSON; - for standard input; that of my attempt if left out."
+        ),
+    ] = None,
     evidence: Annotated[
         str | None, typer.Option("--evidence", metavar="FILE", help="JSON array of evidence ids or objects.")
     ] = None,
@@ -63,10 +68,21 @@ def check(
     aborted: Annotated[
         str | None, typer.Option("--aborted", metavar="WHY", help="A condition that stops the run has come true.")
     ] = None,
+    hook: Annotated[
+        bool,
+        typer.Option(
+            "--hook", help="Answer as the Stop hook of a coding agent does. At most twice it is told to go on."
+        ),
+    ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say whether a promise is fulfilled, by the function by which the engine decides it."""
+    """Say whether a promise is fulfilled, by the function by which the engine decides it.
+
+    Without FILE, an agent at work sees what its own attempt misses. That is no evidence: the engine looks for itself.
+    """
+    if file is None:
+        return _mine(Output(as_json=Settings.merged(ctx, root, as_json).as_json), hook=hook)
     from agenttalk.contracts.evidence import read_evidence, read_gates
     from agenttalk.rules import done
     from agenttalk.rules.evidence import vouched
@@ -85,6 +101,34 @@ def check(
     else:
         _tell(out, file, promise, verdict)
     return 0 if verdict.fulfilled else NOT_SO
+
+
+def _mine(out: Output, *, hook: bool) -> int:
+    """Tell an agent what it has forgotten."""
+    import json
+
+    from agenttalk.cli import attempt
+
+    try:
+        own = attempt.mine()
+    except UsageError:
+        if hook:
+            return 0  # the code for bad input would keep the agent from stopping, and it can do nothing about it
+        raise
+    missing = own.missing()
+    if hook:
+        if missing and not own.blocked_before():
+            reason = "This is still missing:\n" + "\n".join(f"- {each}" for each in missing)
+            typer.echo(json.dumps({"decision": "block", "reason": reason}))
+        return 0
+    if out.as_json:
+        out.data({"ok": not missing, "missing": missing})
+    else:
+        for each in missing:
+            out.say(f"[bold red]✗[/] {plain(each)}")
+        if not missing:
+            out.say("[green]✓[/] nothing is seen to be missing; the engine looks for itself when you have stopped")
+    return NOT_SO if missing else 0
 
 
 def _promise(file: str) -> CompletionPromise:

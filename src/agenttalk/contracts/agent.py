@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from agenttalk.contracts.base import AgentIdText, Document, Many, Part, Positive, Text
 
@@ -25,6 +25,44 @@ class ProgramLimits(Part):
     """Size of a file that it writes, in MiB."""
 
 
+PromptBy = Literal["stdin", "argument", "file"]
+"""How a program is given its prompt."""
+
+
+class CliUse(Part):
+    """Which coding agent an agent is, and what is said of it otherwise than in the table of coding agents."""
+
+    agent: Text
+    """Its name in the table: `claude`, `codex`, `gemini`, `opencode`, `qwen`, `aider`, or `custom` for any other."""
+    model: Text | None = None
+    """The model that it is to use."""
+    args: Many[str] | None = None
+    """Further arguments."""
+    program: Text | None = None
+    """The program, where it is not found by its usual name."""
+    argv: Many[str] | None = None
+    """Its arguments, in place of those of the table."""
+    resume: Many[str] | None = None
+    """Its arguments when a session goes on."""
+    prompt: PromptBy | None = None
+    """How it is given its prompt."""
+    codec: Text | None = None
+    """How its output is read."""
+    denied: Many[Text] | None = None
+    """Patterns for what it prints when something was not permitted to it."""
+    failed: Many[Text] | None = None
+    """Patterns for what it prints when it failed."""
+
+
+def cli_named(value: object) -> object:
+    """A coding agent that is named by its name alone, as an object."""
+    return {"agent": value} if isinstance(value, str) else value
+
+
+AnyCliUse = Annotated[CliUse, BeforeValidator(cli_named)]
+"""The same; a name alone is enough."""
+
+
 class AgentProfile(Document):
     """An agent (`agent_profile.json`): its role, its program, and what the program may see."""
 
@@ -33,9 +71,11 @@ class AgentProfile(Document):
     name: str | None = None
     """What people call it."""
     driver: Text = "folder"
-    """How it is driven: `script` starts `argv`, `folder` starts nothing; others are reported as unsupported."""
+    """How it is driven: `script` starts `argv`, `cli` a coding agent, `folder` nothing; others are not supported."""
     argv: Many[str] = ()
     """The program and its arguments. A relative path that lies in the agent's folder means that file."""
+    cli: AnyCliUse | None = None
+    """Which coding agent it is, with the driver `cli`."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] = ()
@@ -51,11 +91,20 @@ class AgentProfile(Document):
     limits: ProgramLimits | None = None
     """What its program may use."""
     sandbox: Tier = "plain"
-    """How its program is confined: `plain` not at all, `landlock`, `bubblewrap`, or `best` of those that work."""
+    """How its program is confined: `plain` not at all, `landlock`, `bubblewrap`, or `best` of those that work, which
+    is meant for coding agents when nothing is said."""
     network: Switch = "on"
     """Whether its program may use the network; `off` leaves it the socket AGENTTALK_SOCKET, and needs a sandbox."""
     self_assessment: bool = False
     """Whether it judges first how fit it is for a command, and may return it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _confine(cls, data: Any) -> Any:
+        """Whoever lets a model decide what is done is confined, unless somebody says otherwise."""
+        if isinstance(data, dict) and data.get("driver") == "cli" and data.get("sandbox") is None:
+            return {**data, "sandbox": "best"}
+        return data
 
     @property
     def confined(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from agenttalk.contracts import quick
-from agenttalk.contracts.agent import Locale, ProgramLimits, Switch, Tier
+from agenttalk.contracts.agent import CliUse, Locale, ProgramLimits, Switch, Tier, cli_named
 from agenttalk.contracts.base import (
     AgentIdText,
     Count,
@@ -182,6 +182,12 @@ class ProgramLimitsSpec(ProgramLimits):
     model_config = ConfigDict(extra="forbid")
 
 
+class CliUseSpec(CliUse):
+    """Which coding agent an agent is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class AgentSpec(Spec):
     """An agent, as the plan file describes it."""
 
@@ -191,6 +197,8 @@ class AgentSpec(Spec):
     """How it is driven."""
     argv: Many[str] | None = None
     """The program and its arguments."""
+    cli: Annotated[CliUseSpec, BeforeValidator(cli_named)] | None = None
+    """Which coding agent it is, with the driver `cli`: its name, or an object with more."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from agenttalk.contracts.agent import Tier
 from agenttalk.drivers import keeper
 from agenttalk.drivers.confining import Confined, Sandboxes
 from agenttalk.drivers.patience import patiently
 from agenttalk.drivers.processes import LEASE
-from agenttalk.drivers.tree import Tree
-from agenttalk.ports import Ended, Processes, Turn
+from agenttalk.drivers.tree import Lines, Tree
+from agenttalk.ports import Confinement, Ended, Processes, Turn
 
 OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
 """What a program gets of our own environment."""
@@ -65,11 +66,16 @@ class ScriptDriver:
         except ValueError as error:
             return _not_started(str(error))
 
+    async def tier(self, asked: Confinement) -> Tier:
+        """In which sandbox a turn would run here. Raises ValueError rather than say a lower one."""
+        return await self._sandboxes.choose(asked)
+
     async def _run(self, turn: Turn, request: bytes) -> Ended:
         began = time.monotonic()
         try:
             prompt = turn.prompt.encode("utf-8", "replace")
-            tree = Tree.start(request, prompt, lease=turn.lease, keep=turn.keep, hear=turn.hear)
+            lines = Lines(turn.hear, turn.longest) if turn.hear else None
+            tree = Tree.start(request, prompt, lease=turn.lease, keep=turn.keep, lines=lines)
         except OSError as error:
             return _not_started(f"the machine cannot start another process: {error.strerror}; try again later")
         try:

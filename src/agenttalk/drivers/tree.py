@@ -43,7 +43,7 @@ class Tree:
         control: socket.socket,
         *,
         keep: int,
-        hear: Callable[[bytes], None] | None = None,
+        lines: Lines | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -60,7 +60,7 @@ class Tree:
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._keep = keep
-        self._lines = Lines(hear) if hear else None
+        self._lines = lines
         self._process = process
         self._control = control
         self._heard = b""
@@ -68,12 +68,10 @@ class Tree:
         self._ends: list[_Reader | _Writer] = []
 
     @classmethod
-    def start(
-        cls, request: bytes, prompt: bytes, *, lease: str, keep: int, hear: Callable[[bytes], None] | None = None
-    ) -> Self:
+    def start(cls, request: bytes, prompt: bytes, *, lease: str, keep: int, lines: Lines | None = None) -> Self:
         """Start a keeper and ask it for a program (`keeper.packed`). Raises OSError when the machine cannot.
 
-        `hear` gets each line that the program prints.
+        `lines` gets what the program prints.
         """
         with ExitStack() as ours, ExitStack() as theirs:
             control, far = socket.socketpair()
@@ -92,7 +90,7 @@ class Tree:
                 pass_fds=[far.fileno()],
                 start_new_session=True,
             )
-            tree = cls(process, control, keep=keep, hear=hear)
+            tree = cls(process, control, keep=keep, lines=lines)
             tree._listen(out, err)
             ours.pop_all()
         tree._speak(request, feed, prompt)
@@ -129,6 +127,8 @@ class Tree:
         """Take what is left in the pipes and let go of everything."""
         for end in self._ends:
             end.finish()
+        if self._lines is not None:
+            self._lines.finish()
         self._control.close()
         if self.over.done():
             self._process.wait()  # it hung up because it ends: this takes no time
@@ -165,10 +165,12 @@ class Tree:
 
 
 class Lines:
-    """Makes lines of pieces. One that is too long to be a note is left out; the last one needs its end."""
+    """Makes lines of pieces. One that is too long is left out; the last one needs its end, unless `longest` is said."""
 
-    def __init__(self, hear: Callable[[bytes], None]) -> None:
+    def __init__(self, hear: Callable[[bytes], None], longest: int | None = None) -> None:
         self._hear = hear
+        self._longest = LONGEST_LINE if longest is None else longest
+        self._to_the_end = longest is not None
         self._rest = b""
         self._skips = False
 
@@ -178,10 +180,16 @@ class Lines:
         for line in lines:
             whole, skipped = self._rest + line, self._skips
             self._rest, self._skips = b"", False
-            if not skipped and len(whole) <= LONGEST_LINE:
+            if not skipped and len(whole) <= self._longest:
                 self._hear(whole)
-        self._skips = self._skips or len(self._rest) + len(rest) > LONGEST_LINE
+        self._skips = self._skips or len(self._rest) + len(rest) > self._longest
         self._rest = b"" if self._skips else self._rest + rest
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        if self._to_the_end and self._rest:
+            self._hear(self._rest)
+        self._rest = b""
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -59,6 +59,8 @@ class Deps:
     """Board → the kind of its tasks, for boards that have one."""
     broken: dict[str, str] = field(default_factory=dict)
     """Boards of their own that cannot be read, and why; the others go on without them."""
+    self_check: tuple[str, ...] = ()
+    """The command by which an agent sees, where it works, what its promise still misses; empty if there is none."""
 
     def now(self) -> datetime:
         """The time."""

@@ -47,8 +47,7 @@ class Programs:
             turn = await self._turn(seat, job, layout, await self._lay_out(seat, job, layout))
         except InputError as error:
             return Performance("not_started", error=error.message)
-        ended = self.deps.discretion.ended(await self.driver.run(turn))
-        return await self._taken_in(seat, job, layout, ended)
+        return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
         """Run the program once more beforehand, to have it judge an input; what it says, if that is an object.
@@ -63,13 +62,17 @@ class Programs:
             turn = await self._turn(seat, job, layout, None, mode="validate")
         except InputError:
             return None
-        ended = self.deps.discretion.ended(await self.driver.run(replace(turn, prompt=f"{prompt}\n{turn.prompt}")))
+        ended = await self._run(seat, job, layout, replace(turn, prompt=f"{prompt}\n{turn.prompt}"))
         if ended.how == "not_started":
             raise InputError(Code.COMMAND_FAILED, ended.error)
         if ended.how != "exited" or ended.exit_code != 0:
             return None
         said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
         return self.deps.discretion.secrets.redact_json(said)
+
+    async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:  # noqa: ARG002 - others need them
+        """Run the program."""
+        return self.deps.discretion.ended(await self.driver.run(turn))
 
     async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> str | None:
         """Make the folders of an attempt and put its inputs there; where the feedback lies, if there is any."""

@@ -113,6 +113,7 @@ def _told(performance: Performance) -> dict[str, Any]:
         "misfits": dict(performance.misfits),
         "judgements": {name: each.as_json() for name, each in performance.judgements.items()},
         "claims": [each if isinstance(each, str) else each.as_json() for each in performance.claims],
+        **({"remark": performance.remark} if performance.remark else {}),
     }
 
 
@@ -129,6 +130,7 @@ def _read(said: dict[str, Any]) -> Performance:
         misfits=said["misfits"],
         judgements={name: _judgement(each) for name, each in said["judgements"].items()},
         claims=evidence.read_claims(said["claims"]),
+        remark=said.get("remark", ""),
     )
 
 

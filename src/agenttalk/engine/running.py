@@ -16,6 +16,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.problem import nearest
 from agenttalk.engine import kinds, letters, mail, publish
+from agenttalk.engine.coding import CodingAgents
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.heartbeat import Heartbeat, Tick
@@ -34,7 +35,7 @@ from agenttalk.engine.toolchain import Board as ToolchainBoard
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
 from agenttalk.engine.webhooks import Gather, Intake, Receiver, Search
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
-from agenttalk.ports import Driver, EventSource, Forge, Performer, Processes, Prover
+from agenttalk.ports import Driver, EventSource, Forge, Performer, Processes, Prover, Tiers
 from agenttalk.rules.mail import BOARD as MAIL
 
 LOG = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ class Running:
     ) -> None:
         """`performers` carry out the tasks of the engine's own plans, by driver, besides those that are programs.
 
-        `toolchain` is what forges are connected by, if any are.
+        `toolchain` is what forges are connected by, if any are. A driver that knows sandboxes has coding agents, too.
         """
         self._deps = deps
         self._driver = driver
@@ -103,10 +104,12 @@ class Running:
         self.toolchain: ToolchainBoard | None = None
         """The board of forge events, if forges are connected."""
         self._setup = toolchain.setup if toolchain else None
-        programs = Programs(deps, driver, lambda: self._api, dict(environ or {}))
+        programs: dict[str, Performer] = {"script": Programs(deps, driver, lambda: self._api, dict(environ or {}))}
+        if isinstance(driver, Tiers):
+            programs["cli"] = CodingAgents(deps, driver, lambda: self._api, dict(environ or {}), tiers=driver)
         self.dispatcher = Dispatcher(
             deps,
-            {"script": programs, "human": People(deps), **(performers or {})},
+            {**programs, "human": People(deps), **(performers or {})},
             processes,
             slots=self._slots,
             nudge_router=self._look_soon,

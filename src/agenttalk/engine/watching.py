@@ -104,9 +104,9 @@ class Watching:
         if self._began is None:
             return
         self._now = self._now.most(usage.spent(note.usage))
-        at = asyncio.get_running_loop().time()
-        what = note.progress or str(sorted(note.usage.items(), key=str))
-        self._trail = stuck.followed(self._trail or Trail(), what, at)
+        if not note.counts_only:
+            what = note.progress or str(sorted(note.usage.items(), key=str))
+            self._trail = stuck.followed(self._trail or Trail(), what, asyncio.get_running_loop().time())
         self.look()
         if self._rule.seconds is not None:
             self._set_timer()

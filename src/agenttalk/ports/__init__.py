@@ -12,6 +12,7 @@ from agenttalk.ports.agents import (
     Performance,
     Performer,
     Processes,
+    Tiers,
     Turn,
     Watch,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "Store",
     "Stores",
     "TaskKind",
+    "Tiers",
     "Tip",
     "Turn",
     "Tx",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from agenttalk.contracts.agent import AgentProfile, Tier
 from agenttalk.contracts.command import Command, ValidationCriteria
@@ -66,6 +66,8 @@ class Turn:
     """What the processes may touch; None lets them do what this user may do."""
     hear: Callable[[bytes], None] | None = None
     """Gets each line of standard output as it comes. Whoever listens may have the turn cancelled for it."""
+    longest: int | None = None
+    """Bytes of a line that `hear` gets. When it is said, `hear` gets the last line also if it has no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,14 @@ class Driver(Protocol):
 
         Cancelling kills the tree first. Never raises for what the program does.
         """
+
+
+@runtime_checkable
+class Tiers(Protocol):
+    """The sandboxes of this machine."""
+
+    async def tier(self, asked: Confinement) -> Tier:
+        """In which tier a turn would run here. Raises ValueError, with what to do, rather than say a lower one."""
 
 
 class Handed(NamedTuple):
@@ -215,6 +225,8 @@ class Performance:
     """Why it was stopped, e.g. because of a forbidden action that its driver saw."""
     claims: tuple[str | EvidenceEntry, ...] = ()
     """Evidence that the agent says it has."""
+    remark: str = ""
+    """What its driver found odd about it: part of the reason if its work is not done, and else nothing."""
 
 
 class Judge(Protocol):

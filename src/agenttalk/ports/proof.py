@@ -37,6 +37,8 @@ class Proof:
     """What came of each check, with what that rests on: kept as evidence when the task is done."""
     left: str = ""
     """The commit that keeps what the agent left in a repository, merged or not."""
+    idle: bool = False
+    """Whether it is not done, and the agent changed nothing in the repository."""
 
 
 @dataclass(frozen=True, slots=True)

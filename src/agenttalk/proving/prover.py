@@ -150,7 +150,7 @@ class Prover:
             proof = look.proof_of(results, restored=[change.path for change in candidate.restored])
             proof = replace(proof, foreign=foreign, left=taken.commit)
             if not done(proof):
-                return proof
+                return replace(proof, idle=candidate.commit == candidate.onto)
             if await self._lands(space, job, candidate):
                 return replace(proof, commit=await look.merged_by(space, job, candidate))
         return Proof(conflict="others merged again and again while this was checked")

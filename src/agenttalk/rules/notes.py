@@ -23,6 +23,8 @@ class Note:
     """Since the turn began, not since the last note."""
     progress: str = ""
     """What it is doing. The same again and again means that it gets nowhere."""
+    counts_only: bool = False
+    """Whether it tells what was used and nothing of what is done."""
 
 
 def read_note(line: bytes) -> Note | None:

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.agent import AgentProfile, CliUse
 from agenttalk.contracts.planfile import InputSpec, PlanFile, TaskSpec
 from agenttalk.contracts.problem import nearest
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import policy_checks, promise_checks
+from agenttalk.rules import coding_agents, policy_checks, promise_checks
 from agenttalk.rules.routing import RESERVED
 
 DRIVERS: Final = ("script", "folder", "cli", "acp", "llm", "local", "python", "human", "remote")
@@ -114,6 +114,8 @@ class Findings:
             driver, argv = (settled.driver, settled.argv) if settled else (spec.driver, spec.argv)
             if driver == "script" and not argv:
                 self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
+            if driver == "cli":
+                self._check_cli(where, settled.cli if settled else spec.cli)
             if driver is not None and driver not in DRIVERS:
                 near = nearest(driver, DRIVERS)
                 hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
@@ -125,6 +127,13 @@ class Findings:
         self.problems += policy_checks.check(plan, self._known, self._unknown)
         if plan.workspace and all(task.workspace is None for task in plan.tasks):
             self.doubt("workspace", "no task works in the repository", "write workspace: repo at those that do")
+
+    def _check_cli(self, where: str, use: CliUse | None) -> None:
+        try:
+            coding_agents.entry(use)
+        except ValueError as error:
+            message, _, hint = str(error).partition("; ")
+            self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.cli", message, hint)
 
     def _check_task(self, at: int, task: TaskSpec) -> None:
         if len(task.inputs) > 1 or task.criteria:

@@ -1,0 +1,253 @@
+"""`agenttalk agent`: which coding agents there are, and one turn of one of them to see what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.errors import Code, UsageError
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.ports import Ended, Turn
+    from agenttalk.rules.coding_events import Account, Event
+    from agenttalk.rules.redaction import Secrets
+
+app = typer.Typer(no_args_is_help=True, help="See which coding agents there are, and try one.", add_completion=False)
+_MARKS: Final = {
+    "session": "[dim]·[/]",
+    "text": "[blue]»[/]",
+    "tool": "[cyan]→[/]",
+    "usage": "[dim]·[/]",
+    "denied": "[bold red]✗[/]",
+    "warning": "[yellow]![/]",
+    "error": "[bold red]✗[/]",
+    "end": "[green]✓[/]",
+}
+_NOT_SO: Final = 1
+
+
+@app.command("list")
+def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """List the coding agents of the table, and whether they are installed here."""
+    import shutil
+
+    from agenttalk.rules.coding_agents import TABLE
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    found = {name: shutil.which(entry.program) for name, entry in TABLE.items() if entry.program}
+    if out.as_json:
+        out.data([{"agent": name, "program": path, "install": TABLE[name].install} for name, path in found.items()])
+        return 0
+    for name, path in found.items():
+        mark, told = ("[green]✓[/]", path) if path else ("[yellow]![/]", f"not installed: {TABLE[name].install}")
+        out.say(f"{mark} [bold]{plain(name):<9}[/] {plain(told)}")
+    return 0
+
+
+@app.command("try")
+def try_agent(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="An agent of the settings, or a coding agent of the table.")
+    ],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What it is asked.")],
+    model: Annotated[str | None, typer.Option("--model", help="The model that it is to use.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="Where it works; by default a new folder that is gone afterwards.")
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds that it may take.")] = 600.0,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Run one turn of an agent and show everything: what it does, what it uses, how it ends. Nothing is kept."""
+    import asyncio
+
+    given = Settings.merged(ctx, root, as_json)
+    out = Output(as_json=given.as_json)
+    profile = _profile(name, given.root)
+    if model and profile.cli:
+        profile = profile.model_copy(update={"cli": profile.cli.model_copy(update={"model": model})})
+    if folder is not None and not folder.is_dir():
+        raise UsageError(Code.FILE_UNREADABLE, f"there is no folder {folder}")
+    with _place(folder) as (cwd, base):
+        tried = asyncio.run(_tried(profile, prompt, cwd, base, timeout, lambda event: _show(out, event)))
+        left = sorted(str(path.relative_to(cwd)) for path in cwd.rglob("*") if path.is_file()) if folder is None else []
+    fault = tried.fault
+    if out.as_json:
+        out.data(tried.as_json() | {"ok": fault is None, "fault": fault, "files": left})
+    else:
+        _conclude(out, tried, left)
+    return 0 if fault is None else _NOT_SO
+
+
+def _profile(name: str, root: Path | None) -> AgentProfile:
+    from agenttalk import settings
+    from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.contracts.problem import nearest
+    from agenttalk.rules.coding_agents import TABLE
+
+    known = settings.load(root.absolute()) if root is not None else settings.Settings()
+    if name in known.agents:
+        profile = AgentProfile.from_json(known.profile(name, {"schema_version": "1.0", "agent_id": name}))
+        if profile.driver in {"cli", "script"}:
+            return profile
+        raise UsageError(Code.FIELD_VALUE, f"{name} has the driver {profile.driver!r}; cli and script can be tried")
+    if name in TABLE:
+        document = {"schema_version": "1.0", "agent_id": name, "driver": "cli", "cli": name}
+        return AgentProfile.from_json({**document, "locale": known.locale})
+    near = nearest(name, (*known.agents, *TABLE))
+    hint = f"did you mean {near!r}?" if near else f"there are: {', '.join((*known.agents, *TABLE))}"
+    raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {name[:80]!r}", hint=hint)
+
+
+@contextmanager
+def _place(folder: Path | None) -> Iterator[tuple[Path, Path]]:
+    """Where it works, and a folder for what it needs besides."""
+    import shutil
+    import tempfile
+
+    made = Path(tempfile.mkdtemp(prefix="agenttalk-try-")).resolve()
+    try:
+        for name in ("work", "attempt"):
+            (made / name).mkdir()
+        yield (made / "work" if folder is None else folder.absolute()), made / "attempt"
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of it."""
+
+    ended: Ended
+    account: Account
+
+    @property
+    def fault(self) -> str | None:
+        """Why the turn would not count; None when it might."""
+        if self.ended.how != "exited" or self.ended.exit_code != 0:
+            said = self.account.error or self.ended.stderr.decode(errors="replace").strip()
+            ended = self.ended.error or f"exit code {self.ended.exit_code}"
+            return f"{ended}: {said}" if said else ended
+        return self.account.fault[1] if self.account.fault else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        ended, account = self.ended, self.account
+        return {
+            "how": ended.how,
+            "exit_code": ended.exit_code,
+            "seconds": round(ended.seconds, 3),
+            "sandbox": ended.sandbox or "plain",
+            "session": account.session,
+            "model": account.model,
+            "text": account.text,
+            "tokens": account.used.tokens,
+            "cost_usd": account.used.cost_usd,
+            "tool_calls": account.tools,
+            "denials": account.denials,
+        }
+
+
+async def _tried(
+    profile: AgentProfile, prompt: str, cwd: Path, base: Path, seconds: float, show: Callable[[Event], None]
+) -> Tried:
+    import os
+
+    from agenttalk.drivers.processes import LocalProcesses
+    from agenttalk.drivers.script import ScriptDriver
+    from agenttalk.ports import Confinement, Turn
+    from agenttalk.rules import redaction
+    from agenttalk.rules.codecs import LONGEST, codec
+    from agenttalk.rules.coding_events import Account
+
+    driver = ScriptDriver(LocalProcesses())
+    agent = _entry(profile)
+    handed = {name: os.environ[name] for name in (*profile.env, *agent.handed) if name in os.environ}
+    secrets = redaction.secrets(handed)
+    confinement = None
+    if profile.confined:
+        asked = Confinement(profile.sandbox, network=profile.network == "on", writable=(cwd, base))
+        confinement = replace(asked, tier=await driver.tier(asked))
+    reader = agent.reader() if profile.driver == "cli" else codec("text")
+    account = Account(reader.says_end)
+    turn = Turn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
+    if profile.driver == "cli":
+        turn = _started(agent, profile, turn, base)
+
+    def hear(events: Iterator[Event]) -> None:
+        for event in events:
+            told = _hidden(event, secrets)
+            account.take(told)
+            show(told)
+
+    ended = await driver.run(replace(turn, hear=lambda line: hear(reader.take(line)), longest=LONGEST, keep=4096))
+    hear(reader.close())
+    return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
+
+
+def _entry(profile: AgentProfile) -> Any:
+    from agenttalk.rules import coding_agents
+
+    if profile.driver != "cli":
+        return coding_agents.TABLE["custom"]
+    try:
+        return coding_agents.entry(profile.cli)
+    except ValueError as error:
+        raise UsageError(Code.FIELD_VALUE, str(error)) from error
+
+
+def _started(agent: Any, profile: AgentProfile, turn: Turn, base: Path) -> Turn:
+    """The turn of a coding agent, with everything laid out that it needs."""
+    from agenttalk.contracts.agent import CliUse
+    from agenttalk.rules import coding_agents
+    from agenttalk.rules.coding_agents import Room
+
+    own = turn.confinement is not None
+    confined = turn.confinement is not None and turn.confinement.tier != "plain"
+    room = Room(str(base), str(base / "home") if own else "")
+    use = profile.cli or CliUse(agent="")
+    try:
+        start = coding_agents.start(agent, use, turn.prompt, room, confined=confined)
+    except ValueError as error:
+        raise UsageError(Code.FIELD_VALUE, str(error)) from error
+    (base / "home").mkdir()
+    for path, text in start.files.items():
+        (base / path).parent.mkdir(parents=True, exist_ok=True)
+        (base / path).write_text(text)
+    env: Mapping[str, str] = {**start.variables, **turn.env, **start.home}
+    return replace(turn, argv=start.argv, prompt=start.stdin, env=env)
+
+
+def _hidden(event: Event, secrets: Secrets) -> Event:
+    return event._replace(text=secrets.redact(event.text), name=secrets.redact(event.name)) if secrets else event
+
+
+def _show(out: Output, event: Event) -> None:
+    if out.as_json:
+        return
+    said = f"{event.used.tokens:,} tokens" if event.kind == "usage" else event.line
+    said += f", ${event.used.cost_usd:g}" if event.used.cost_usd else ""
+    out.say(f"{_MARKS[event.kind]} [dim]{event.kind:<7}[/] {plain(said)}")
+
+
+def _conclude(out: Output, tried: Tried, left: list[str]) -> None:
+    told = tried.as_json()
+    used = [f"{told['seconds']:g} s", f"sandbox {told['sandbox']}"]
+    used += [f"{told['tokens']:,} tokens"] if told["tokens"] else []
+    used += [f"${told['cost_usd']:g}"] if told["cost_usd"] else []
+    used += [f"{told['tool_calls']} calls of tools"]
+    if told["text"]:
+        out.say(plain(told["text"]))
+    if left:
+        shown = ", ".join(left[:20]) + (" …" if len(left) > 20 else "")
+        out.say(f"[dim]it left:[/] {plain(shown)}")
+    mark = "[green]✓[/] it ended well" if tried.fault is None else f"[bold red]✗[/] {plain(tried.fault)}"
+    out.say(f"{mark} [dim]({plain(', '.join(used))})[/]")

@@ -1,0 +1,147 @@
+"""What an agent can see of its own promise before it stops: outputs that are missing, checks that fail where it works.
+
+It is told to the agent alone, by its own means and in its own sandbox. Nothing of it is evidence: the engine looks for
+itself afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.promise import AnyCheck, FileCheck, JsonCheck, RunCheck, TestsCheck
+from agenttalk.errors import AgentTalkError, Code, JsonError, UsageError
+
+BLOCKS: Final = 2
+"""How often an agent is kept from stopping."""
+_SECONDS: Final = 300.0
+_TAIL: Final = 1_500
+_LARGEST: Final = 64 * 1024 * 1024
+_KEPT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "TMPDIR")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Where an attempt takes place, as its variables say."""
+
+    command: Command
+    base: Path
+    outputs: Path
+    cwd: Path
+    environ: Mapping[str, str]
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], cwd: Path) -> Attempt:
+        """The attempt that this process belongs to. Raises UsageError when it belongs to none."""
+        file = environ.get("AGENTTALK_COMMAND", "")
+        if not file:
+            raise UsageError(
+                Code.FIELD_MISSING, "no promise is named, and this is no attempt at a task", hint="name FILE"
+            )
+        try:
+            command = Command.from_bytes(Path(file).read_bytes())
+        except OSError as error:
+            raise UsageError(Code.FILE_UNREADABLE, f"cannot read {file}: {error.strerror}") from error
+        return cls(command, Path(file).parent, Path(environ.get("AGENTTALK_OUTPUTS", file)), cwd, environ)
+
+    def missing(self) -> list[str]:
+        """Everything that can be seen to be missing."""
+        return [*self._outputs(), *self._checks()]
+
+    def blocked_before(self) -> bool:
+        """Whether the agent was kept from stopping as often as may be; counts this time."""
+        counter = self.base / "stops"
+        try:
+            count = len(counter.read_bytes()) if counter.exists() else 0
+            counter.write_bytes(b"." * (count + 1))
+        except OSError:
+            return True
+        return count >= BLOCKS
+
+    def _outputs(self) -> Iterator[str]:
+        for each in self.command.produces or ():
+            name = each.output_name
+            spelt = [self.outputs / name, self.outputs / places.segment(name), self.cwd / name]
+            files = [self.cwd / file.path for file in each.files]
+            if not any(path.exists() for path in spelt) and not (files and all(path.exists() for path in files)):
+                yield f"the output {name!r} is not there; put it into {self.outputs}"
+
+    def _checks(self) -> Iterator[str]:
+        promise = self.command.promise
+        checks = [each for each in promise.checks if not each.files] if promise else []
+        if not checks:
+            return
+        with tempfile.TemporaryDirectory(prefix="agenttalk-look-") as folder:
+            copy = Path(folder) / "tree"  # what a check leaves behind is not left in the work
+            try:
+                shutil.copytree(self.cwd, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", ".agenttalk"))
+            except (OSError, shutil.Error):
+                return
+            for check in checks:
+                why = self._fault(check, copy)
+                if why:
+                    yield f"the check {check.id!r} does not pass: {why}"
+
+    def _fault(self, check: AnyCheck, copy: Path) -> str:
+        """Why a check does not pass here; empty if it does, or if only the engine can look."""
+        if isinstance(check, RunCheck | TestsCheck):
+            return self._ran(check, copy)
+        if isinstance(check, FileCheck | JsonCheck):
+            return _seen(check, copy)
+        return ""
+
+    def _ran(self, check: RunCheck | TestsCheck, copy: Path) -> str:
+        env = {name: self.environ[name] for name in _KEPT if name in self.environ} | (check.env or {})
+        try:
+            done = subprocess.run(  # noqa: S603 - the command of the promise, as the engine will run it
+                ["/bin/sh", "-c", check.run],
+                cwd=copy / (check.cwd or "."),
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=min(_SECONDS, check.timeout or _SECONDS),
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            return f"'{check.run}' took longer than {error.timeout:g} seconds"
+        except OSError as error:
+            return f"'{check.run}' cannot be run: {error.strerror}"
+        if done.returncode == 0:
+            return ""
+        said = done.stdout.decode(errors="replace").strip()[-_TAIL:]
+        return f"'{check.run}' ended with {done.returncode}" + (f":\n{said}" if said else "")
+
+
+def _seen(check: FileCheck | JsonCheck, copy: Path) -> str:
+    try:
+        data = (copy / check.path).read_bytes()
+    except OSError:
+        return f"{check.path} is not there"
+    if isinstance(check, FileCheck):
+        if check.contains is not None and check.contains.encode() not in data:
+            return f"{check.path} does not hold {check.contains[:80]!r}"
+        return f"{check.path} is too small" if len(data) < (check.min_bytes or 0) else ""
+    try:
+        wire.read(data, limit=_LARGEST)
+    except JsonError as error:
+        return f"{check.path} is no JSON: {error.message}"
+    return ""
+
+
+def mine() -> Attempt:
+    """The attempt of this process. Raises UsageError."""
+    try:
+        return Attempt.of(os.environ, Path.cwd())
+    except UsageError:
+        raise
+    except AgentTalkError as error:
+        raise UsageError(error.code, f"the command of this attempt cannot be read: {error.message}") from error

@@ -1,0 +1,264 @@
+"""Jobs of coding agents: programs of the table, whose output is read while they run.
+
+They share everything with other programs: their files, their sandbox, their limits, the end of all their processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk.contracts.agent import CliUse
+from agenttalk.engine.layout import Layout
+from agenttalk.engine.performing import Programs, layout_of
+from agenttalk.engine.seat import Seat, take_seat
+from agenttalk.engine.transcripts import Transcript
+from agenttalk.errors import AgentTalkError, Code, InputError
+from agenttalk.ports import Ended, Folder, Job, Performance, Tiers, Turn
+from agenttalk.prompts.missing import still_missing
+from agenttalk.rules import codecs, coding_agents, coding_events
+from agenttalk.rules.coding_agents import CodingAgent, Room
+from agenttalk.rules.coding_events import Account, Event
+from agenttalk.rules.notes import Note
+from agenttalk.rules.usage import NOTHING, Used
+
+HOME: Final = "home"
+"""The home folder of an agent in a sandbox, in the folder of its attempt. It is gone after the attempt."""
+ASKED: Final = 2
+"""How often an agent that stopped too early is asked for the rest, before its work is looked at."""
+_KEPT: Final = 4096
+_SHORTEST: Final = 5.0
+"""Seconds that must be left to ask once more."""
+_ASKED_FOR: Final = frozenset({Code.OUTPUT_MISSING, Code.SCORE_MISSING, Code.SCORE_INVALID, Code.AGENT_SILENT})
+
+
+@dataclass(frozen=True, slots=True)
+class CodingAgents(Programs):
+    """Carries out jobs by starting coding agents."""
+
+    tiers: Tiers = field(kw_only=True)
+
+    async def perform(self, job: Job) -> Performance:
+        """Lay out, run, ask for what is missing, take in. Every process of the agent is dead when it returns."""
+        seat = await take_seat(self.deps, job.agent_id, job.plan_id)
+        layout = layout_of(job)
+        try:
+            turn = await self._turn(seat, job, layout, await self._lay_out(seat, job, layout))
+            attempt = await self._attempt(seat, job, layout, turn)
+        except InputError as error:
+            return Performance("not_started", error=error.message)
+        try:
+            return await self._performed(attempt)
+        except InputError as error:
+            return Performance("not_started", error=error.message)
+        finally:
+            await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
+
+    async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
+        """Run it once, as for a judgement. Raises InputError when it cannot be started."""
+        attempt = await self._attempt(seat, job, layout, turn)
+        try:
+            return attempt.answered(await attempt.go(turn.prompt))
+        finally:
+            await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
+
+    async def _attempt(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> _Attempt:
+        """How the agent is to be started. Raises InputError with what to do."""
+        use = job.profile.cli
+        try:
+            agent = coding_agents.entry(use)
+            tier = "plain" if turn.confinement is None else await self.tiers.tier(turn.confinement)
+        except ValueError as error:
+            raise InputError(Code.FIELD_VALUE, str(error)) from error
+        if turn.confinement is not None:
+            files = (Path(part) for part in (agent.program, *agent.argv) if part.startswith("/"))
+            needs = (*turn.confinement.readonly, *(path for path in files if path.is_file()))
+            turn = replace(turn, confinement=replace(turn.confinement, tier=tier, readonly=needs))
+        names = [name for name in agent.handed if name in self.environ and name not in turn.env]
+        handed = {name: self.environ[name] for name in names}
+        self.deps.discretion.learn(handed)
+        base = str(seat.root.path.absolute() / layout.base)
+        own = turn.confinement is not None
+        if own:
+            await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
+        room = Room(base, f"{base}/{HOME}" if own else "", self._hook(agent, job))
+        return _Attempt(
+            self,
+            seat,
+            job,
+            layout,
+            replace(turn, env={**handed, **turn.env}, longest=codecs.LONGEST, keep=_KEPT),
+            agent,
+            use or CliUse(agent=""),
+            room,
+            confined=tier != "plain",
+            transcript=Transcript(seat.root, f"{layout.base}.events.jsonl"),
+        )
+
+    def _hook(self, agent: CodingAgent, job: Job) -> str:
+        """What is run before the agent may stop: only where there is something that can be looked at."""
+        promise = job.command.promise
+        if not self.deps.self_check or "{HOOK}" not in agent.argv or promise is None or not promise.checks:
+            return ""
+        return shlex.join((*self.deps.self_check, "--hook"))
+
+    async def _performed(self, attempt: _Attempt) -> Performance:
+        ended = await attempt.go(attempt.turn.prompt)
+        performance = await self._judged(attempt, ended)
+        for _ in range(ASKED):
+            why = await self._missing(attempt, performance)
+            if not why or not attempt.can_go_on:
+                break
+            ended = await attempt.go(still_missing(why, locale=attempt.job.profile.locale), going_on=True)
+            performance = await self._judged(attempt, ended)
+        return performance
+
+    async def _judged(self, attempt: _Attempt, ended: Ended) -> Performance:
+        """What came of a run. What it says of itself counts only if nothing speaks against it."""
+        fault = attempt.account.fault if ended.how == "exited" and ended.exit_code == 0 else None
+        found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
+        if fault is not None and fault[0] is Code.COMMAND_FAILED:
+            return Performance("crashed", error=fault[1], **found)
+        if fault is not None:
+            return Performance("finished", code=fault[0], error=fault[1], **found)
+        performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.answered(ended))
+        return replace(performance, remark=attempt.account.remark, **found)
+
+    async def _missing(self, attempt: _Attempt, performance: Performance) -> str:
+        """What a person who looks over its shoulder would find missing; empty if nothing, or if nobody looks."""
+        if performance.how != "finished":
+            return ""
+        if performance.code is not None:
+            return performance.error if performance.code in _ASKED_FOR else ""
+        promise = attempt.job.command.promise
+        if not self.deps.self_check or attempt.room.hook or promise is None or not promise.checks:
+            return ""
+        turn = replace(attempt.turn, argv=self.deps.self_check, prompt="", hear=None, longest=None, keep=64 * 1024)
+        ended = self.deps.discretion.ended(await self.driver.run(replace(turn, timeout=attempt.left)))
+        if ended.how != "exited" or ended.exit_code != 1:
+            return ""
+        return (ended.stdout + ended.stderr).decode(errors="replace").strip()
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """A coding agent at work on one job, in one run or several of one session."""
+
+    owner: CodingAgents
+    seat: Seat
+    job: Job
+    layout: Layout
+    turn: Turn
+    agent: CodingAgent
+    use: CliUse
+    room: Room
+    confined: bool
+    transcript: Transcript
+    account: Account = field(default_factory=Account)
+    seconds: float = 0.0
+    runs: int = 0
+    _before: Used = NOTHING
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left to it."""
+        return max(0.0, self.job.timeout - self.seconds)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it can be asked once more in the same session."""
+        return bool(self.agent.resume and self.account.session) and self.left > _SHORTEST
+
+    @property
+    def used(self) -> Used:
+        """What all its runs have used so far."""
+        return coding_events.onwards(self._before, self.account.used, self.agent.going_on if self.runs > 1 else ())
+
+    async def go(self, prompt: str, *, going_on: bool = False) -> Ended:
+        """Run it. Raises InputError when it cannot be started like this."""
+        discretion = self.owner.deps.discretion
+        session = self.account.session if going_on else ""
+        try:
+            start = coding_agents.start(
+                self.agent,
+                self.use,
+                discretion.secrets.redact(prompt),
+                self.room,
+                confined=self.confined,
+                session=session,
+            )
+            codec = self.agent.reader()
+        except ValueError as error:
+            raise InputError(Code.FIELD_VALUE, str(error)) from error
+        for path, text in start.files.items():
+            where = f"{self.layout.base}/{path}"
+            await asyncio.to_thread(self.seat.root.write, where, text.encode("utf-8", "replace"), parents=True)
+        self._before, self.runs = self.used if self.runs else NOTHING, self.runs + 1
+        self.account = Account(codec.says_end, session=session, model=self.account.model)
+        turn = replace(
+            self.turn,
+            argv=start.argv,
+            prompt=start.stdin,
+            env={**start.variables, **self.turn.env, **start.home},
+            timeout=self.left,
+            hear=lambda line: self._hear(codec.take(line)),
+        )
+        ended = discretion.ended(await self.owner.driver.run(turn))
+        self._hear(codec.close())
+        self.seconds += ended.seconds
+        return ended
+
+    def _hear(self, events: Iterator[Event]) -> None:
+        secrets = self.owner.deps.discretion.secrets
+        for told in events:
+            event = told._replace(text=secrets.redact(told.text), name=secrets.redact(told.name)) if secrets else told
+            self.account.take(event)
+            self.transcript.add(event, self.owner.deps.stamp())
+            if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
+                counts = self.used._asdict() | {"seconds": 0}
+                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage"))
+
+    def answered(self, ended: Ended) -> Ended:
+        """How it ended, with what it said last in place of what its program printed."""
+        error = self.account.error or (self.account.warning if ended.exit_code else "")
+        if ended.how == "exited" and ended.exit_code and error:
+            ended = replace(ended, error=f"the agent failed: {error}", stderr=b"")
+        return replace(ended, stdout=coding_events.answer(self.account.text).encode("utf-8", "replace"))
+
+    def usage(self, ended: Ended) -> dict[str, Any]:
+        """What is written down of it."""
+        used = self.used
+        told = {
+            "exit_code": ended.exit_code,
+            "agent": self.use.agent,
+            "model": self.account.model or self.use.model,
+            "session": self.account.session,
+            "tokens": used.tokens,
+            "cost_usd": used.cost_usd,
+            "tool_calls": used.tool_calls,
+            "turns": self.runs if self.runs > 1 else None,
+            "events": self.transcript.told(),
+        }
+        return {name: value for name, value in told.items() if value or name == "exit_code"}
+
+
+def _erase(root: Folder, path: str) -> None:
+    """Remove a folder with all that is in it. What cannot be removed stays."""
+    try:
+        with root.sub(path) as folder:
+            _empty(folder)
+        root.remove(path)
+    except (AgentTalkError, OSError):
+        return
+
+
+def _empty(folder: Folder) -> None:
+    for entry in list(folder.scan()):
+        if entry.kind == "folder":
+            with folder.sub(entry.name) as inner:
+                _empty(inner)
+        folder.remove(entry.name)

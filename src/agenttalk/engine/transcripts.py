@@ -1,0 +1,51 @@
+"""What a coding agent tells while it runs, written down as it comes: one line of JSON for each event.
+
+The file lies beside the attempt's folder, where an agent in a sandbox cannot write. Its hash goes into the ledger
+when the turn has ended. It is for people; nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+from agenttalk.contracts import wire
+from agenttalk.errors import AgentTalkError
+from agenttalk.ports import Folder
+from agenttalk.rules.coding_events import Event
+
+LARGEST: Final = 4 * 1024 * 1024
+"""Bytes that are written of one attempt."""
+
+
+@dataclass(slots=True)
+class Transcript:
+    """The file of one attempt."""
+
+    root: Folder
+    path: str
+    count: int = 0
+    """Events that were told."""
+    written: int = 0
+    _at: int = 0
+    _hash: Any = field(default_factory=sha256)
+
+    def add(self, event: Event, at: str) -> None:
+        """Write an event down. Where that is not possible the turn goes on without."""
+        self.count += 1
+        line = wire.write({"at": at, **event.as_json()}) + b"\n"
+        if self._at + len(line) > LARGEST:
+            return
+        try:
+            self.root.append(self.path, line, at=self._at)
+        except (AgentTalkError, OSError):
+            return
+        self._hash.update(line)
+        self._at += len(line)
+        self.written += 1
+
+    def told(self) -> dict[str, Any]:
+        """What the ledger says of it."""
+        told = {"file": self.path, "count": self.count, "sha256": f"sha256:{self._hash.hexdigest()}"}
+        return told if self.written == self.count else {**told, "written": self.written}

@@ -1,0 +1,288 @@
+"""The table of coding agents: how each is started, how it is given its prompt, and how its output is read.
+
+A further coding agent is a further entry. What is code stands elsewhere: its output is read by one of `rules.codecs`.
+
+Arguments may hold places: `{base}` is the folder of the attempt, `{session}` the session that goes on, `{model}`,
+`{prompt}` and `{prompt_file}` what their names say. An argument that is nothing but `{MODEL}`, `{GUARD}`, `{HOOK}` or
+`{ARGS}` stands for several or none: how a model is named, how far it is trusted, what is asked before it may stop, and
+what the agent's profile adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from agenttalk.contracts.agent import CliUse, PromptBy
+from agenttalk.contracts.problem import nearest
+from agenttalk.rules.codecs import Codec, codec
+from agenttalk.rules.coding_events import Totals
+
+LONGEST_ARGUMENT: Final = 100 * 1024
+"""Bytes of a prompt that goes by argument. The system takes no more than 128 KiB, and everybody can read it."""
+_PROMPT: Final = "prompt.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class CodingAgent:
+    """An entry of the table."""
+
+    program: str
+    argv: tuple[str, ...]
+    """Its arguments."""
+    codec: str
+    resume: tuple[str, ...] = ()
+    """Its arguments when a session goes on; empty if none can."""
+    prompt: PromptBy = "stdin"
+    model: tuple[str, ...] = ()
+    """How a model is named."""
+    confined: tuple[str, ...] = ()
+    """How it is told that it may do everything, because it is in a sandbox of ours."""
+    trusted: tuple[str, ...] = ()
+    """How it is told what it may do where there is no sandbox."""
+    hook: tuple[str, ...] = ()
+    """How it is told to run a command, `{hook}`, before it may stop."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it always gets: no telemetry, no updates by itself."""
+    when_confined: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it gets in a sandbox."""
+    handed: tuple[str, ...] = ()
+    """Variables of ours that it gets if they are set: its keys, and where its model is."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files that it needs in its home folder when that is an empty one, in a sandbox."""
+    going_on: frozenset[Totals] = frozenset()
+    """What it counts from the beginning of a session, and not of a run."""
+    denied: tuple[str, ...] = ()
+    """Patterns for what a tool answers, or for a line, when something was not permitted."""
+    failed: tuple[str, ...] = ()
+    """Patterns for lines that tell of failure, where the output is text."""
+    acted: str = ""
+    """A pattern for lines that tell that something was done, where the output is text: `tool` and `about`."""
+    counted: str = ""
+    """A pattern for lines that tell what was used, where the output is text."""
+    version: tuple[str, ...] = ("--version",)
+    install: str = ""
+    """How it is installed."""
+
+    def reader(self) -> Codec:
+        """What reads its output. Raises ValueError for a codec or a pattern that is none."""
+        return codec(self.codec, self.denied, self.failed, acted=self.acted, counted=self.counted)
+
+
+_CLAUDE_ARGV: Final = (
+    *("-p", "--output-format", "stream-json", "--verbose", "--add-dir={base}"),
+    *("{GUARD}", "{MODEL}", "{HOOK}", "{ARGS}"),
+)
+_CODEX_OPTIONS: Final = ("--json", "--skip-git-repo-check", "{GUARD}", "{MODEL}", "{ARGS}")
+_GEMINI_ARGV: Final = (
+    "--skip-trust",
+    "-o",
+    "stream-json",
+    "--include-directories={base}",
+    "{GUARD}",
+    "{MODEL}",
+    "{ARGS}",
+)
+_QWEN_ARGV: Final = ("-o", "stream-json", "--include-directories={base}", "{GUARD}", "{MODEL}", "{ARGS}")
+_OPENCODE_ARGV: Final = ("run", "--format", "json", "{MODEL}", "{ARGS}")
+
+TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
+    {
+        "claude": CodingAgent(
+            program="claude",
+            argv=_CLAUDE_ARGV,
+            resume=(*_CLAUDE_ARGV, "--resume", "{session}"),
+            codec="claude",
+            model=("--model", "{model}"),
+            confined=("--permission-mode", "bypassPermissions"),
+            trusted=("--permission-mode", "acceptEdits"),
+            hook=("--settings", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "{hook}"}]}]}}'),
+            variables={
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+                "DISABLE_ERROR_REPORTING": "1",
+                "DISABLE_TELEMETRY": "1",
+            },
+            when_confined={"IS_SANDBOX": "1"},
+            handed=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
+            going_on=frozenset({"cost_usd"}),
+            denied=(r"requires approval", r"requested permissions? to", r"[Pp]ermission to use .* has been denied"),
+            install="npm install -g @anthropic-ai/claude-code",
+        ),
+        "codex": CodingAgent(
+            program="codex",
+            argv=("exec", *_CODEX_OPTIONS, "-"),
+            resume=("exec", "resume", *_CODEX_OPTIONS, "{session}", "-"),
+            codec="codex",
+            model=("-m", "{model}"),
+            confined=("--dangerously-bypass-approvals-and-sandbox",),
+            trusted=(
+                *("-c", 'sandbox_mode="workspace-write"'),
+                *("-c", 'sandbox_workspace_write.writable_roots=["{base}"]'),
+            ),
+            variables={"CODEX_DISABLE_UPDATE_CHECK": "1"},
+            handed=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"),
+            going_on=frozenset({"tokens"}),
+            denied=(r"rejected by user approval", r"rejected: blocked by policy"),
+            install="npm install -g @openai/codex",
+        ),
+        "gemini": CodingAgent(
+            program="gemini",
+            argv=_GEMINI_ARGV,
+            resume=(*_GEMINI_ARGV, "--resume", "{session}"),
+            codec="gemini",
+            model=("-m", "{model}"),
+            confined=("--approval-mode", "yolo"),
+            trusted=("--approval-mode", "auto_edit"),
+            variables={"GEMINI_TELEMETRY_ENABLED": "false", "NO_COLOR": "1"},
+            handed=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
+            files={
+                ".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}, '
+                '"general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}'
+            },
+            denied=(r"denied by policy", r"policy.violation", r"[Uu]ser denied", r"[Pp]ath not in workspace"),
+            install="npm install -g @google/gemini-cli",
+        ),
+        "opencode": CodingAgent(
+            program="opencode",
+            argv=_OPENCODE_ARGV,
+            resume=(*_OPENCODE_ARGV, "-s", "{session}"),
+            codec="opencode",
+            model=("-m", "{model}"),
+            variables={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
+            handed=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_CONFIG_CONTENT"),
+            denied=(r"rejected permission", r"rule which prevents"),
+            install="npm install -g opencode-ai",
+        ),
+        "qwen": CodingAgent(
+            program="qwen",
+            argv=_QWEN_ARGV,
+            resume=(*_QWEN_ARGV, "--resume", "{session}"),
+            codec="claude",
+            model=("-m", "{model}"),
+            confined=("--approval-mode", "yolo"),
+            trusted=("--approval-mode", "auto-edit"),
+            variables={"QWEN_CODE_SUPPRESS_YOLO_WARNING": "1", "NO_COLOR": "1"},
+            handed=("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"),
+            files={
+                ".qwen/settings.json": '{"security": {"auth": {"selectedType": "openai"}}, '
+                '"general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}'
+            },
+            going_on=frozenset({"tokens"}),
+            denied=(r"requires (user )?approval", r"[Pp]ermission denied by", r"[Uu]ser denied"),
+            install="npm install -g @qwen-code/qwen-code",
+        ),
+        "aider": CodingAgent(
+            program="aider",
+            argv=(
+                *("--message-file", "{prompt_file}", "--yes-always", "--no-auto-commits", "--no-pretty", "--no-stream"),
+                *("--no-check-update", "--no-show-release-notes", "--analytics-disable", "--no-gitignore"),
+                *("--map-tokens", "0"),  # its map of the repository is kept in the working directory
+                *("--chat-history-file", "{base}/aider.md", "--input-history-file", "{base}/aider.input"),
+                *("{MODEL}", "{ARGS}"),
+            ),
+            codec="text",
+            prompt="file",
+            model=("--model", "{model}"),
+            variables={"LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+            handed=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_BASE", "GEMINI_API_KEY"),
+            acted=r"^(?P<tool>Applied edit) to (?P<about>.+)",
+            failed=(r"^litellm\.\w*(Error|Exception)", r"^The API provider's servers are down", r"^Unable to \w+ "),
+            counted=r"^Tokens: (?P<read>[\d.,]+k?) sent,.*?(?P<written>[\d.,]+k?) received"
+            r"(?:.*Cost: \$[\d.]+ message, \$(?P<cost>[\d.]+) session)?",
+            install="python -m pip install aider-chat",
+        ),
+        "custom": CodingAgent(program="", argv=("{ARGS}",), codec="text"),
+    }
+)
+"""Name → entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where a run takes place."""
+
+    base: str
+    """The folder of the attempt, which the agent may write."""
+    home: str = ""
+    """A folder in it that is its home; empty when it has that of the user."""
+    hook: str = ""
+    """The command that is run before it may stop, for a shell; empty when nothing is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a program is started."""
+
+    argv: tuple[str, ...]
+    stdin: str
+    variables: Mapping[str, str]
+    home: Mapping[str, str] = field(default_factory=dict)
+    """Variables that say where its home is. They win over all others."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Path in the attempt's folder → content, to be laid out before."""
+
+
+def entry(use: CliUse | None) -> CodingAgent:
+    """The entry that an agent uses, with what its profile says otherwise. Raises ValueError with what to do."""
+    if use is None:
+        raise ValueError(f"it is not said which coding agent it is; add cli, one of: {', '.join(TABLE)}")
+    found = TABLE.get(use.agent)
+    if found is None:
+        near = nearest(use.agent, TABLE)
+        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TABLE)}"
+        raise ValueError(f"there is no coding agent {use.agent[:40]!r} in the table; {hint}")
+    said: dict[str, Any] = {
+        "program": use.program,
+        "argv": use.argv,
+        "resume": use.resume,
+        "prompt": use.prompt,
+        "codec": use.codec,
+        "denied": use.denied,
+        "failed": use.failed,
+    }
+    changed = replace(found, **{name: value for name, value in said.items() if value is not None})
+    if use.argv is not None and use.resume is None:
+        changed = replace(changed, resume=())  # the table's belongs to the table's argv
+    if not changed.program:
+        raise ValueError("a custom coding agent needs its program; add cli.program")
+    changed.reader()
+    return changed
+
+
+def start(agent: CodingAgent, use: CliUse, prompt: str, room: Room, *, confined: bool, session: str = "") -> Start:
+    """How a run is started. Raises ValueError for a prompt that is too long to be an argument."""
+    if agent.prompt == "argument" and len(prompt.encode("utf-8", "replace")) > LONGEST_ARGUMENT:
+        limit = f"{LONGEST_ARGUMENT // 1024} KiB"
+        raise ValueError(f"the prompt has more than {limit}, and this agent takes it as an argument; hand over less")
+    places = {
+        "{base}": room.base,
+        "{session}": session,
+        "{model}": use.model or "",
+        "{hook}": room.hook.replace("\\", "\\\\").replace('"', '\\"'),
+        "{prompt_file}": f"{room.base}/{_PROMPT}",
+        "{prompt}": prompt,  # last: what stands in it is no place
+    }
+    groups = {
+        "{MODEL}": agent.model if use.model else (),
+        "{GUARD}": agent.confined if confined else agent.trusted,
+        "{HOOK}": agent.hook if room.hook else (),
+        "{ARGS}": use.args or (),
+    }
+    template = agent.resume if session else agent.argv
+    wanted = (part for each in template for part in groups.get(each, (each,)))
+    argv = (agent.program, *(_filled(part, places) for part in wanted))
+    home = room.home.rpartition("/")[2]
+    files = {f"{home}/{path}": text for path, text in agent.files.items()} if home else {}
+    files |= {_PROMPT: prompt} if agent.prompt == "file" else {}
+    variables = {**agent.variables, **(agent.when_confined if confined else {})}
+    own = {"HOME": room.home} if home else {}
+    return Start(argv, prompt if agent.prompt == "stdin" else "", variables, own, files)
+
+
+def _filled(text: str, places: Mapping[str, str]) -> str:
+    for name, value in places.items():
+        text = text.replace(name, value)
+    return text

@@ -1,0 +1,166 @@
+"""What a scripted model does, answer by answer: it writes files, runs commands, calls tools, and says things.
+
+A script is a row of steps. Which one is next follows from the conversation alone: as many answers as the model has
+given there, so many steps are done. So retries, requests beside the conversation and resumed sessions change nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+WRITERS: Final = ("Write", "write", "write_file", "create_file")
+SHELLS: Final = ("Bash", "bash", "run_shell_command", "shell_command", "exec_command", "shell")
+_PATHS: Final = frozenset({"file_path", "filePath", "path", "absolute_path"})
+_CONTENTS: Final = frozenset({"content", "contents", "text"})
+_FOLDERS: Final = (
+    re.compile(r"[Ww]orking directory:? `?(/[^\s`<\\]+)"),
+    re.compile(r"<cwd>(/.*?)</cwd>"),
+    re.compile(r"Workspace Directories\*\*:?\s*- (/[^\s`<\\]+)"),
+    re.compile(r"directories:\s*- (/[^\s`<\\]+)"),
+    re.compile(r"in the directory: (/[^\s`<\\]+)"),
+)
+"""How coding agents tell a model where they work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """It ends its turn with a text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """It writes a file, with the tool for that or else by a command."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """It runs a command."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """It calls a tool by its name, or by how its name ends (`mcp__server__tool`)."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The service itself answers with an error."""
+
+    status: int = 400
+    message: str = "the scripted model refuses"
+
+
+Step: TypeAlias = Say | Write | Shell | Call | Refuse
+Script: TypeAlias = Sequence[Step]
+
+
+def behaves(files: Mapping[str, str], says: str = "Done. The files are written.") -> Script:
+    """Writes files and says so."""
+    return [*(Write(path, text) for path, text in files.items()), Say(says)]
+
+
+def lies(says: str = "Done. I wrote it, and all tests pass.") -> Script:
+    """Does nothing and says that all is well."""
+    return [Say(says)]
+
+
+def loops(command: str = "true") -> Script:
+    """Runs the same command for ever: the last step of a script is repeated."""
+    return [Shell(command)]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a request holds, whichever service it is made to."""
+
+    tools: Mapping[str, Mapping[str, Any]]
+    """Name → schema of its arguments."""
+    answered: int
+    """Answers that the model gave before."""
+    text: str
+    """Everything that was said to it."""
+    streams: bool = False
+    model: str = "scripted"
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    """Tool → the group that it was offered in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model answers: a text, or one call of a tool."""
+
+    text: str = ""
+    tool: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+def next_step(script: Script, talk: Conversation) -> Step:
+    """What is to be done now. Whoever offers no tools asks beside the conversation, for a title say."""
+    if not talk.tools:
+        return next((each for each in script if isinstance(each, Refuse)), Say("A task"))
+    return script[min(talk.answered, len(script) - 1)]
+
+
+def reply(step: Say | Write | Shell | Call, talk: Conversation) -> Reply:
+    """The answer by which a step is done with the tools that are offered."""
+    match step:
+        case Say(text):
+            return Reply(text=text)
+        case Call(tool, arguments):
+            name = next((each for each in talk.tools if each == tool or each.endswith(f"_{tool}")), None)
+            return Reply(tool=name, arguments=arguments) if name else Reply(text=f"I have no tool {tool}.")
+        case Write(path, text):
+            return _writing(path, text, talk)
+        case Shell(command):
+            return _running(command, talk)
+
+
+def _writing(path: str, text: str, talk: Conversation) -> Reply:
+    name = next((each for each in WRITERS if each in talk.tools), None)
+    if name is None:
+        folder = path.rpartition("/")[0] or "."
+        return _running(f"mkdir -p {shlex.quote(folder)} && printf %s {shlex.quote(text)} > {shlex.quote(path)}", talk)
+    folder = folder_of(talk.text)
+    where = path if path.startswith("/") or not folder else f"{folder}/{path}"
+    wanted = _wanted(talk.tools[name]) or ("file_path", "content")
+    given = {key: where for key in wanted if key in _PATHS} | {key: text for key in wanted if key in _CONTENTS}
+    return Reply(tool=name, arguments=given)
+
+
+def _running(command: str, talk: Conversation) -> Reply:
+    name = next((each for each in SHELLS if each in talk.tools), None)
+    if name is None:
+        return Reply(text="I have no shell.")
+    wanted = _wanted(talk.tools[name])
+    given: dict[str, Any] = {"cmd" if "cmd" in wanted else "command": command}
+    if name == "shell":
+        given = {"command": ["bash", "-lc", command]}
+    if "description" in wanted:
+        given["description"] = "run a command"
+    if "is_background" in wanted:
+        given["is_background"] = False
+    return Reply(tool=name, arguments=given)
+
+
+def _wanted(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(schema.get("properties") or ())
+
+
+def folder_of(text: str) -> str:
+    """Where the agent works, as it told the model; empty when it did not."""
+    found = (pattern.search(text) for pattern in _FOLDERS)
+    return next((match[1].rstrip("/.,") for match in found if match), "")

@@ -1,0 +1,122 @@
+"""The real coding agents, offline: what they do is proven, and what they merely say is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.conftest import RIGHT, Shop, require
+from agenttalk.testing.model_script import Call, Refuse, Say, Script, Shell, behaves, lies, loops
+
+AGENTS = ("claude", "codex", "gemini", "qwen", "opencode")
+TELLS_COSTS = {"claude"}
+
+
+@pytest.fixture
+def script(request: pytest.FixtureRequest) -> Script:
+    found: Script = request.param
+    return found
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("script", [behaves({"price.py": RIGHT})], indirect=True, ids=["behaves"])
+def test_who_does_the_work_is_done(shop: Shop, name: str) -> None:
+    require(name)
+    shop.plan(name)
+    code, task = shop.run()
+    assert (code, task["state"]) == (0, "COMPLETED"), (task["reason"], shop.events())
+    assert shop.git("show", "agenttalk/shop:price.py") == RIGHT
+    assert task["usage"]["tokens"] >= 240
+    assert task["usage"]["tool_calls"] == 1
+    assert bool(task["usage"].get("cost_usd")) == (name in TELLS_COSTS)
+    told = shop.events()
+    assert {"session", "tool", "usage", "end"} <= {each["kind"] for each in told}
+    assert "no-real-key" not in str(told)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("script", [lies()], indirect=True, ids=["lies"])
+def test_who_lies_is_not_done_and_the_reason_says_so(shop: Shop, name: str) -> None:
+    require(name)
+    shop.plan(name)
+    code, task = shop.run()
+    assert (code, task["state"]) == (1, "FAILED")
+    assert "'tests-pass' failed" in task["reason"]
+    assert task["reason"].endswith("the agent says that it is finished, and has changed nothing")
+    assert task["usage"]["tokens"] >= 120
+    assert any("all tests pass" in each.get("text", "") for each in shop.events())
+
+
+@pytest.mark.parametrize("script", [[Shell("curl http://127.0.0.1:1"), Say("Done.")]], indirect=True, ids=["denied"])
+def test_what_claude_was_not_permitted_is_the_reason(shop: Shop) -> None:
+    require("claude")
+    shop.plan("claude", profile={"sandbox": "plain"})
+    code, task = shop.run()
+    assert code == 1
+    assert task["reason"].startswith("not permitted to the agent: Bash")
+
+
+@pytest.mark.parametrize("script", [[Refuse(400, "no credit left")]], indirect=True, ids=["refused"])
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_why_the_model_does_not_answer_is_the_reason(shop: Shop, name: str) -> None:
+    require(name)
+    shop.plan(name)
+    code, task = shop.run()
+    assert code == 1
+    assert "the agent failed: " in task["reason"]
+    assert "no credit left" in task["reason"]
+
+
+@pytest.mark.parametrize("script", [loops("true")], indirect=True, ids=["loops"])
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_who_goes_round_in_circles_is_stopped_by_its_budget(shop: Shop, name: str) -> None:
+    require(name)
+    shop.plan(name, budget={"tool_calls": 3})
+    code, task = shop.run()
+    assert (code, task["cause"]) == (1, "ABORTED")
+    assert task["reason"].startswith("budget-exhausted: 4 calls of tools")
+    assert not _left_behind(shop.folder)
+
+
+FORGETS = [Say("Done."), *behaves({"price.py": RIGHT})]
+
+
+@pytest.mark.parametrize("script", [FORGETS], indirect=True, ids=["forgets"])
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_who_stops_too_early_is_told_what_is_missing_and_goes_on(shop: Shop, name: str) -> None:
+    require(name)
+    shop.plan(name)
+    code, task = shop.run()
+    assert (code, task["state"]) == (0, "COMPLETED"), task["reason"]
+    assert "does not pass: " in str([each.body for each in shop.model.asked])
+    assert sum(each["kind"] == "end" for each in shop.events()) == (1 if name == "claude" else 2)
+
+
+FOUND = Call("ToolSearch", {"query": "select:mcp__shop__price_list", "max_results": 1})
+"""Claude Code offers tools of servers only when they are looked for."""
+
+
+@pytest.mark.parametrize("script", [[FOUND, Call("price_list", {}), Say("Done.")]], indirect=True, ids=["mcp"])
+def test_tools_of_an_mcp_server_are_called(shop: Shop) -> None:
+    require("claude")
+    server = Path(__file__).with_name("mcp_server.py")
+    use = shop.use("claude")
+    config = f'{{"mcpServers": {{"shop": {{"command": "python3", "args": ["{server}"]}}}}}}'
+    shop.plan("claude", profile={"cli": {**use, "args": [f"--mcp-config={config}", "--strict-mcp-config"]}})
+    shop.run()
+    assert "mcp__shop__price_list" in [each.get("name") for each in shop.events() if each["kind"] == "tool"]
+    assert "forty each" in str([each.body for each in shop.model.asked])
+
+
+def _left_behind(folder: Path) -> list[str]:
+    """Processes that still work somewhere in a folder."""
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            where = (process / "cwd").readlink()
+        except OSError:
+            continue
+        if where.is_relative_to(folder):
+            left.append(process.name)
+    return left

@@ -1,0 +1,153 @@
+"""`agenttalk agent`, and what `agenttalk doctor` says of coding agents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenttalk.cli.main import call
+from agenttalk.rules.coding_agents import TABLE
+from sandboxkit import ailment
+
+SPEAKS = """import json, os, pathlib, sys
+prompt = sys.stdin.read()
+pathlib.Path("made.txt").write_text(prompt)
+def tell(**said):
+    print(json.dumps(said), flush=True)
+tell(type="system", subtype="init", session_id="ses-1", model="m1")
+call = {"type": "tool_use", "id": "t", "name": "Write", "input": {"file_path": "made.txt"}}
+tell(type="assistant", message={"id": "m", "content": [call], "usage": {"input_tokens": 1200}})
+says = f"I did: {prompt} in {os.environ.get('HOME')} with {os.environ.get('ANTHROPIC_API_KEY')}"
+usage = {"usage": {"input_tokens": 1200}, "total_cost_usd": 0.25, "is_error": "bad" in prompt, "subtype": "success"}
+tell(type="result", result=says, **usage)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root whose agents are programs of ours."""
+    (tmp_path / "speaks.py").write_text(SPEAKS)
+    argv = json.dumps([str(tmp_path / "speaks.py")])
+    (tmp_path / "agenttalk.toml").write_text(
+        f"""[agents.dev]
+driver = "cli"
+sandbox = "plain"
+[agents.dev.cli]
+agent = "claude"
+program = "{sys.executable}"
+argv = {argv}
+[agents.shell]
+driver = "script"
+argv = ["sh", "-c", "cat; echo; echo oops >&2; exit 3"]
+[agents.hand]
+driver = "folder"
+[agents.odd]
+driver = "cli"
+cli = "cladue"
+"""
+    )
+    for name in ("agents", "system_runtime"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret")
+    return tmp_path
+
+
+def tried(root: Path, capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
+    assert call(["agent", "try", *arguments, "--root", str(root), "--json"]) == code
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_one_turn_is_run_and_everything_is_shown(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["agent", "try", "dev", "Say hello.", "--root", str(root)]) == 0
+    said = capsys.readouterr().out
+    for words in (
+        "session",
+        "→ tool    Write made.txt",
+        "1,200 tokens, $0.25",
+        "I did: Say hello.",
+        "it left: made.txt",
+    ):
+        assert words in said
+    assert "✓ it ended well" in said
+    assert "[redacted ANTHROPIC_API_KEY]" in said
+    assert "very-secret" not in said
+
+
+def test_programs_read_the_same(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = tried(root, capsys, "dev", "Say hello.", "--model", "m2")
+    assert (found["ok"], found["tokens"], found["cost_usd"], found["tool_calls"]) == (True, 1200, 0.25, 1)
+    assert (found["session"], found["sandbox"], found["files"]) == ("ses-1", "plain", ["made.txt"])
+    assert tried(root, capsys, "dev", "bad", code=1)["fault"].startswith("the agent failed: I did: bad")
+
+
+def test_it_can_work_in_a_folder_of_yours(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "mine").mkdir()
+    found = tried(root, capsys, "dev", "Hello", "--dir", str(root / "mine"))
+    assert found["files"] == []
+    assert (root / "mine/made.txt").read_text() == "Hello"
+    tried(root, capsys, "dev", "Hello", "--dir", str(root / "nowhere"), code=2)
+
+
+def test_a_script_can_be_tried_too(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = tried(root, capsys, "shell", "Hello", code=1)
+    assert (found["text"], found["exit_code"], found["fault"]) == ("Hello", 3, "exit code 3: oops")
+
+
+@pytest.mark.parametrize("name", ["hand", "odd", "cluade", "zzz"])
+def test_who_cannot_be_tried_is_said_so(root: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert "error" in tried(root, capsys, name, "Hello", code=2)
+
+
+@pytest.mark.skipif(bool(ailment("bubblewrap")), reason=ailment("bubblewrap") or "it works")
+def test_in_a_sandbox_it_has_a_home_of_its_own(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (root / "agenttalk.toml").read_text().replace('sandbox = "plain"', 'sandbox = "bubblewrap"')
+    inline = json.dumps(["-c", SPEAKS])
+    text = text.replace(f"argv = {json.dumps([str(root / 'speaks.py')])}", f"argv = {inline}")
+    (root / "agenttalk.toml").write_text(text)
+    found = tried(root, capsys, "dev", "Hello")
+    assert found["sandbox"] == "bubblewrap"
+    assert "/attempt/home with" in found["text"]
+
+
+def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
+    """A machine that has these programs and no others."""
+    folder.mkdir()
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def test_doctor_tells_of_each_coding_agent_its_version_or_what_to_do(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lies = 'if [ -n "$ANTHROPIC_API_KEY" ]; then echo 666; fi; echo 2.1'
+    machine(root / "bin", monkeypatch, claude=lies, codex="echo too old >&2; exit 1", gemini="echo 1.0")
+    assert call(["doctor", "drivers", "--json"]) == 0
+    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["probes"]}
+    assert found["driver cli claude"]["detail"] == "2.1; with ANTHROPIC_API_KEY"
+    assert found["driver cli codex"]["detail"] == "does not start: exit code 1, too old"
+    assert "Node 22" in found["driver cli codex"]["remedy"]
+    assert "no key is set" in found["driver cli gemini"]["detail"]
+    assert found["driver cli qwen"]["remedy"] == TABLE["qwen"].install
+    assert call(["agent", "list", "--json"]) == 0
+    listed = {each["agent"]: each["program"] for each in json.loads(capsys.readouterr().out)}
+    assert listed["claude"] == str(root / "bin/claude")
+    assert listed["qwen"] is None
+    assert call(["agent", "list"]) == 0
+    assert "not installed: npm install -g @qwen-code/qwen-code" in capsys.readouterr().out
+
+
+def test_doctor_fails_for_a_coding_agent_that_somebody_is(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(root / "bin", monkeypatch)
+    (root / "agenttalk.toml").write_text('[agents.dev]\ndriver = "cli"\ncli = "codex"\n')
+    assert call(["doctor", "drivers", "--root", str(root), "--json"]) == 1
+    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["probes"]}
+    assert (found["driver cli codex"]["needed"], found["driver cli claude"]["needed"]) == (True, False)

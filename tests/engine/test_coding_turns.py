@@ -1,0 +1,201 @@
+"""Turns of coding agents, played by programs that speak their language: what they tell counts while they run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenttalk.engine.standing import Standing
+from plankit import Engine, plan, play, states, task
+
+SPEAKS = """import json, os, pathlib, sys, time
+prompt = sys.stdin.read()
+going_on = "--resume" in sys.argv
+number = 0
+def tell(**said):
+    print(json.dumps(said), flush=True)
+def text(words):
+    tell(type="assistant", message={"content": [{"type": "text", "text": words}]})
+def tool(name, **given):
+    global number
+    number += 1
+    call = {"type": "tool_use", "id": f"t{number}", "name": name, "input": given}
+    tell(type="assistant", message={"id": f"m{number}", "content": [call], "usage": {"input_tokens": 100}})
+def end(words="", cost=0.5, tokens=100, **more):
+    told = {"usage": {"input_tokens": tokens}, "total_cost_usd": cost, "permission_denials": []}
+    tell(**{"type": "result", "subtype": "success", "is_error": False, "result": words, **told, **more})
+tell(type="system", subtype="init", session_id="ses-1", model="m1")
+"""
+
+
+def speaks(folder: Path, behaviour: str, *, agent: str = "claude", **profile: Any) -> dict[str, Any]:
+    """An agent that tells what it does as Claude Code would."""
+    path = folder / "speaks.py"
+    path.write_text(f"{SPEAKS}{behaviour}\n")
+    resume = [str(path), "--resume", "{session}"]
+    cli = {"agent": agent, "program": sys.executable, "argv": [str(path)], "resume": resume}
+    return {"driver": "cli", "cli": cli, "sandbox": "plain", **profile}
+
+
+def run(folder: Path, behaviour: str, *, profile: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+    """What became of the only task of a plan, whose agent behaves like this."""
+    agents = {"dev": speaks(folder, behaviour, **(profile or {}))}
+    compiled = plan(task("t", "dev", **{"max_reexecute_times": 0, **keys}), agents=agents)
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(compiled)
+        return await engine.ended()
+
+    found: Standing = play(folder / "root", use)
+    return found.tasks[0] | {"states": states(found)}
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    """What was written down while the agent ran."""
+    [path] = (folder / "root").glob("agents/dev/workspace/p/t/.agenttalk/*.events.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_what_it_tells_is_written_down_and_what_it_used_is_counted(tmp_path: Path) -> None:
+    found = run(tmp_path, "tool('Write', file_path='a.py')\ntext('Thinking')\nend('It is done.')")
+    assert found["state"] == "COMPLETED"
+    usage = found["usage"]
+    assert (usage["tokens"], usage["cost_usd"], usage["tool_calls"]) == (100, 0.5, 1)
+    told = [(each["kind"], each.get("text", "")) for each in events(tmp_path)]
+    assert told == [
+        ("session", "ses-1"),
+        ("tool", "a.py"),
+        ("usage", ""),
+        ("text", "Thinking"),
+        ("usage", ""),
+        ("end", "It is done."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        (
+            "end('Done.', permission_denials=[{'tool_name': 'Bash', 'tool_use_id': 'x'}])",
+            "not permitted to the agent: Bash",
+        ),
+        ("end('')", "the agent ended without having said or done anything"),
+        ("end('No credit.', is_error=True)", "the agent failed: No credit."),
+        ("end('No credit.', is_error=True)\nsys.exit(1)", "the agent failed: No credit."),
+        ("text('I am at it')", "the agent ended without saying how its work ended"),
+        ("print('oh no', file=sys.stderr)\nsys.exit(3)", "exit code 3\noh no"),
+    ],
+)
+def test_a_turn_that_is_worth_nothing_says_why(tmp_path: Path, behaviour: str, words: str) -> None:
+    found = run(tmp_path, behaviour)
+    assert found["state"] == "FAILED"
+    assert words in found["reason"]
+
+
+@pytest.mark.shows("P12")
+def test_a_budget_stops_it_while_it_runs(tmp_path: Path) -> None:
+    shown = [{"id": "said", "description": "It says something", "evidenceRequired": ["result"]}]
+    promise = {"objective": "It is done", "acceptance": shown, "budget": {"tokens": 450}}
+    found = run(tmp_path, "while True:\n    tool('Bash', command=f'step {number}')", promise=promise)
+    assert (found["state"], found["cause"]) == ("FAILED", "ABORTED")
+    assert found["reason"] == "budget-exhausted: 500 tokens of the task's budget of 450 tokens"
+
+
+def test_the_same_again_and_again_is_getting_nowhere(tmp_path: Path) -> None:
+    shown = [{"id": "said", "description": "It says something", "evidenceRequired": ["result"]}]
+    promise = {"objective": "It is done", "acceptance": shown, "abortWhen": [{"type": "stuck", "target": "10m"}]}
+    found = run(tmp_path, "while True:\n    tool('Bash', command='true')", promise=promise)
+    assert found["reason"].startswith("stuck: ")
+
+
+ASKED = """if not going_on:
+    end('All is written.')
+else:
+    pathlib.Path(os.environ["AGENTTALK_OUTPUTS"], "note.txt").write_text(prompt)
+    tool("Write", file_path="note.txt")
+    end('Now it is.', cost=0.75, tokens=40)
+"""
+
+
+def test_who_stops_too_early_is_asked_for_the_rest_in_the_same_session(tmp_path: Path) -> None:
+    found = run(tmp_path, ASKED, outputs=[{"name": "note.txt", "deliverable": True}])
+    assert found["state"] == "COMPLETED"
+    [note] = (tmp_path / "root").glob("agents/dev/workspace/p/t/.agenttalk/*/outputs/note.txt")
+    assert "this is still missing:\n\ndeclared and not there: note.txt" in note.read_text()
+    usage = found["usage"]
+    assert (usage["tokens"], usage["cost_usd"]) == (200, 0.75)  # claude counts costs from the beginning of the session
+
+
+@pytest.mark.shows("P11")
+def test_who_is_asked_twice_and_does_not_do_it_has_not_done_it(tmp_path: Path) -> None:
+    found = run(tmp_path, "end('All is written.')", outputs=[{"name": "note.txt", "deliverable": True}])
+    assert found["state"] == "FAILED"
+    assert found["reason"].startswith("declared and not there: note.txt")
+    assert found["reason"].endswith("the agent says that it is finished, and has called no tool")
+    assert sum(each["kind"] == "end" for each in events(tmp_path)) == 3
+
+
+LOOKS = """if going_on:
+    pathlib.Path("price.txt").write_text("80")
+    tool("Write", file_path="price.txt")
+end(prompt if going_on else 'All is written.')
+"""
+
+
+def test_what_its_promise_misses_where_it_works_is_asked_for_before_anybody_looks(tmp_path: Path) -> None:
+    check = {"id": "priced", "kind": "file", "path": "price.txt", "contains": "80"}
+    shown = [{"id": "said", "description": "It says something", "evidenceRequired": ["result"], "minTrust": "observed"}]
+    promise = {"objective": "It is done", "acceptance": shown, "checks": [check]}
+    agents = {"dev": speaks(tmp_path, LOOKS)}
+    compiled = plan(task("t", "dev", promise=promise), agents=agents)
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(compiled)
+        return await engine.ended()
+
+    play(tmp_path / "root", use, proving=True)
+    said = [each["text"] for each in events(tmp_path) if each["kind"] == "end"]
+    assert said[0] == "All is written."
+    assert "the check 'priced' does not pass: price.txt is not there" in said[1]
+    assert len(said) == 2
+
+
+def test_what_it_says_in_a_block_of_code_is_its_result(tmp_path: Path) -> None:
+    said = 'Here:\\n```json\\n{\\n  \\"result\\": \\"fine\\",\\n  \\"score\\": 70\\n}\\n```'
+    found = run(tmp_path, f'end("{said}")', score_required=True, score_criteria="How good it is")
+    assert (found["state"], found["score"]) == ("COMPLETED", 70)
+
+
+def test_keys_reach_it_and_nothing_that_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret-1")
+    monkeypatch.setenv("OTHER_KEY", "sk-very-secret-2")
+    shown = "text(str(sorted(name for name in os.environ if 'KEY' in name)))\n"
+    found = run(tmp_path, shown + "end('It is ' + os.environ['ANTHROPIC_API_KEY'])")
+    assert found["state"] == "COMPLETED"
+    written = json.dumps(events(tmp_path))
+    assert "['ANTHROPIC_API_KEY']" in written
+    assert "It is [redacted ANTHROPIC_API_KEY]" in written
+    assert "very-secret" not in written
+
+
+def test_a_program_that_is_not_there_is_not_started(tmp_path: Path) -> None:
+    cli = {"agent": "claude", "program": "no-such-coding-agent"}
+    found = run(tmp_path, "", profile={"cli": cli})
+    assert found["state"] == "FAILED"
+    assert "'no-such-coding-agent' is not found" in found["reason"]
+
+
+def test_in_a_sandbox_it_has_a_home_of_its_own_which_is_gone_afterwards(tmp_path: Path) -> None:
+    home = "home = pathlib.Path(os.environ['HOME'])\n(home / 'a/b').mkdir(parents=True)\n(home / 'a/link').symlink_to('/etc')\n"
+    found = run(tmp_path, f"{home}end(str(home))", profile={"sandbox": "best"})
+    assert found["state"] == "COMPLETED"
+    told = events(tmp_path)[-1]["text"]
+    assert told.startswith(str(tmp_path / "root"))
+    assert told != os.environ["HOME"]
+    assert not Path(told).exists()
+    assert Path("/etc").is_dir()
