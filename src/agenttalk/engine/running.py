@@ -125,8 +125,8 @@ class Running:
         self._outgoing: Outgoing | None = None
         if toolchain is not None:
             self._connect(toolchain)
-        if hasattr(deps.kinds.get(MAIL), "answer"):
-            deps.kinds[MAIL].answer = self.post.answer  # type: ignore[attr-defined]  # it is made before us
+        if hasattr(deps.kinds.get(MAIL), "replies"):
+            deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
 
     def _connect(self, toolchain: Connected) -> None:
         deps = self._deps
