@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any, Final
 
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Route
 
-from agenttalk import __version__
 from agenttalk.api import bodies
 from agenttalk.api.problems import JSON, PROBLEM
 from agenttalk.contracts.toolchain import PipelineResult
@@ -181,7 +181,7 @@ def document(routes: Iterable[BaseRoute]) -> Schema:
         "openapi": "3.1.0",
         "info": {
             "title": "AgentTalk",
-            "version": __version__,
+            "version": version("agenttalk"),
             "description": "What an engine can be asked for. Errors are problem+json with a code of ours.",
         },
         "paths": paths,

@@ -269,8 +269,8 @@ class Intake:
         return ("done" if did or len(told) > 1 or written.warnings else "ignored", "; ".join(filter(None, told)))
 
     def _wake_for(self, written: Written) -> None:
-        """Have the dispatcher look when there is something for it; most events call nobody."""
-        if written.made or written.withdrawn or written.restored:
+        """Have others look when there is something for them; most events call nobody."""
+        if written.made or written.withdrawn or written.restored or written.warnings:
             self._nudge()
 
     async def _looked_up(self, event: ForgeEvent, written: Written) -> Sequence[ForgeEvent]:
