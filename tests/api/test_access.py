@@ -68,7 +68,7 @@ ROUTES = [
     *((method, f"{TASK}/{what}", set()) for what in ("state", "status", "done") for method in ("POST", "PUT", "PATCH")),
 ]
 """Nobody sets a state, whatever its token."""
-SIGNED = "/api/webhooks/{source}"
+SIGNED = "/api/webhooks/{name}"
 """Takes a signature instead of a token."""
 
 
@@ -125,7 +125,7 @@ def test_no_route_opens_to_an_attempt_that_is_over_or_to_that_of_another_task(
         door.leased()
     for method, path, allowed in ROUTES:
         answer = door.ask(method, path, b"{}" if method == "POST" else None, token=token)
-        if whose == "other" and path.startswith("/api/mail"):  # whoever works on whatever may write in its own name
+        if whose == "other" and path.startswith(("/api/mail", "/api/openapi")):  # these are no task's
             assert (answer.status not in {401, 403}) == ("agent" in allowed), (method, path)
         else:
             assert (answer.status, answer.code) == expected, (method, path)
@@ -140,7 +140,7 @@ def test_every_route_of_the_app_has_its_line_with_its_method(door: Door) -> None
             "plan_shop:build": "{task}",
             "dl_1": "{id}",
             "req_1": "{id}",
-            "wh-1": "{id}",
+            "wh-1": "{name}",
         }
         for name, field in told.items():
             path = path.replace(name, field)
@@ -169,7 +169,7 @@ def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
         for path in found
     }
     known = {path.replace("/override", "/pause").replace("/abort", "/pause") for path in known}
-    assert {path.replace("req_1", "dl_1").replace("wh-1", "dl_1") for path in known} == named
+    assert {path.replace("req_1", "dl_1").replace("wh-1", "{name}") for path in known} == named
 
 
 def test_two_tokens_in_one_request_are_none(door: Door) -> None:
