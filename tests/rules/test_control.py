@@ -106,6 +106,15 @@ def test_a_control_file_is_known_by_its_name(name: str, kind: str | None) -> Non
     assert kind_of(name) == kind
 
 
+def test_a_letter_is_a_control_file_on_its_own_board_alone() -> None:
+    assert (kind_of("mail_m1.json", "_mail"), kind_of("mail_m1.json", "plan_shop")) == ("mail", None)
+    letter = {"message_id": "m1", "from": "dev", "to": ["pm"], "kind": "inform", "subject": "Hello", "body": "x"}
+    assert said("mail", letter).id == "m1"
+    forged = read("mail", wire.write(letter), owner="pm", plan_id="_mail")
+    assert isinstance(forged, Rejection)
+    assert forged.code is Code.PRODUCER_MISMATCH
+
+
 @pytest.mark.parametrize(
     ("kind", "document", "owner", "number", "archive"),
     [
