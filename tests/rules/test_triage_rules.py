@@ -16,39 +16,32 @@ from agenttalk.rules.mentions import Marker, write_marker
 from agenttalk.rules.triage import Comment, Failure, Issue, Nobody, Person, Place
 from forge.world import SOURCE, registry
 
-AWAY = "criterion 'carried-out' is not shown: 'read_back' failed (verify_error: FORGE_UNREACHABLE: no route)"
 FAILURE = Failure(
     "agent-dev", SOURCE, "ci_failure", "FAILED_FOR_GOOD", context={"repo": "acme/widgets", "pr_number": 5}
 )
 
 
 @pytest.mark.parametrize(
-    ("cause", "found", "ways"),
+    ("cause", "away", "ways"),
     [
-        ("NOT_FULFILLED", ["read_back failed (no_action)"], ("business",)),
-        ("NOT_FULFILLED", [AWAY], ("infrastructure",)),
-        ("REWORK_EXHAUSTED", ["read_back failed (no_action)"], ("system",)),
-        ("REWORK_EXHAUSTED", [AWAY], ("infrastructure", "system")),
-        ("FAILED_FOR_GOOD", [], ("system",)),
-        ("ABORTED", [], ("system",)),
-        ("NEEDS_PERSON", [], ()),
-        ("FULFILLED", [], ()),
+        ("NOT_FULFILLED", False, ("business",)),
+        ("NOT_FULFILLED", True, ("infrastructure",)),
+        ("REWORK_EXHAUSTED", False, ("system",)),
+        ("REWORK_EXHAUSTED", True, ("infrastructure", "system")),
+        ("FAILED_FOR_GOOD", False, ("system",)),
+        ("ABORTED", False, ("system",)),
+        ("NEEDS_PERSON", False, ()),
+        ("FULFILLED", False, ()),
     ],
 )
-def test_the_way_follows_from_how_a_turn_ended(cause: str, found: list[str], ways: tuple[str, ...]) -> None:
-    assert triage.ways("ci_failure", cause, found) == ways
+def test_the_way_follows_from_how_a_turn_ended(cause: str, away: bool, ways: tuple[str, ...]) -> None:
+    assert triage.ways("ci_failure", cause, away=away) == ways
 
 
 @pytest.mark.shows("T13")
-@given(st.sampled_from(sorted({cause for _, cause in TRANSITIONS})), st.lists(st.sampled_from([AWAY, "no_action"])))
-def test_an_outage_never_calls_for_another_outage(cause: str, found: list[str]) -> None:
-    assert "infrastructure" not in triage.ways("infrastructure_failure", cause, found)
-
-
-def test_a_report_that_speaks_of_an_error_is_none() -> None:
-    assert not triage.is_away(f"criterion 'carried-out' is not shown: 'read_back' failed (claim_denied: {AWAY})")
-    assert not triage.is_away(AWAY.replace("UNREACHABLE", "REFUSED"))
-    assert triage.is_away(AWAY.replace("UNREACHABLE", "LIMITED"))
+@pytest.mark.parametrize("cause", sorted({cause for _, cause in TRANSITIONS}))
+def test_an_outage_never_calls_for_another_outage(cause: str) -> None:
+    assert "infrastructure" not in triage.ways("infrastructure_failure", cause, away=True)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from agenttalk.rules import triage
 def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
     """One thing to see to, once for each command. Whom it reaches is decided when it is seen to."""
     found = (*outcome.blockers, *(f"{each} is missing" for each in outcome.missing))
-    ways = triage.ways(task.action_type, outcome.cause, found)
+    ways = triage.ways(task.action_type, outcome.cause, away=outcome.infrastructure)
     if not ways:
         return []
     body: dict[str, Any] = {

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from agenttalk.errors import Code
 from agenttalk.rules.forge_registry import Registry
 from agenttalk.rules.mentions import read_marker
 
@@ -17,30 +16,21 @@ _GOES_ON: Final = frozenset({"NOT_FULFILLED", "CONFLICT"})
 _OVER: Final = frozenset({"REWORK_EXHAUSTED", "FAILED_FOR_GOOD", "ABORTED"})
 NOT_SHOWN: Final = "criterion 'carried-out' is not shown: "
 """How the one rule begins to say why a task is not done."""
-_AWAY: Final = tuple(
-    f"{NOT_SHOWN}'read_back' failed (verify_error: {code}"
-    for code in (Code.FORGE_UNREACHABLE, Code.FORGE_LIMITED, Code.FORGE_NOT_READY)
-)
 OVERDUE: Final = "OVERDUE"
 """The cause of a task that nobody reported of for too long."""
 
 
-def ways(action_type: str, cause: str, found: Iterable[str]) -> tuple[Way, ...]:
-    """What kinds of failure the end of a turn is. `found` is what stands in the way of done.
+def ways(action_type: str, cause: str, *, away: bool = False) -> tuple[Way, ...]:
+    """What kinds of failure the end of a turn is. `away` says that the forge could not be asked.
 
     An outage that could not be seen to is no outage once more, but somebody has to know: that cannot recurse.
     """
-    away = action_type != "infrastructure_failure" and any(map(is_away, found))
+    gone = away and action_type != "infrastructure_failure"
     if cause in _GOES_ON:
-        return ("infrastructure",) if away else ("business",)
+        return ("infrastructure",) if gone else ("business",)
     if cause in _OVER:
-        return ("infrastructure", "system") if away else ("system",)
+        return ("infrastructure", "system") if gone else ("system",)
     return ()
-
-
-def is_away(text: str) -> bool:
-    """Whether what was found says that the forge could not be asked. What an agent wrote stands nowhere so early."""
-    return text.startswith(_AWAY)
 
 
 class Place(NamedTuple):
