@@ -19,7 +19,7 @@ from agenttalk.testing import FakeGitea
 
 TEAM: Final = Path(__file__).parent.parent / "forge_team"
 REPO: Final = "acme/shop"
-PATIENCE: Final = 60.0
+PATIENCE: Final = 120.0
 """Seconds within which all tasks have to end."""
 _LOOK: Final = 0.05
 _TOKENS: Final = {"dev": "DEV_TOKEN", "reviewer": "REVIEWER_TOKEN"}
