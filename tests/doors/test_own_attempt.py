@@ -63,7 +63,7 @@ def test_everything_that_can_be_seen_is_told(attempt: Path, capsys: pytest.Captu
         attempt,
         {"id": "right", "kind": "run", "run": "touch litter; echo it is wrong; exit 4"},
         {"id": "fine", "kind": "run", "run": "test -e price.py && test ! -e .git"},
-        {"id": "slow", "kind": "run", "run": "sleep 60", "timeout": 1},
+        {"id": "slow", "kind": "run", "run": "sleep 60; echo late", "timeout": 1},
         {"id": "nowhere", "kind": "run", "run": "true", "cwd": "no/folder"},
         {"id": "suite", "kind": "tests", "run": "exit 1", "junit": "report.xml"},
         {"id": "there", "kind": "file", "path": "note.txt", "min_bytes": 5},

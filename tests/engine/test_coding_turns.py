@@ -199,3 +199,41 @@ def test_in_a_sandbox_it_has_a_home_of_its_own_which_is_gone_afterwards(tmp_path
     assert told != os.environ["HOME"]
     assert not Path(told).exists()
     assert Path("/etc").is_dir()
+
+
+JUDGES = """if os.environ["AGENTTALK_MODE"] == "validate":
+    said = {"decision": "ACCEPT", "score": 90, "reason": "good " + str("--settings" in sys.argv), "issues": []}
+    end("I think so.\\n```json\\n" + json.dumps(said, indent=1) + "\\n```")
+else:
+    end('It is done.')
+"""
+
+
+def test_it_can_judge_what_it_is_given_and_is_not_asked_for_its_own_work_then(tmp_path: Path) -> None:
+    dev = speaks(tmp_path, JUDGES)
+    dev["cli"]["argv"] += ["{HOOK}"]
+    check = {"id": "fine", "kind": "run", "run": "true", "red_first": "off"}
+    shown = [{"id": "fine", "description": "It is fine", "evidenceRequired": ["fine"]}]
+    promise = {"objective": "It is done", "acceptance": shown, "checks": [check]}
+    compiled = plan(
+        task("make", "a", outputs=[{"name": "text"}]),
+        task(
+            "t",
+            "dev",
+            inputs=[{"name": "text", "from": "text"}],
+            validate={"text": {"quality_threshold": 70}},
+            promise=promise,
+        ),
+        agents={"dev": dev},
+    )
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(compiled)
+        return await engine.ended()
+
+    found: Standing = play(tmp_path / "root", use, proving=True)
+    assert states(found) == {"make": "COMPLETED", "t": "COMPLETED"}
+    paths = (tmp_path / "root").glob("agents/dev/workspace/p/t/.agenttalk/*.events.jsonl")
+    told = {path.name: path.read_text() for path in paths}
+    assert len(told) == 2
+    assert "good False" in told["cmd_t_001-1-text.events.jsonl"]

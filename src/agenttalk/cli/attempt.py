@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -100,25 +101,28 @@ class Attempt:
 
     def _ran(self, check: RunCheck | TestsCheck, copy: Path) -> str:
         env = {name: self.environ[name] for name in _KEPT if name in self.environ} | (check.env or {})
+        seconds = min(_SECONDS, check.timeout or _SECONDS)
         try:
-            done = subprocess.run(  # noqa: S603 - the command of the promise, as the engine will run it
+            with subprocess.Popen(  # noqa: S603 - the command of the promise, as the engine will run it
                 ["/bin/sh", "-c", check.run],
                 cwd=copy / (check.cwd or "."),
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                timeout=min(_SECONDS, check.timeout or _SECONDS),
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            return f"'{check.run}' took longer than {error.timeout:g} seconds"
+                start_new_session=True,
+            ) as process:
+                try:
+                    printed, _ = process.communicate(timeout=seconds)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    return f"'{check.run}' took longer than {seconds:g} seconds"
         except OSError as error:
             return f"'{check.run}' cannot be run: {error.strerror}"
-        if done.returncode == 0:
+        if process.returncode == 0:
             return ""
-        said = done.stdout.decode(errors="replace").strip()[-_TAIL:]
-        return f"'{check.run}' ended with {done.returncode}" + (f":\n{said}" if said else "")
+        said = printed.decode(errors="replace").strip()[-_TAIL:]
+        return f"'{check.run}' ended with {process.returncode}" + (f":\n{said}" if said else "")
 
 
 def _seen(check: FileCheck | JsonCheck, copy: Path) -> str:

@@ -380,6 +380,9 @@ def _tell_attempt(out: Output, turn: dict[str, Any]) -> None:
 
 def _tell_seen(out: Output, turn: dict[str, Any]) -> None:
     """What was seen and said of what an attempt left."""
+    events = turn.get("usage", {}).get("events")
+    if events:
+        out.say(f"    [dim]·[/] what it told meanwhile ({events['count']} events): {plain(events['file'])}")
     for check in turn.get("checks", ()):
         _tell_check(out, check)
     for claim in turn.get("claims", ()):

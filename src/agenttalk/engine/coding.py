@@ -48,7 +48,7 @@ class CodingAgents(Programs):
         layout = layout_of(job)
         try:
             turn = await self._turn(seat, job, layout, await self._lay_out(seat, job, layout))
-            attempt = await self._attempt(seat, job, layout, turn)
+            attempt = await self._attempt(seat, job, layout, turn, hooked=True)
         except InputError as error:
             return Performance("not_started", error=error.message)
         try:
@@ -66,7 +66,7 @@ class CodingAgents(Programs):
         finally:
             await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
 
-    async def _attempt(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> _Attempt:
+    async def _attempt(self, seat: Seat, job: Job, layout: Layout, turn: Turn, *, hooked: bool = False) -> _Attempt:
         """How the agent is to be started. Raises InputError with what to do."""
         use = job.profile.cli
         try:
@@ -85,7 +85,7 @@ class CodingAgents(Programs):
         own = turn.confinement is not None
         if own:
             await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
-        room = Room(base, f"{base}/{HOME}" if own else "", self._hook(agent, job))
+        room = Room(base, f"{base}/{HOME}" if own else "", self._hook(agent, job) if hooked else "")
         return _Attempt(
             self,
             seat,
@@ -110,8 +110,8 @@ class CodingAgents(Programs):
         ended = await attempt.go(attempt.turn.prompt)
         performance = await self._judged(attempt, ended)
         for _ in range(ASKED):
-            why = await self._missing(attempt, performance)
-            if not why or not attempt.can_go_on:
+            why = await self._missing(attempt, performance) if attempt.can_go_on else ""
+            if not why:
                 break
             ended = await attempt.go(still_missing(why, locale=attempt.job.profile.locale), going_on=True)
             performance = await self._judged(attempt, ended)
