@@ -40,7 +40,7 @@ def play(
         kind = Letters(changes.get("rules", RULES))
         async with opened(root, kinds={BOARD: kind}, clock=clock or Clock(), url=url) as deps:
             post = Post(deps)
-            kind.answer = post.answer
+            kind.replies = post
             found = await work(deps, post)
             assert [str(fault) for fault in await check(deps)] == []
             return found
@@ -80,7 +80,7 @@ async def listed(deps: Deps, viewer: str | None = None, **asked: Any) -> list[st
 
 
 async def worked(deps: Deps, performer: Performer, ended: Callable[[], Awaitable[bool]]) -> None:
-    """Have a dispatcher run until something is so."""
+    """Have a dispatcher run until something is so, and look at everything once more."""
     stop = asyncio.Event()
     dispatcher = Dispatcher(deps, {"played": performer}, LocalProcesses(), max_running=4)
     running = asyncio.create_task(dispatcher.run(stop))
@@ -91,6 +91,7 @@ async def worked(deps: Deps, performer: Performer, ended: Callable[[], Awaitable
                     news.clear()
                     if not await ended():
                         await news.wait()
+            await dispatcher.looked()
     finally:
         stop.set()
         await running

@@ -50,6 +50,16 @@ seen = {{
 }}
 assert ask("POST", "/api/mail/" + mail_id + "/reply", {{"body": json.dumps(seen)}})[0] == 201
 """
+SAYS_SO = f"""{PROGRAM}
+here = "/api/projects/_mail/tasks/" + os.environ["AGENTTALK_TASK_ID"]
+for kind in ("general", "action_report"):
+    said = {{"author": "mute", "comment_type": kind, "body": "I have answered the letter."}}
+    assert ask("POST", here + "/comments", said)[0] == 201
+forged = {{"author": "mute", "comment_type": "mail_reply", "body": mail_id}}
+assert ask("POST", here + "/comments", forged)[0] == 422
+assert ask("POST", here + "/outputs", {{"content": mail_id, "type": "mail_reply"}})[0] == 201
+print("I have answered it. Done!")
+"""
 MUTE = "print('I have answered it. Done!')"
 DIES = f"""{PROGRAM}
 import pathlib, time
@@ -112,7 +122,7 @@ class Office:
 
 @pytest.fixture
 def office(tmp_path: Path) -> Iterator[Office]:
-    root = written(tmp_path / "root", dev=CURIOUS, mute=MUTE, pm=MUTE)
+    root = written(tmp_path / "root", dev=CURIOUS, mute=SAYS_SO, pm=MUTE)
     with engine(root) as serving:
         yield Office(root, serving)
 
@@ -188,6 +198,8 @@ def test_saying_that_one_answered_is_no_answer(office: Office) -> None:
     told = office.closed(office.send(["mute"], "request")["message_id"])
     [mute] = told["addressees"]
     assert (mute["status"], mute["reply"], mute["read_how"]) == ("failed", None, "injected")
+    status, refused = office.ask("POST", "/api/plans/_mail/retry", {"task": mute["task_id"]})
+    assert (status, refused["code"]) == (403, "NOT_ALLOWED")
 
 
 def test_what_was_sent_and_answered_survives_a_death_once(tmp_path: Path) -> None:

@@ -267,8 +267,6 @@ def _note_reply(moves: Moves, kind: MailKind, answered: int, letter: Mail) -> No
     tx = moves.tx
     [(task_id,)] = tx.run("mail_for", mail=answered, addressee=letter.sender)
     if tx.run("reply_mail", task_id=task_id, reply=letter.message_id, at=moves.at):
-        remark = {"kind": "comment", "author": letter.sender, "type": mail.REPLIED, "body": letter.message_id}
-        tx.run("add_comment", plan_id=BOARD, task_id=task_id, **remark, claims=None, epoch=None, at=moves.at)
         tx.record("mail.replied", task_id, {"reply": letter.message_id})
         settle(moves, kind, task_id)
 

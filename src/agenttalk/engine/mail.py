@@ -105,6 +105,11 @@ class Post:
         subject = draft.subject or mail.reply_subject(row[5])
         return await self.send(replace(draft, to=to, subject=subject, in_reply_to=mail_id), caller, key, via=via)
 
+    async def replied(self, task_id: str) -> bool:
+        """Whether whoever has a task has answered its letter."""
+        rows = await (await self._deps.stores.board(BOARD)).read("mail_item", task_id=task_id)
+        return bool(rows) and rows[0][8] is not None
+
     async def answer(self, task: KindTask, turn: KindTurn, text: str) -> bool:
         """Send the result of a turn as the answer to its letter; doing it again sends nothing more."""
         message_id = records.named("ml", f"result/{task.task_id}/{turn.command_id}")

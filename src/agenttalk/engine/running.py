@@ -131,8 +131,8 @@ class Running:
         self._outgoing: Outgoing | None = None
         if toolchain is not None:
             self._connect(toolchain)
-        if hasattr(deps.kinds.get(MAIL), "answer"):
-            deps.kinds[MAIL].answer = self.post.answer  # type: ignore[attr-defined]  # it is made before us
+        if hasattr(deps.kinds.get(MAIL), "replies"):
+            deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
         self._every = toolchain.reconcile_every if toolchain else 0
         self.service.reconciler = self._reconciling(toolchain) if toolchain else None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, MailRules, Row, Tx
@@ -19,12 +19,16 @@ _NOTES: Final = 10
 """Unread notices that a prompt holds, besides the letter."""
 _NOTE_SIZE: Final = 4 * 1024
 """Bytes of a notice that is told along."""
-Answer = Callable[[KindTask, KindTurn, str], Awaitable[bool]]
-"""Sends what an agent gave as its result as its answer to a letter; whether it did."""
 
 
-async def _unsent(_: KindTask, __: KindTurn, ___: str) -> bool:
-    return False
+class Replies(Protocol):
+    """Who knows which letters were answered."""
+
+    async def replied(self, task_id: str) -> bool:
+        """Whether the addressee of a task has written a letter that answers its own."""
+
+    async def answer(self, task: KindTask, turn: KindTurn, text: str) -> bool:
+        """Send what an agent gave as its result as its answer to a letter; whether it was sent."""
 
 
 @dataclass(slots=True)
@@ -32,7 +36,8 @@ class Letters:
     """The kind of tasks on `_mail`. Fulfils `ports.MailKind`."""
 
     rules: MailRules = field(default_factory=MailRules)
-    answer: Answer = _unsent
+    replies: Replies | None = None
+    """Set once the engine is there. Without it nothing counts as answered."""
     name: str = "mail"
     board: str = BOARD
     settles: bool = True
@@ -81,12 +86,14 @@ class Letters:
 
     async def evidence(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """Whether the addressee answered: by a letter, or with its result, which becomes one."""
-        answered = any(each.type == mail.REPLIED and each.author == task.agent_id for each in turn.said)
+        if self.replies is None:
+            return []
         result = turn.performance.result
         known = self.rules.profiles.get(task.agent_id)
         text = str(result) if known is not None and known.driver == "human" else _reply_in(result)
+        answered = await self.replies.replied(task.task_id)
         if not answered and text:
-            answered = await self.answer(task, turn, text)
+            answered = await self.replies.answer(task, turn, text)
         if not answered:
             return []
         return [Evidence("reply", True, True, "observed", "engine", turn.at, f"{task.agent_id} answered")]

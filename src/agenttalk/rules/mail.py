@@ -20,8 +20,6 @@ OPERATOR: Final = "operator"
 """The people who run this, as one of those who write and read letters."""
 MOST_ADDRESSEES: Final = 100
 LONGEST_SUBJECT: Final = 500
-REPLIED: Final = "mail_reply"
-"""The type of the remark that the engine makes on a task when its letter was answered. Nobody else can make it."""
 _UNNAMED: Final = "cp-0-0000"
 """The engine gives the promise its id."""
 _RESERVED_IDS: Final = frozenset({"threads"})
