@@ -198,6 +198,8 @@ def test_saying_that_one_answered_is_no_answer(office: Office) -> None:
     told = office.closed(office.send(["mute"], "request")["message_id"])
     [mute] = told["addressees"]
     assert (mute["status"], mute["reply"], mute["read_how"]) == ("failed", None, "injected")
+    status, refused = office.ask("POST", "/api/plans/_mail/retry", {"task": mute["task_id"]})
+    assert (status, refused["code"]) == (403, "NOT_ALLOWED")
 
 
 def test_what_was_sent_and_answered_survives_a_death_once(tmp_path: Path) -> None:

@@ -122,7 +122,6 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "mail_unread_notes": {"party": "reader-1"},
     "join_mail_thread": {"thread": "ml-5", "party": "party-1", "mail": 6},
     "mail_threads": {"before": 10**9, "party": "party-1"},
-    "mail_party": {"thread": "ml-5", "party": "party-1"},
     "read_mail": {"task_id": "ml-5", "informs": 1},
     "reply_mail": {"task_id": "ml-5"},
     "remind_mail": {"task_id": "ml-5"},

@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Route
 
-from agenttalk.api import bodies
+from agenttalk.api import bodies, mail
 from agenttalk.api.problems import JSON, PROBLEM
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.access import Role
@@ -73,6 +73,18 @@ _LOOKED: Final = _object(
     closed=_list(_object(task=_TEXT, why=_TEXT)),
     restored=_list(_TEXT),
     errors=_list(_object(where=_TEXT, code=_TEXT, message=_TEXT)),
+)
+_LETTER: Final = _object(
+    message_id=_TEXT, thread=_TEXT, to=_list(_TEXT), kind={"enum": ["inform", "request"]}, subject=_TEXT, sent_at=_TEXT
+)
+_SHOWN: Final = _object(
+    message_id=_TEXT,
+    thread=_TEXT,
+    to=_list(_TEXT),
+    kind={"enum": ["inform", "request"]},
+    subject=_TEXT,
+    sent_at=_TEXT,
+    addressees=_list(_object(addressee=_TEXT, task_id=_TEXT, status=_TEXT, read_at=_some(_TEXT), reply=_some(_TEXT))),
 )
 PROBLEM_SCHEMA: Final = {
     "type": "object",
@@ -133,6 +145,27 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
         answer=_object(warnings=_list(_WARNING), next=_NEXT),
         query={"after": _COUNT},
     ),
+    ("POST", "/api/mail"): Said("Send a letter.", mail.MailBody, _LETTER, (201,)),
+    ("GET", "/api/mail"): Said(
+        "Letters, a page of them, the newest first.",
+        answer=_object(mails=_list(_SHOWN), next=_NEXT),
+        query={
+            **dict.fromkeys(("from", "to", "kind", "status", "thread", "search", "unread"), _TEXT),
+            **dict.fromkeys(("before", "limit"), _COUNT),
+        },
+    ),
+    ("GET", "/api/mail/threads"): Said(
+        "Threads, those with the newest letters first.",
+        answer=_object(threads=_list(_object(thread=_TEXT, letters=_COUNT, subject=_TEXT, latest=_TEXT)), next=_NEXT),
+        query={"before": _COUNT, "limit": _COUNT},
+    ),
+    ("GET", "/api/mail/threads/{id}"): Said(
+        "The letters of a thread, the newest first.",
+        answer=_object(mails=_list(_SHOWN), next=_NEXT),
+        query={"before": _COUNT, "limit": _COUNT},
+    ),
+    ("GET", "/api/mail/{id}"): Said("A letter; whoever it is for has read it then.", answer=_SHOWN),
+    ("POST", "/api/mail/{id}/reply"): Said("Answer a letter.", mail.ReplyBody, _LETTER, (201,)),
     ("POST", "/api/toolchain/reconcile"): Said(
         "Read the forges now, and bring tasks in line with what they show.",
         bodies.ReconcileBody,

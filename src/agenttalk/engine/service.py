@@ -43,6 +43,7 @@ from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.webhooks import Receiver
 from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules import rework
+from agenttalk.rules.mail import BOARD as MAIL
 from agenttalk.rules.notes import Note
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
@@ -213,6 +214,9 @@ class Service:
     def _require_may_end(self, plan_id: str, action: str) -> None:
         if action == "cancel" and plan_id in plans.VIRTUAL | self.deps.kinds.keys():
             raise UsageError(Code.NOT_ALLOWED, f"{plan_id} is a board and never ends", hint="pause it, or retry a task")
+        if action == "retry" and plan_id == MAIL:
+            hint = "send it again with 'agenttalk mail send'"
+            raise UsageError(Code.NOT_ALLOWED, "a letter that was not answered is not tried again", hint=hint)
 
     def _dispatching(self) -> Dispatcher:
         if self._dispatcher is None:

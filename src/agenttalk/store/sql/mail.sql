@@ -99,9 +99,6 @@ WHERE p.board = :board AND p.party = :party AND p.latest < :before
     AND f.board = p.board AND f.mail_id = p.thread AND l.id = p.latest
 ORDER BY p.latest DESC LIMIT :limit
 
--- name: mail_party
-SELECT latest FROM mail_parties WHERE board = :board AND thread = :thread AND party = :party
-
 -- What happens to a letter.
 -- name: read_mail
 UPDATE mail_items SET read_at = :at, read_how = :how, ready = CASE WHEN :informs = 1 THEN 1 ELSE ready END
