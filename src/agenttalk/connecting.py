@@ -194,7 +194,8 @@ def read_back(settings: Settings, forges: Mapping[str, Forge]) -> ReadBack:
     said = settings.toolchain
     hasty = {name for name, each in settings.sources.items() if verify_of(settings, each) != "observed"}
     patience, settling = float(said.verify_patience), float(said.settle_seconds)
-    return ReadBack(forges, registry(settings), patience, settling, hasty=hasty)
+    longest = float(max(said.escalate_after, said.verify_patience))
+    return ReadBack(forges, registry(settings), patience, longest, settling, hasty=hasty)
 
 
 def verify_of(settings: Settings, source: SourceSettings) -> Verify:

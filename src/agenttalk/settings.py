@@ -154,7 +154,8 @@ class ToolchainSettings(Section):
     """What being done takes: what the forge shows, at least a report, or any sign. By default `observed` where the
     source has a token, else `transition`."""
     verify_patience: Annotated[int, Field(ge=0, le=86_400)] = 60
-    """Seconds that a forge may be out of order when a task is verified, before the task counts as not verified."""
+    """Seconds that a forge may be out of order when a task is verified, before whoever restores it is told. It is
+    waited for up to `escalate_after`; 0: not at all."""
     settle_seconds: Annotated[int, Field(ge=0, le=600)] = 3
     """Seconds that a forge may take to show what was done, before it counts as not done."""
     deploy_patterns: Many[Text] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -394,6 +394,39 @@ def test_a_forge_that_is_down_is_an_error_of_nobody_who_worked(tmp_path: Path) -
         assert outcome.detail.startswith("FORGE_UNREACHABLE: ")
         await place.ran(9)
         assert (await only(place))["verify"]["code"] == "read_back", "what was done stays done"
+
+    play(tmp_path, work)
+
+
+def test_an_outage_is_told_once_and_waited_for_and_nobody_works_again(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        number, head = await approved(place)
+
+        async def merges(job: Job) -> None:
+            place.forge.state.merge(place.repository, place.user("agent-dev"), number, head)
+            await place.say(job, claims=[{"merged": number}])
+
+        waits: list[float] = []
+        long_enough, up = asyncio.Event(), asyncio.Event()
+
+        async def pause(seconds: float) -> None:
+            waits.append(seconds)
+            if sum(waits) > 300:
+                long_enough.set()
+                await up.wait()
+
+        kind: Any = place.deps.kinds[BOARD]
+        object.__setattr__(kind, "read_back", replace(kind.read_back, patience=60.0, sleep=pause))
+        place.deeds = [merges]
+        async with place.forge.down():
+            running = asyncio.create_task(place.ran(9))
+            await asyncio.wait_for(long_enough.wait(), 30)
+        up.set()
+        await running
+        [outcome] = place.outcomes
+        assert (outcome.infrastructure, outcome.detail.startswith("FORGE_UNREACHABLE: ")) == (True, True)
+        told = await only(place)
+        assert (told["status"], told["verify"]["code"], place.left) == ("done", "read_back", 8), "one turn was enough"
 
     play(tmp_path, work)
 

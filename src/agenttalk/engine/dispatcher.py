@@ -458,7 +458,7 @@ class Dispatcher:
             return ending.NO_PROOF
         try:
             confirm = partial(self._confirm, board, granted)
-            turn = await kinds.turn_of(board.store, granted, performance, at=self._deps.stamp(), confirm=confirm)
+            turn = await kinds.turn_of(kind, board.store, granted, performance, at=self._deps.stamp(), confirm=confirm)
             found = tuple(await kind.evidence(task, turn))
         except Exception as error:  # also somebody else's code; whatever it is, nothing was found
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})

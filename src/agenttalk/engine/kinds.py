@@ -6,6 +6,7 @@ The run has the name of its board. It holds one open unit, so that it never ends
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from agenttalk.contracts import wire
@@ -164,15 +165,33 @@ def told(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
 
 
 async def turn_of(
-    store: Store, granted: Granted, performance: Performance, *, at: str, confirm: Confirm | None = None
+    kind: TaskKind, store: Store, granted: Granted, performance: Performance, *, at: str, confirm: Confirm | None = None
 ) -> KindTurn:
     """What a kind may look at when a turn has ended: what was said since its command was given out."""
     job = granted.job
     rows = await store.read("comments_of", plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
     said = tuple(_said(row) for row in rows if row[7] >= granted.consumed_at)
+    away = partial(_tell_away, kind, store, granted)
     return KindTurn(
-        job.agent_id, job.command.command_id, granted.consumed_at, performance, said, at, confirm, store.read
+        job.agent_id, job.command.command_id, granted.consumed_at, performance, said, at, confirm, store.read, away
     )
+
+
+async def _tell_away(kind: TaskKind, store: Store, granted: Granted, why: str) -> None:
+    """Queue what a kind wants to follow while what it has to ask is out of order. Its task goes on being verified."""
+    task, command_id = granted.kind_task, granted.job.command.command_id
+    if task is None:
+        return
+    outcome = KindOutcome(
+        "NOT_FULFILLED", "RUNNING", why, (), (), command_id, code="verify_error", detail=why, infrastructure=True
+    )
+    follow_ups = kind.failed(task, outcome)
+
+    def work(tx: Tx) -> None:
+        for each in follow_ups:
+            tx.effect(each.kind, each.key, each.body)
+
+    await store.transact(work)
 
 
 def _said(row: Row) -> Said:

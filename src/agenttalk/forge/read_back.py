@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from agenttalk.contracts.promise import ForgeCheck
 from agenttalk.errors import Code, ForgeError
-from agenttalk.ports import Forge, KindTask, KindTurn
+from agenttalk.ports import Away, Forge, KindTask, KindTurn
 from agenttalk.rules import forge_checks, read_back, report_claims
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Finding, Reason
@@ -31,7 +31,9 @@ class ReadBack:
     """The engine's own clients, by source."""
     registry: Registry = field(default_factory=Registry)
     patience: float = 60.0
-    """Seconds that a forge may be out of order before that is told."""
+    """Seconds that a forge may be out of order before that is told; 0: it is not waited for at all."""
+    longest: float = 6 * 3600.0
+    """Seconds that it is waited for in all, once that is told: until then nobody can say whether work was done."""
     settling: float = 3.0
     """Seconds that a forge may take to show what was done."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -56,7 +58,7 @@ class ReadBack:
 
         try:
             asked = replace(self, patience=0.0, settling=0.0) if task.source in self.hasty else self
-            return await asked._settled(forge, look, lambda found: found[-1].passed)  # noqa: SLF001 - one of our own
+            return await asked._settled(forge, look, lambda found: found[-1].passed, turn.away)  # noqa: SLF001 - our own
         except ForgeError as error:
             return [read_back.failed(error.message, error.code, turn.at)]
 
@@ -78,26 +80,38 @@ class ReadBack:
             reason: Reason = "unreachable" if error.code in OUTAGES else "unreadable"
             return Finding(False, reason, f"{error.code}: {error.message}")
 
-    async def _settled(self, forge: Forge, look: Callable[[Facts], T], good: Callable[[T], bool]) -> T:
+    async def _settled(
+        self, forge: Forge, look: Callable[[Facts], T], good: Callable[[T], bool], away: Away | None = None
+    ) -> T:
         """What a look comes to. Forges show some things a moment after they were done, so a no is asked again."""
-        found = await self._patiently(forge, look)
+        found = await self._patiently(forge, look, away)
         waited = 0.0
         while not good(found) and waited < self.settling:
             await self.sleep(1.0)
             waited += 1.0
-            found = await self._patiently(forge, look)
+            found = await self._patiently(forge, look, away)
         return found
 
-    async def _patiently(self, forge: Forge, look: Callable[[Facts], T]) -> T:
-        """The same, while the forge is out of order for a while. Raises ForgeError when it stays so."""
-        waited, pause = 0.0, 1.0
+    async def _patiently(self, forge: Forge, look: Callable[[Facts], T], away: Away | None = None) -> T:
+        """The same, while the forge is out of order for a while. Raises ForgeError when it stays so.
+
+        The agent has done its part: it must not do it again only because nobody could look. So whoever restores the
+        forge is told, and it is waited for.
+        """
+        waited, pause, told = 0.0, 1.0, False
         while True:
             try:
                 return await answered(forge, look)
             except ForgeError as error:
                 pause = max(pause, error.retry_after)
-                if error.code not in OUTAGES or waited + pause > self.patience:
+                if error.code not in OUTAGES or not self.patience:
                     raise
+                if waited + pause > self.patience:
+                    if away is None or waited + pause > self.longest:
+                        raise
+                    if not told:
+                        await away(f"{error.code}: {error.message}")
+                    told = True
             await self.sleep(pause)
             waited += pause
             pause = min(pause * 2, _LONGEST_PAUSE)

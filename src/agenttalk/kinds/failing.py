@@ -23,4 +23,5 @@ def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
         "found": list(found),
         "round": task.reexecutions + 1,
     }
-    return [FollowUp(NOT_DONE, f"{NOT_DONE}/{task.task_id}/{outcome.command_id}", body)]
+    key = f"{NOT_DONE}/{task.task_id}/{outcome.command_id}"
+    return [FollowUp(NOT_DONE, f"{key}/away" if ways == ("infrastructure",) else key, body)]

@@ -18,11 +18,12 @@ from agenttalk.ports.agents import (
 )
 from agenttalk.ports.folders import Digest, Entry, Folder
 from agenttalk.ports.forge import EventSource, Forge, Headers, Merged, Unread
-from agenttalk.ports.kinds import FollowUp, KindOutcome, KindTask, KindTurn, MailKind, MailRules, Said, TaskKind
+from agenttalk.ports.kinds import Away, FollowUp, KindOutcome, KindTask, KindTurn, MailKind, MailRules, Said, TaskKind
 from agenttalk.ports.proof import Baseline, Confirm, Examined, Findings, Left, Proof, Prover, Shipment, Tip
 from agenttalk.ports.storage import Blobs, Clock, Ids, Row, Store, Stores, Tx, Value
 
 __all__ = [
+    "Away",
     "Baseline",
     "Blobs",
     "Clock",

@@ -47,6 +47,8 @@ class KindTask:
 
 Read: TypeAlias = "Callable[..., Awaitable[list[Row]]]"
 """A query by its name and its values, as `Store.read`."""
+Away: TypeAlias = "Callable[[str], Awaitable[None]]"
+"""Tells why something cannot be asked."""
 
 
 class Said(NamedTuple):
@@ -77,6 +79,8 @@ class KindTurn:
     """Asks a person about what the turn left; None where nobody can be asked."""
     read: Read | None = None
     """Reads something of the kind's own board, by the name of a query."""
+    away: Away | None = None
+    """Tells whoever has to know, and why, that what has to be asked is out of order; None where nobody can be told."""
 
 
 class KindOutcome(NamedTuple):
