@@ -61,7 +61,7 @@ ROUTES = [
     ("GET", "/api/mail/dl_1", {OPERATOR, VIEWER, "agent"}),
     ("POST", "/api/mail/dl_1/reply", {OPERATOR, "agent"}),
     ("POST", "/api/toolchain/reconcile", {OPERATOR}),
-    ("GET", "/api/openapi.json", {OPERATOR, VIEWER, WORKER, "agent"}),
+    ("GET", "/api/openapi.json", {OPERATOR, VIEWER, WORKER}),
     ("PATCH", TASK, set()),
     ("PUT", TASK, set()),
     ("DELETE", TASK, set()),

@@ -32,7 +32,7 @@ _READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
 _ON_TASKS: Final[tuple[Role, ...]] = ("operator", "agent")
 _WITH_MAIL: Final[tuple[Role, ...]] = ("operator", "viewer", "agent")
 _PIPELINES: Final[tuple[Role, ...]] = ("operator", "worker")
-_ANYBODY: Final[tuple[Role, ...]] = ("operator", "viewer", "worker", "agent")
+_WHO_BUILDS: Final[tuple[Role, ...]] = ("operator", "viewer", "worker")
 _TASK: Final = "/api/projects/{board}/tasks/{task}"
 _SETS_STATE: Final = (
     ("PATCH", _TASK),
@@ -59,8 +59,8 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
     ]
     if serves == "everything":
         routes += [
-            Route("/api/webhooks/{name}", _signed(service), methods=["POST"]),
-            _route(service, "GET", "/api/webhooks/{name}", toolchain.delivery, _READERS),
+            Route("/api/webhooks/{source}", _signed(service), methods=["POST"]),
+            _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
             _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
             _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
             _route(service, "GET", "/api/toolchain/tasks/{id}", toolchain.task, _READERS),
@@ -95,7 +95,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/fsck", _fsck, _READERS),
             _route(service, "POST", "/api/republish", _republish, _OPERATOR),
         ]
-    routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _ANYBODY))
+    routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _WHO_BUILDS))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
     app.router.redirect_slashes = False
     return app

@@ -24,6 +24,8 @@ Schema = dict[str, Any]
 _PARAMETER: Final = re.compile(r"{(\w+)}")
 _OPEN: Final[frozenset[str]] = frozenset({"/healthz", "/readyz"})
 _SIGNED: Final = "/api/webhooks/{name}"
+_SPELLED: Final = {"/api/webhooks/{source}": _SIGNED, "/api/webhooks/{id}": _SIGNED}
+"""Addresses that differ in the name of a part alone are one in such a document."""
 _REFERENCE: Final = "#/components/schemas/{model}"
 
 
@@ -209,7 +211,8 @@ def document(routes: Iterable[BaseRoute]) -> Schema:
     for route in routes:
         if isinstance(route, Route):
             for method in sorted((route.methods or set()) - {"HEAD"}):
-                paths.setdefault(route.path, {})[method.lower()] = _operation(method, route, schemas)
+                path = _SPELLED.get(route.path, route.path)
+                paths.setdefault(path, {})[method.lower()] = _operation(method, path, route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -228,9 +231,9 @@ def document(routes: Iterable[BaseRoute]) -> Schema:
     }
 
 
-def _operation(method: str, route: Route, schemas: dict[str, Schema]) -> Schema:
-    said = _SAID.get((method, route.path), _UNKNOWN)
-    named = [_parameter(name, "path", _TEXT) for name in _PARAMETER.findall(route.path)]
+def _operation(method: str, path: str, route: Route, schemas: dict[str, Schema]) -> Schema:
+    said = _SAID.get((method, path), _UNKNOWN)
+    named = [_parameter(name, "path", _TEXT) for name in _PARAMETER.findall(path)]
     asked = [_parameter(name, "query", schema) for name, schema in said.query.items()]
     answer = {"description": "What was asked for.", "content": {JSON: {"schema": said.answer}}}
     problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}

@@ -22,7 +22,7 @@ WEBHOOK_LIMIT: Final = 25 * 1024 * 1024
 
 async def webhook(service: Service, request: Request) -> Response:
     """A delivery of a forge. It is answered once it is stored; whoever sent it proves itself by its signature."""
-    name = request.path_params["name"]
+    name = request.path_params["source"]
     service.receiver.source(name)
     body = await bodies.raw(request, WEBHOOK_LIMIT)
     headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in request.headers.raw]
@@ -32,7 +32,7 @@ async def webhook(service: Service, request: Request) -> Response:
 
 async def delivery(service: Service, request: Request, _: Caller) -> Response:
     """A delivery and what came of it."""
-    return answered(await service.receiver.shown(request.path_params["name"]))
+    return answered(await service.receiver.shown(request.path_params["id"]))
 
 
 async def event(service: Service, request: Request, _: Caller) -> Response:
