@@ -100,7 +100,7 @@ FOUND = Call("ToolSearch", {"query": "select:mcp__shop__price_list", "max_result
 @pytest.mark.parametrize("script", [[FOUND, Call("price_list", {}), Say("Done.")]], indirect=True, ids=["mcp"])
 def test_tools_of_an_mcp_server_are_called(shop: Shop) -> None:
     require("claude")
-    server = Path(__file__).with_name("mcp_server.py")
+    server = Path(__file__).with_name("price_server.py")
     use = shop.use("claude")
     config = f'{{"mcpServers": {{"shop": {{"command": "python3", "args": ["{server}"]}}}}}}'
     shop.plan("claude", profile={"cli": {**use, "args": [f"--mcp-config={config}", "--strict-mcp-config"]}})
