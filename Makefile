@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODING := .coding-agents
 
-.PHONY: demo test check fix bench honesty test-full test-agents postgres sandbox clean help
+.PHONY: demo test check fix bench honesty test-full test-agents postgres sandbox inspector test-inspector clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -64,8 +64,16 @@ sandbox:  ## bubblewrap, in which checks and agents can run, installed when miss
 	  echo "started, and the tests skip it." >&2; exit 1; \
 	fi
 
+inspector:  ## the MCP inspector for its test, with a Node that it needs, in .inspector
+	@command -v npm >/dev/null || { echo "npm is missing; install Node.js" >&2; exit 1; }
+	@mkdir -p .inspector && cd .inspector && npm install --silent --no-audit --no-fund --prefix . node@24 && \
+	  PATH="$$PWD/node_modules/.bin:$$PATH" npm install --silent --no-audit --no-fund --prefix . @modelcontextprotocol/inspector@2
+
+test-inspector: $(READY) inspector  ## MCP with the real inspector
+	$(BIN)/pytest tests/api/test_mcp_inspector.py
+
 clean:  ## remove everything that was set up
-	rm -rf $(VENV) $(CODING) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(CODING) .inspector .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -52,6 +52,10 @@ INSERT INTO objections (board, plan_id, task_id, checkpoint, digest, severity, r
 SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'pre-act', 'sha256:x', 'soft-deny', {blob}, '', '2026'
 FROM numbers WHERE value < {plans} * {tasks};
 
+INSERT INTO elsewhere (board, plan_id, task_id, epoch, kind, name, path, sha256, size, body, at)
+SELECT '{board}', 'old_' || (value / {tasks}), 't' || (value % {tasks}), 1, 'result', '', '', '', 0, {blob}, '2026'
+FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO cursors (board, name, value) SELECT 'other_' || value, 'acks', 1 FROM numbers WHERE value < {plans} * {tasks};
 
 INSERT INTO messages (id, board, plan_id, message_id, sha256, type, task_id, command_id, seq, output_name, producer,
@@ -194,6 +198,9 @@ INSERT INTO plan_boards (plan_id, board) SELECT 'old_' || value, '{board}' FROM 
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO tokens (hash, role, label, at, revoked_at) SELECT 'sha256:' || value, 'worker', '', '2026', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO agent_tokens (hash, agent_id, at, revoked_at) SELECT 'sha256:' || value, 'far', '2026', '2026' FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO webhooks (id, source, kind, delivery, event, headers, body, sha256, received_at, state) {given}

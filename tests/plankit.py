@@ -20,8 +20,9 @@ from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import fsck, human, standing, submission
 from agenttalk.engine.coding import CodingAgents
-from agenttalk.engine.deps import Deps
+from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.elsewhere import Elsewhere
 from agenttalk.engine.evidence import KeptFindings
 from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
@@ -67,6 +68,7 @@ class Engine:
     deps: Deps
     dispatcher: Dispatcher
     agents: dict[str, Agent] = field(default_factory=dict)
+    elsewhere: Elsewhere | None = None
 
     async def submit(self, compiled: Compiled) -> bool:
         new = await submission.submit(self.deps, compiled.dag, compiled.manifest, compiled.profiles)
@@ -116,20 +118,23 @@ async def engine(
     day_cost_usd: float | None = None,
     performers: Mapping[str, Performer] | None = None,
     clock: Clock | None = None,
+    limits: Limits | None = None,
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
     """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
-    async with opened(root, clock=clock) as deps:
+    async with opened(root, clock=clock, limits=limits) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=0.3)
+        elsewhere = Elsewhere(deps)
         usual: dict[str, Performer] = {
             "python": Calls(known, deps.stores.blobs),
             "human": People(deps),
             "script": Programs(deps, driver),
             "cli": CodingAgents(deps, driver, environ=os.environ, tiers=driver),
+            "remote": elsewhere,
         }
         prover = proved(root, deps, driver) if proving else None
         dispatcher = Dispatcher(
@@ -140,10 +145,11 @@ async def engine(
             prover=prover,
             day_cost_usd=day_cost_usd,
         )
+        elsewhere.at_work = dispatcher.at_work
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))
         try:
-            yield Engine(deps, dispatcher, known)
+            yield Engine(deps, dispatcher, known, elsewhere=elsewhere)
         finally:
             stop.set()
             await running

@@ -74,7 +74,7 @@ class AgentSettings(Section):
     name: str | None = None
     """What people call it."""
     driver: Text | None = None
-    """`script`, `cli` or `folder`."""
+    """`script`, `cli`, `folder`, or `remote` for an agent that works elsewhere."""
     argv: Many[str] | None = None
     """The program and its arguments."""
     cli: Annotated[CliSettings, BeforeValidator(cli_named)] | None = None
@@ -210,6 +210,8 @@ class LimitSettings(Section):
     """How many programs of agents run at the same time."""
     poll_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """After so long a heartbeat looks again by itself: half of it when busy, thrice when idle."""
+    remote_silence_seconds: Annotated[int, Field(ge=1, le=86_400)] = 120
+    """After so long without a sign of life an agent elsewhere is lost, and its task is offered again."""
     cost_usd_per_day: Annotated[float, Field(gt=0, strict=False)] | None = None
     """What all agents together may spend on a day (UTC), as far as they tell it."""
     max_new_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 50

@@ -115,6 +115,7 @@ async def opened_as_set(
         new_messages_per_tick=said.max_new_messages_per_tick,
         resumed_messages_per_tick=said.max_resume_messages_per_tick,
         poll_seconds=float(said.poll_interval_seconds),
+        remote_silence_seconds=float(said.remote_silence_seconds),
     )
     named = [settings.store.url_file, *(each for one in settings.sources.values() for each in one.files)]
     hidden = tuple(root / each for each in named if each)

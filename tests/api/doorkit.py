@@ -25,6 +25,8 @@ from agenttalk.wiring import opened
 
 T = TypeVar("T")
 OPERATOR, VIEWER, WORKER = "op_one", "view_one", "work_one"
+FAR = "rem_one_of_the_agent_far"
+"""The token of an agent that works elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,7 @@ def listening(root: Path) -> Iterator[Door]:
             service = Service(deps, passes={"route": route})
             for token, role in ((OPERATOR, "operator"), (VIEWER, "viewer"), (WORKER, "worker")):
                 await access.admit(deps, token, role, role)  # type: ignore[arg-type]
+            await access.admit_agent(deps, FAR, "far")
             await plans.Plans(deps).refresh()
             path = socket_folder("test") / "door.sock"
             where = await stack.enter_async_context(

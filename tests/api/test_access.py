@@ -14,7 +14,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import Code, UsageError
 from agenttalk.rules.tokens import attempt_token, token_hash
-from api.doorkit import OPERATOR, VIEWER, WORKER, Door, listening
+from api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door, listening
 from treekit import Tree
 
 TASK = "/api/projects/default/tasks/plan_shop:build"
@@ -44,6 +44,24 @@ ROUTES = [
     ("GET", "/api/plans/dl_1/repository", {OPERATOR, VIEWER}),
     ("GET", "/api/fsck", {OPERATOR, VIEWER}),
     ("POST", "/api/republish", {OPERATOR}),
+    ("GET", "/api/me", {OPERATOR, VIEWER, WORKER, FAR, "agent"}),
+    ("POST", "/mcp", {OPERATOR, VIEWER, FAR, "agent"}),
+    ("GET", "/api/agent/tasks", {FAR}),
+    ("POST", "/api/agent/claim", {FAR}),
+    ("GET", "/api/tokens", {OPERATOR}),
+    ("POST", "/api/tokens", {OPERATOR}),
+    ("POST", "/api/tokens/dl_1/revoke", {OPERATOR}),
+    ("POST", "/api/commands/generate", {OPERATOR}),
+    ("POST", "/api/commands/validate", {OPERATOR}),
+    ("GET", f"{TASK}/promise", {OPERATOR, VIEWER, "agent"}),
+    ("GET", f"{TASK}/explanation", {OPERATOR, VIEWER, "agent"}),
+    ("GET", f"{TASK}/inputs", {"agent"}),
+    ("POST", f"{TASK}/artifacts", {"agent"}),
+    ("POST", f"{TASK}/result", {"agent"}),
+    ("POST", f"{TASK}/questions", {"agent"}),
+    ("GET", f"{TASK}/questions/req_1", {"agent"}),
+    ("POST", f"{TASK}/commands/generate", {"agent"}),
+    ("POST", f"{TASK}/commands/validate", {"agent"}),
     ("GET", TASK, {OPERATOR, VIEWER, "agent"}),
     ("POST", f"{TASK}/comments", {OPERATOR, "agent"}),
     ("POST", f"{TASK}/outputs", {OPERATOR, "agent"}),
@@ -68,6 +86,8 @@ ROUTES = [
     *((method, f"{TASK}/{what}", set()) for what in ("state", "status", "done") for method in ("POST", "PUT", "PATCH")),
 ]
 """Nobody sets a state, whatever its token."""
+OPEN_TO_ALL = {"/api/me", "/mcp"}
+"""Routes about whoever asks, and no task."""
 SIGNED = "/api/webhooks/{name}"
 """Takes a signature instead of a token."""
 
@@ -96,7 +116,7 @@ def test_every_route_takes_a_token(door: Door) -> None:
 
 
 def test_a_token_opens_only_what_its_role_may_do(door: Door) -> None:
-    tokens = {OPERATOR: OPERATOR, VIEWER: VIEWER, WORKER: WORKER, "agent": door.leased()}
+    tokens = {OPERATOR: OPERATOR, VIEWER: VIEWER, WORKER: WORKER, FAR: FAR, "agent": door.leased()}
     for method, path, allowed in ROUTES:
         for name, token in tokens.items():
             answer = door.ask(method, path, b"{}" if method == "POST" else None, token=token)
@@ -127,6 +147,8 @@ def test_no_route_opens_to_an_attempt_that_is_over_or_to_that_of_another_task(
         answer = door.ask(method, path, b"{}" if method == "POST" else None, token=token)
         if whose == "other" and path.startswith(("/api/mail", "/api/openapi")):  # these are no task's
             assert (answer.status not in {401, 403}) == ("agent" in allowed), (method, path)
+        elif whose == "other" and path in OPEN_TO_ALL:
+            assert answer.status not in {401, 403}, (method, path)
         else:
             assert (answer.status, answer.code) == expected, (method, path)
 

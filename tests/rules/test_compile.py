@@ -109,6 +109,23 @@ def test_a_plan_becomes_a_dag_a_manifest_and_profiles() -> None:
     assert PlanManifest.from_bytes(done.manifest.to_bytes()) == done.manifest
 
 
+@pytest.mark.parametrize(
+    ("agent", "settled", "refused"),
+    [("far", "", True), ("near", "", False), ("near", "remote", True), ("far", "script", False), ("nobody", "", False)],
+)
+def test_an_agent_elsewhere_gets_no_task_in_the_repository(agent: str, settled: str, refused: bool) -> None:
+    plan = {
+        "plan_id": "p",
+        "agents": {"far": {"driver": "remote"}, "near": {"driver": "folder"}},
+        "tasks": [task("t", agent, workspace="repo")],
+        "workspace": {"repo": "."},
+    }
+    profile = {"schema_version": "1.0", "agent_id": agent, "driver": settled, "argv": ["sh"]}
+    agents = {agent: AgentProfile.from_json(profile)} if settled else {}
+    told = compile_plan(plan_reading.read(json.dumps(plan).encode(), yaml=False), agents=agents).problems
+    assert ((Code.FIELD_VALUE, "tasks[0].workspace") in [(each.code, each.field) for each in told]) is refused
+
+
 def test_whoever_takes_an_output_receives_it_and_waits_for_it() -> None:
     done = compiled(task("one", outputs=makes("x.md")), task("two", "b", inputs=takes("x.md")))
     assert done.ok

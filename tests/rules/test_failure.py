@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Node
 from agenttalk.rules.failure import (
+    LOST,
     Block,
     Consequence,
     Ending,
@@ -143,6 +144,8 @@ endings = st.sampled_from(get_args(Ending))
         ("engine_died", 9, 2, "ENGINE_ENDED"),
         ("engine_died", 0, 3, "ENGINE_ENDED_TOO_OFTEN"),
         ("engine_stopped", 9, 9, "ENGINE_ENDED"),
+        ("lost", 2, 9, "RETRY"),
+        ("lost", 3, 0, "FAILED_FOR_GOOD"),
     ],
 )
 def test_how_an_attempt_ended_decides_what_follows(how: Ending, used: int, deaths: int, cause: Cause) -> None:
@@ -155,4 +158,5 @@ def test_only_the_agents_own_failures_use_up_retries(how: Ending, used: int, tim
     if how in {"engine_died", "engine_stopped"}:
         assert cause == attempt_ended(how, retries_used=0, retry_times=0, engine_deaths=deaths)
     else:
-        assert cause == ("RETRY" if used < times else "FAILED_FOR_GOOD")
+        most = max(times, LOST) if how == "lost" else times
+        assert cause == ("RETRY" if used < most else "FAILED_FOR_GOOD")

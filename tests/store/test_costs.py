@@ -24,7 +24,7 @@ OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "can
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
-    "fsck_undelivered", "kept_contents", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
+    "agent_tokens", "fsck_undelivered", "kept_contents", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
 """Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own."""
 
 SYSTEM: Final = {name for name, _, _ in queries.split((queries.FOLDER / "registry.sql").read_text(encoding="utf-8"))}
@@ -54,6 +54,7 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "add_arrived_artifact": {"receiver": "new"},
     "add_arrived_command": {"state": "delivered", "ack": None, "receiver": "new"},
     "add_run": {"state": "RUNNING"},
+    "hand_in": {"kind": "artifact"},
     "cancel_tasks": {"reason": ""},
     "cancel_deliveries": {"reason": ""},
     "end_turn": {"state": "READY", "reason": "", "seconds": 0.5, "cost_usd": 0.5, "tokens": 5, "fact": 5},

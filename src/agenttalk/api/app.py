@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agenttalk.api import bodies, mail, openapi, toolchain
+from agenttalk.api import agents, bodies, mail, openapi, toolchain
 from agenttalk.api.openapi import Guarded
 from agenttalk.api.problems import answered, refused
 from agenttalk.contracts.base import is_id
@@ -23,13 +24,20 @@ from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.rules.notes import note_of
+from agenttalk.rules.tokens import Attempt
 
 Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
+TaskHandler: TypeAlias = "Callable[[Service, Request, Caller, TaskName], Awaitable[Response]]"
 LOG = logging.getLogger(__name__)
 _LONGEST_TOKEN: Final = 4096
 _OPERATOR: Final[tuple[Role, ...]] = ("operator",)
 _READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
-_ON_TASKS: Final[tuple[Role, ...]] = ("operator", "agent")
+_AGENTS: Final[tuple[Role, ...]] = ("agent", "remote")
+"""An attempt, and an agent elsewhere for what it has taken."""
+_ON_TASKS: Final[tuple[Role, ...]] = ("operator", *_AGENTS)
+_REMOTE: Final[tuple[Role, ...]] = ("remote",)
+_MCP: Final[tuple[Role, ...]] = ("operator", "viewer", *_AGENTS)
+_WRITERS: Final[tuple[Role, ...]] = ("operator", "agent")
 _WITH_MAIL: Final[tuple[Role, ...]] = ("operator", "viewer", "agent")
 _PIPELINES: Final[tuple[Role, ...]] = ("operator", "worker")
 _WHO_BUILDS: Final[tuple[Role, ...]] = ("operator", "viewer", "worker")
@@ -48,14 +56,21 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
     routes = [
         Route("/healthz", _open(_alive), methods=["GET"]),
         Route("/readyz", _open(lambda: _ready(service)), methods=["GET"]),
-        _route(service, "GET", task, _task, (*_ON_TASKS, "viewer")),
-        _route(service, "POST", f"{task}/comments", _comment, _ON_TASKS),
-        _route(service, "POST", f"{task}/outputs", _output, _ON_TASKS),
-        _route(service, "POST", f"{task}/progress", _progress, ("agent",)),
-        *(
-            _route(service, method, path, toolchain.set_state, (*_ON_TASKS, "viewer", "worker"))
-            for method, path in _SETS_STATE
-        ),
+        _route(service, "GET", "/api/me", agents.me, _ANYBODY),
+        _on_task(service, "GET", task, _task, (*_ON_TASKS, "viewer")),
+        _on_task(service, "GET", f"{task}/promise", agents.promise, (*_ON_TASKS, "viewer")),
+        _on_task(service, "GET", f"{task}/explanation", agents.explanation, (*_ON_TASKS, "viewer")),
+        _on_task(service, "POST", f"{task}/comments", _comment, _ON_TASKS),
+        _on_task(service, "POST", f"{task}/outputs", _output, _ON_TASKS),
+        _on_task(service, "POST", f"{task}/progress", _progress, _AGENTS),
+        _on_task(service, "GET", f"{task}/inputs", agents.given, _AGENTS),
+        _on_task(service, "POST", f"{task}/artifacts", agents.artifact, _AGENTS),
+        _on_task(service, "POST", f"{task}/result", agents.result, _AGENTS),
+        _on_task(service, "POST", f"{task}/questions", agents.question, _AGENTS),
+        _on_task(service, "GET", f"{task}/questions/{{id}}", agents.questioned, _AGENTS),
+        _on_task(service, "POST", f"{task}/commands/generate", agents.generate_for, _AGENTS),
+        _on_task(service, "POST", f"{task}/commands/validate", agents.validate_for, _AGENTS),
+        *(_route(service, method, path, toolchain.set_state, _ANYBODY) for method, path in _SETS_STATE),
     ]
     if serves == "everything":
         routes += [
@@ -66,12 +81,12 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/toolchain/tasks/{id}", toolchain.task, _READERS),
             _route(service, "GET", "/api/toolchain/warnings", toolchain.warnings, _READERS),
             _route(service, "GET", "/api/toolchain/outgoing", toolchain.outgoing, _READERS),
-            _route(service, "POST", "/api/mail", mail.send, _ON_TASKS),
+            _route(service, "POST", "/api/mail", mail.send, _WRITERS),
             _route(service, "GET", "/api/mail", mail.listed, _WITH_MAIL),
             _route(service, "GET", "/api/mail/threads", mail.threads, _WITH_MAIL),
             _route(service, "GET", "/api/mail/threads/{id}", mail.thread, _WITH_MAIL),
             _route(service, "GET", "/api/mail/{id}", mail.one, _WITH_MAIL),
-            _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _ON_TASKS),
+            _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _WRITERS),
             _route(service, "POST", "/api/toolchain/reconcile", toolchain.reconcile, _OPERATOR),
             _route(service, "GET", "/api/status", _status, _READERS),
             _route(service, "POST", "/api/plans", _submit, _OPERATOR),
@@ -90,6 +105,13 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
             _route(service, "GET", "/api/deadletters", _deadletters, _READERS),
             _route(service, "GET", "/api/deadletters/{id}", _deadletter, _READERS),
             _route(service, "POST", "/api/deadletters/{id}/replay", _replay, _OPERATOR),
+            _route(service, "GET", "/api/agent/tasks", agents.offered, _REMOTE),
+            _route(service, "POST", "/api/agent/claim", agents.claim, _REMOTE),
+            _route(service, "GET", "/api/tokens", agents.tokens, _OPERATOR),
+            _route(service, "POST", "/api/tokens", agents.make_token, _OPERATOR),
+            _route(service, "POST", "/api/tokens/{id}/revoke", agents.revoke_token, _OPERATOR),
+            _route(service, "POST", "/api/commands/generate", agents.generate, _OPERATOR),
+            _route(service, "POST", "/api/commands/validate", agents.validate, _OPERATOR),
             _route(service, "POST", "/api/commands/send", _send, _OPERATOR),
             _route(service, "POST", "/api/commands/log", _log, _OPERATOR),
             _route(service, "GET", "/api/fsck", _fsck, _READERS),
@@ -97,6 +119,7 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
         ]
     routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _WHO_BUILDS))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
+    app.router.routes.append(Route("/mcp", _Mcp(service, app), methods=["POST"]))
     app.router.redirect_slashes = False
     return app
 
@@ -126,6 +149,32 @@ def _described(routes: list[Route]) -> Handler:
     return handler
 
 
+def _on_task(service: Service, method: str, path: str, handler: TaskHandler, roles: tuple[Role, ...]) -> Route:
+    """A route about one task. An agent elsewhere takes it as the attempt that it has taken; each is a sign of life."""
+
+    async def work(service: Service, request: Request, caller: Caller) -> Response:
+        task = _named(request, caller)
+        if caller.role == "remote":
+            caller = await _acting(service, request, caller, task)
+        service.heard(caller)
+        return await handler(service, request, caller, task)
+
+    return _route(service, method, path, work, roles)
+
+
+async def _acting(service: Service, request: Request, caller: Caller, task: TaskName) -> Caller:
+    said = request.query_params.get("epoch", "")
+    epoch = int(said) if said.isascii() and said.isdecimal() and len(said) < 18 else 0
+    found = await service.acting(caller, Attempt(*task, epoch))
+    if found is None:
+        raise UsageError(
+            Code.NOT_ALLOWED,
+            f"{caller.name} has not taken this task, or not under this epoch",
+            hint="GET /api/agent/tasks lists what it has taken; write ?epoch=N behind the address",
+        )
+    return found
+
+
 def _signed(service: Service) -> Callable[[Request], Awaitable[Response]]:
     """A route without a token: whoever comes proves itself by a signature."""
 
@@ -133,6 +182,36 @@ def _signed(service: Service) -> Callable[[Request], Awaitable[Response]]:
         return await toolchain.webhook(service, request)
 
     return _answering(work)
+
+
+class _Mcp:
+    """The MCP door. Its tools ask this very application, so a token can do there what it can do here and no more."""
+
+    def __init__(self, service: Service, app: ASGIApp) -> None:
+        self._service = service
+        self._app = app
+        self._door: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        request = Request(scope, receive)
+        try:
+            _require(await _caller(self._service, request), _MCP)
+            self._door = self._door or _mcp_door(self._app)
+        except AgentTalkError as error:
+            await refused(error)(scope, receive, send)
+            return
+        await self._door(scope, receive, send)
+
+
+def _mcp_door(app: ASGIApp) -> ASGIApp:
+    """Loaded when somebody asks for it first: most do not."""
+    try:
+        from agenttalk.mcp_server.http import Door
+    except ImportError as error:
+        hint = "install agenttalk[mcp] and start the engine again"
+        raise MachineError(Code.ENGINE_UNREACHABLE, "the package mcp is not installed here", hint=hint) from error
+    return Door(app)
 
 
 def _answering(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -322,28 +401,25 @@ async def _republish(service: Service, _: Request, __: Caller) -> Response:
     return answered({"written": await service.republish()})
 
 
-async def _task(service: Service, request: Request, caller: Caller) -> Response:
+async def _task(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
     after = request.query_params.get("after", "0")
     number = int(after) if after.isascii() and after.isdecimal() and len(after) < 18 else 0
-    return answered(await service.task(_named(request, caller), after=number))
+    return answered(await service.task(task, after=number))
 
 
-async def _comment(service: Service, request: Request, caller: Caller) -> Response:
-    task = _named(request, caller)
+async def _comment(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     body = await bodies.read(request, bodies.CommentBody)
     remark = Remark("comment", body.author, body.comment_type, body.body, body.claims)
     return answered(await service.say(task, remark, caller, bodies.key(request)), 201)
 
 
-async def _output(service: Service, request: Request, caller: Caller) -> Response:
-    task = _named(request, caller)
+async def _output(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     body = await bodies.read(request, bodies.OutputBody)
     remark = Remark("output", caller.name, body.type, body.content)
     return answered(await service.say(task, remark, caller, bodies.key(request)), 201)
 
 
-async def _progress(service: Service, request: Request, caller: Caller) -> Response:
-    task = _named(request, caller)
+async def _progress(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
     body = await bodies.read(request, bodies.ProgressBody)
     return answered(await service.report(task, note_of(body.model_dump()), caller))
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Route
 
-from agenttalk.api import bodies, mail
+from agenttalk.api import agents, bodies, mail
 from agenttalk.api.problems import JSON, PROBLEM
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.access import Role
@@ -115,6 +115,8 @@ class Said:
 
 
 _AT: Final = "/api/projects/{board}/tasks/{task}"
+_EPOCH: Final[Mapping[str, Schema]] = {"epoch": _COUNT}
+"""With an agent's own token: under which it took the task."""
 _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/healthz"): Said("Whether it lives.", answer=_object(ok=_FLAG)),
     ("GET", "/readyz"): Said("Whether work is being done.", answer=_object(ok=_FLAG), statuses=(200, 503)),
@@ -123,6 +125,23 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("POST", f"{_AT}/comments"): Said("Say something about a task.", bodies.CommentBody, statuses=(201,)),
     ("POST", f"{_AT}/outputs"): Said("Hand something in for a task.", bodies.OutputBody, statuses=(201,)),
     ("POST", f"{_AT}/progress"): Said("Tell how an attempt goes on.", bodies.ProgressBody),
+    ("GET", "/api/me"): Said("Whom the token belongs to.", answer=_object(role=_TEXT, name=_TEXT, ready=_FLAG)),
+    ("GET", f"{_AT}/promise"): Said("What a task promises, and what of it is not there yet.", query=_EPOCH),
+    ("GET", f"{_AT}/explanation"): Said("Why a task is in its state.", query=_EPOCH),
+    ("GET", f"{_AT}/inputs"): Said("A file of an input.", query={"name": _TEXT, "path": _TEXT, **_EPOCH}),
+    ("POST", f"{_AT}/artifacts"): Said("Hand in a file.", agents.ArtifactBody, statuses=(201,), query=_EPOCH),
+    ("POST", f"{_AT}/result"): Said("End an attempt elsewhere.", agents.ResultBody, statuses=(201,), query=_EPOCH),
+    ("POST", f"{_AT}/questions"): Said("Ask a person.", agents.QuestionBody, statuses=(201,), query=_EPOCH),
+    ("GET", f"{_AT}/questions/{{id}}"): Said("What came of a question.", query=_EPOCH),
+    ("POST", f"{_AT}/commands/generate"): Said("Make a command of this plan.", agents.ParamsBody, query=_EPOCH),
+    ("POST", f"{_AT}/commands/validate"): Said("Check a command of this plan.", agents.CommandBody, query=_EPOCH),
+    ("GET", "/api/agent/tasks"): Said("What an agent elsewhere has taken, and what it could."),
+    ("POST", "/api/agent/claim"): Said("Take what is offered.", agents.ClaimBody, _object("taken")),
+    ("GET", "/api/tokens"): Said("Tokens of agents elsewhere.", answer=_object(tokens=_list({"type": "object"}))),
+    ("POST", "/api/tokens"): Said("Let a token of an agent elsewhere in.", agents.TokenBody, statuses=(201,)),
+    ("POST", "/api/tokens/{id}/revoke"): Said("Let a token in no longer."),
+    ("POST", "/api/commands/generate"): Said("Make a command.", agents.ParamsBody, _object("ok", "command")),
+    ("POST", "/api/commands/validate"): Said("Check a command.", agents.CommandBody, _object("ok", "errors")),
     ("POST", _SIGNED): Said("A delivery of a forge.", {"type": "object"}, _STORED, (202,)),
     ("GET", _SIGNED): Said(
         "A delivery, and what came of it.",

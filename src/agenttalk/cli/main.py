@@ -57,6 +57,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("agenttalk.cli.remarks:report_app", "Say what was done about a task."),
     "output": ("agenttalk.cli.remarks:output_app", "Hand in something that was made for a task."),
     "audit": ("agenttalk.cli.audit", "Check, anchor and export the ledger."),
+    "init": ("agenttalk.cli.init", "Set a repository up for coding agents."),
+    "mcp": ("agenttalk.cli.mcp", "Serve MCP on standard input and output."),
+    "token": ("agenttalk.cli.token", "Make, list and revoke tokens of agents that work elsewhere."),
     "skill": ("agenttalk.cli.skill", "Install Agent Skills for coding agents."),
     "demo": ("agenttalk.cli.demo", "A short tour that checks itself."),
 }

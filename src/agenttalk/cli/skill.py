@@ -19,7 +19,11 @@ app = typer.Typer(no_args_is_help=True, help="Install Agent Skills for coding ag
 
 FOLDERS = (".agents/skills", ".claude/skills")
 """Codex, Gemini, Qwen and OpenCode read the first, Claude the second."""
-SCHEMAS = {"generate-command": ("command",)}
+SCHEMAS: dict[str, tuple[str, ...]] = {
+    "generate-command": ("command",),
+    "report-action": (),
+    "validate-artifact": ("artifact_envelope", "artifact_validation_result"),
+}
 """Skill → documents whose schemas it carries. They are written from the models when it is installed."""
 
 
@@ -61,7 +65,7 @@ def install(
     written = [
         _write(folder / base / name / path, data)
         for name in wanted
-        for path, data in _contents(name)
+        for path, data in contents(name)
         for base in FOLDERS
     ]
     if out.as_json:
@@ -72,7 +76,8 @@ def install(
     return 0
 
 
-def _contents(name: str) -> Iterator[tuple[str, bytes]]:
+def contents(name: str) -> Iterator[tuple[str, bytes]]:
+    """The files of a skill, by their paths."""
     from agenttalk.contracts import catalogue, wire
 
     yield from _files(files("agenttalk") / "skills" / name, "")

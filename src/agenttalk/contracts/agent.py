@@ -71,7 +71,10 @@ class AgentProfile(Document):
     name: str | None = None
     """What people call it."""
     driver: Text = "folder"
-    """How it is driven: `script` starts `argv`, `cli` a coding agent, `folder` nothing; others are not supported."""
+    """How it is driven: `script` starts `argv`, `cli` a coding agent, `folder` nothing; `remote` works elsewhere.
+
+    Others are not supported.
+    """
     argv: Many[str] = ()
     """The program and its arguments. A relative path that lies in the agent's folder means that file."""
     cli: AnyCliUse | None = None

@@ -1,19 +1,29 @@
-"""Who comes in: tokens of roles, kept in the system's store, and tokens of attempts, kept with their tasks.
+"""Who comes in: tokens of roles and of agents, kept in the system's store, and of attempts, kept with their tasks.
 
-Only hashes are stored. A token of an attempt is good while its lease lives and its epoch is the newest.
+Only hashes are stored. A token of an attempt is good while its lease lives and its epoch is the newest. The token of an
+agent that works elsewhere lets it take what it is offered; for what it has taken, it stands for the attempt's own.
 """
 
 from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.engine import plans
 from agenttalk.engine.deps import Deps
+from agenttalk.errors import Code, UsageError
+from agenttalk.ports import Tx
 from agenttalk.rules.tokens import Attempt, read_token, token_hash
 
-Role = Literal["operator", "viewer", "worker", "agent"]
+Role = Literal["operator", "viewer", "worker", "agent", "remote"]
+"""`agent` is one attempt, `remote` an agent that works elsewhere."""
+
+
+ELSEWHERE: Final = "elsewhere"
+"""The phase of an attempt that an agent elsewhere has taken."""
+_SHOWN: Final = 12
+"""Digits of a hash by which a token is told from others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,68 @@ async def identify(deps: Deps, token: str) -> Caller | None:
         return await _agent(deps, attempt, token_hash(token))
     system = await deps.stores.board(plans.SYSTEM)
     rows = await system.read("token", hash=_hash(token))
-    return Caller(rows[0][0], rows[0][1]) if rows else None
+    if rows:
+        return Caller(rows[0][0], rows[0][1])
+    rows = await system.read("agent_token", hash=_hash(token))
+    return Caller("remote", rows[0][0]) if rows else None
+
+
+async def acting(deps: Deps, caller: Caller, attempt: Attempt) -> Caller | None:
+    """An agent elsewhere as the attempt that it has taken; None when it has not, or not any more."""
+    found = await _attempt(deps, attempt)
+    if found is None or found.phase != ELSEWHERE or found.agent_id != caller.name:
+        return None
+    return Caller("agent", caller.name, attempt, found.token)
+
+
+class AgentToken(NamedTuple):
+    """The token of an agent elsewhere, as far as it is known: nobody can tell the token itself any more."""
+
+    id: str
+    """The beginning of its hash."""
+    agent_id: str
+    at: str
+    revoked_at: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return self._asdict()
+
+
+async def admit_agent(deps: Deps, token: str, agent_id: str) -> AgentToken:
+    """Let the token of an agent elsewhere in from now on. One that was revoked stays so."""
+    system = await deps.stores.board(plans.SYSTEM)
+    digest, at = _hash(token), deps.stamp()
+
+    def work(tx: Tx) -> None:
+        if tx.run("add_agent_token", hash=digest, agent_id=agent_id, at=at):
+            tx.record("token.made", f"agents/{agent_id}", {"token": digest[:_SHOWN]})
+
+    await system.transact(work)
+    return AgentToken(digest[:_SHOWN], agent_id, at, None)
+
+
+async def agent_tokens(deps: Deps) -> list[AgentToken]:
+    """Tokens of agents elsewhere, revoked ones too."""
+    system = await deps.stores.board(plans.SYSTEM)
+    return [AgentToken(row[0][:_SHOWN], *row[1:]) for row in await system.read("agent_tokens")]
+
+
+async def revoke_agent(deps: Deps, token_id: str) -> AgentToken:
+    """Let a token in no longer. Raises UsageError when there is none of that id."""
+    system = await deps.stores.board(plans.SYSTEM)
+    at = deps.stamp()
+
+    def work(tx: Tx) -> AgentToken:
+        known = [row for row in tx.run("agent_tokens") if row[0][:_SHOWN] == token_id and row[3] is None]
+        if not known:
+            hint = "'agenttalk token list' lists them"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no token {token_id[:80]!r} that is good", hint=hint)
+        tx.run("revoke_agent_token", hash=known[0][0], at=at)
+        tx.record("token.revoked", f"agents/{known[0][1]}", {"token": token_id})
+        return AgentToken(token_id, known[0][1], known[0][2], at)
+
+    return await system.transact(work)
 
 
 async def admit(deps: Deps, token: str, role: Literal["operator", "viewer", "worker"], label: str) -> None:
@@ -52,7 +123,21 @@ def _hash(token: str) -> str:
     return token_hash(token.encode("utf-8", "backslashreplace").decode())
 
 
+class _Found(NamedTuple):
+    agent_id: str
+    token: str
+    phase: str | None
+
+
 async def _agent(deps: Deps, attempt: Attempt, digest: str) -> Caller | None:
+    found = await _attempt(deps, attempt)
+    if found is None or not hmac.compare_digest(found.token, digest):
+        return None
+    return Caller("agent", found.agent_id, attempt, digest)
+
+
+async def _attempt(deps: Deps, attempt: Attempt) -> _Found | None:
+    """An attempt that is under way; None when it is none, or over."""
     # A token can name any board. Only one that is there is looked at: asking the store for another would make it.
     known = plans.VIRTUAL | {each.name for each in await plans.boards(deps)}
     if attempt.board not in known or not deps.stores.has(attempt.board):
@@ -61,7 +146,7 @@ async def _agent(deps: Deps, attempt: Attempt, digest: str) -> Caller | None:
     rows = await board.read("attempt_of", plan_id=attempt.plan_id, task_id=attempt.task_id)
     if not rows:
         return None
-    agent_id, epoch, lease, token, receiver = rows[0]
-    if lease is None or epoch != attempt.epoch or not hmac.compare_digest(token or "", digest):
+    agent_id, epoch, lease, token, receiver, phase = rows[0]
+    if lease is None or epoch != attempt.epoch:
         return None
-    return Caller("agent", receiver or agent_id, attempt, digest)
+    return _Found(receiver or agent_id, token or "", phase)

@@ -26,6 +26,8 @@ class Limits:
     """Waiting messages that a heartbeat looks at of one plan in one tick."""
     poll_seconds: float = 10.0
     """After so long a heartbeat looks again by itself: half of it when busy, thrice when idle."""
+    remote_silence_seconds: float = 120.0
+    """After so long without a sign of life an agent elsewhere is lost."""
     replays: int = 3
     """How often a dead letter may be replayed."""
 

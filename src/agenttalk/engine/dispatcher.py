@@ -24,6 +24,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import (
     acceptance,
+    access,
     by_hand,
     deciding,
     ending,
@@ -331,9 +332,18 @@ class Dispatcher:
         job = granted.job
         self._turns[job.lease] = task
         self.watches.begin(job, granted.watch, task.cancel)
-        if granted.job.profile.driver != "human":
-            self._working.add(granted.job.lease)
+        if job.profile.driver == "remote":  # it is at work once its agent has taken it
+            self._slots.lend(job.agent_id, granted.ticket)
+            self._wake.set()
+        elif job.profile.driver != "human":
+            self._working.add(job.lease)
         task.add_done_callback(lambda _: self._forget(granted))  # one that is cancelled before it begins ends, too
+
+    def at_work(self, lease: str) -> None:
+        """An agent elsewhere has taken the job of a lease."""
+        if lease in self._turns:
+            self._working.add(lease)
+            self._tell(ended=False)
 
     def _forget(self, granted: Granted) -> None:
         self._free(granted)
@@ -719,9 +729,11 @@ class Dispatcher:
 
     async def _settle(self, board: _Board, left: Left, *, wanted: bool, stopping: bool) -> None:
         """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
-        leaves = stopping or not self._verifies(board.store.name)
-        ticket = self._slots.take(left.agent_id) if left.phase == "verifying" and wanted and not leaves else None
-        found: list[tuple[Granted, Performance]] = []
+        apart = left.phase == access.ELSEWHERE
+        leaves = stopping or not ("remote" in self._performers if apart else self._verifies(board.store.name))
+        needs = (apart or left.phase == "verifying") and wanted and not leaves
+        ticket = self._slots.take(left.agent_id, apart=apart) if needs else None
+        found: list[tuple[Granted, Performance | None]] = []
 
         allowance, used = self._unpaid.pop(left.lease, (None, NOTHING))
 

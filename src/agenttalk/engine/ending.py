@@ -20,7 +20,7 @@ from agenttalk.engine import evidence as kept
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.parcels import Parcel
-from agenttalk.engine.resuming import VERIFYING, Left
+from agenttalk.engine.resuming import UNCOUNTED, VERIFYING, Left
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.spending import Allowance
 from agenttalk.errors import Code, ConflictError
@@ -41,6 +41,7 @@ _ENDINGS: Final[dict[str, failure.Ending]] = {
     "timeout": "timeout",
     "not_started": "driver_error",
     "stopped": "engine_stopped",
+    "lost": "lost",
     "aborted": "crash",
 }
 NO_PROOF: Final = Proof()
@@ -177,7 +178,7 @@ def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: All
     sheet = moves.sheets.of(tx, plan_id)
     row = tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
     revoked = row[8] == "SUPERSEDED"
-    died = left.died and not revoked and row[7] != "asking"  # a question that waits for its answer ends no engine
+    died = left.died and not revoked and row[7] not in UNCOUNTED
     how: failure.Ending = "engine_died" if died else "engine_stopped"
     cause: Cause = failure.attempt_ended(how, retries_used=row[11], retry_times=0, engine_deaths=row[13] + int(died))
     cause = "SUPERSEDED" if revoked else cause

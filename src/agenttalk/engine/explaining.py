@@ -42,6 +42,10 @@ _ISSUES: Final = 50
 _STALE: Final = "what was proven of it has changed since; it is verified again before the plan ends"
 _BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
 
+_ELSEWHERE: Final = {
+    "offered": "it begins when {agent}, which works elsewhere, takes it; for that an engine has to run",
+    "elsewhere": "it ends when {agent} hands in its result, at its time limit, or when nothing is heard of {agent}",
+}
 _HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
 _REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review"
 _NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
@@ -64,13 +68,15 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     about = rounds_of.subject(plan_id, task_id)
     history = rounds_of.read(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
     stale = state == "COMPLETED" and (task_id,) in await store.read("stale_tasks", plan_id=plan_id)
-    by_hand = lease is None and state in {"READY", "RUNNING"} and sheet.profile(agent_id).driver == "folder"
+    driver = sheet.profile(agent_id).driver if lease is None and state in {"READY", "RUNNING"} else ""
     review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
     if review is not None and review.undecided and state == "PENDING":
         words = _REVIEWED if review.state == "open" else _NOT_APPROVED
         moves_on = words.format(review=review.review_plan, request=review.request_id)
-    elif by_hand:
+    elif driver == "folder":
         moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
+    elif phase in _ELSEWHERE or driver == "remote":
+        moves_on = _ELSEWHERE[phase or "offered"].format(agent=agent_id)
     else:
         told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": _HELD}.get(cause, _NEXT[state])
         moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)

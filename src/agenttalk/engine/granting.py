@@ -24,7 +24,7 @@ from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watching
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Handed, Job, KindTask, Row, TaskKind, Tx
-from agenttalk.prompts.execute import Handover, InputText, composed, execute, previous_attempt
+from agenttalk.prompts.execute import Handover, InputText, composed, elsewhere, execute, previous_attempt
 from agenttalk.rules import rework, stuck
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.leases import History, time_limit
@@ -38,6 +38,8 @@ _TEXTS: Final = 128 * 1024
 """All of them together."""
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
+_FIRST: Final = {"human": "asking", "remote": "offered"}
+"""The phase in which a lease begins, by driver, where that is not executing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,24 @@ def take_over(
     return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
 
 
+def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: int, task: Row) -> Granted | None:
+    """The attempt that an agent elsewhere has taken, as it was; None when its inputs are gone."""
+    tx = moves.tx
+    message_id, command = _ordered(tx, desk, delivery)
+    sheet = moves.sheets.of(tx, command.plan_id)
+    inputs, used, lost = _inputs(tx, sheet, command, moves.at)
+    if lost:
+        return None
+    attempt = _attempt(moves, desk, sheet, agent_id, command, task[2], inputs, used)
+    attempt.number, attempt.lease, attempt.token = task[5], task[3], ""  # of the token we know nothing but its hash
+    passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True)
+    attempt.passage = passage.under(attempt.lease)
+    [(consumed_at,)] = tx.run("consumed_at", id=delivery)
+    job = attempt.job(attempt.prompt(), History(crashes=task[11], bad_scores=task[12]))
+    known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
+
+
 def hashed(job: Job) -> str:
     """What the store knows of an attempt's token."""
     return token_hash(job.token)
@@ -256,7 +276,7 @@ class _Attempt:
             "lease": self.lease,
             "owner": self.desk.owner,
             "token": token_hash(self.token),
-            "phase": "asking" if self.profile.driver == "human" else "executing",
+            "phase": _FIRST.get(self.profile.driver, "executing"),
             "at": at,
         }
 
@@ -265,8 +285,9 @@ class _Attempt:
         command = self.command
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind)
+        remote = self.profile.driver == "remote"
         folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
-        base = f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
+        base = "." if remote else f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
         outputs = tuple(each.output_name for each in command.produces or ())
         told = execute(
             self.profile.prompt or "",
@@ -281,6 +302,8 @@ class _Attempt:
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
         )
+        if remote:
+            return told + elsewhere(locale=self.profile.locale)
         if self.repo is None or command.reexecute is None:
             return told
         patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
@@ -294,7 +317,8 @@ class _Attempt:
     def _prompt_of_kind(self, kind: TaskKind, task: KindTask) -> str:
         fence, profile = secrets.token_hex(12), self.profile
         sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
-        return composed(profile.prompt or "", sections, self.command, fence=fence, locale=profile.locale)
+        told = composed(profile.prompt or "", sections, self.command, fence=fence, locale=profile.locale)
+        return told + elsewhere(locale=profile.locale) if profile.driver == "remote" else told
 
     def job(self, prompt: str, history: History) -> Job:
         """What the driver gets."""

@@ -13,12 +13,17 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine import granting
+from agenttalk.engine.access import ELSEWHERE
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.ports import Handed, Job, Made, Owner, Performance, Tx
 from agenttalk.rules import evidence, failure
 from agenttalk.rules.rework import Judgement
 
+OFFERED: Final = "offered"
+"""The phase of an attempt that an agent elsewhere has yet to take."""
+UNCOUNTED: Final = frozenset({"asking", OFFERED, ELSEWHERE})
+"""Phases in which nothing runs here that could end an engine."""
 VERIFYING: Final = frozenset({"verifying", "asking"})
 """Phases in which what came of the attempt may be known already. Who asks a person has verified the rest."""
 NOBODY: Final = wire.write(Owner("", 0, 0)._asdict()).decode()
@@ -49,17 +54,42 @@ def keep(tx: Tx, job: Job, performance: Performance) -> None:
 
 
 def leave(tx: Tx, left: Left) -> bool:
-    """Leave a lease to whoever starts next; False if there is nothing to be verified again."""
+    """Leave a lease to whoever starts next; False if there is nothing to be verified again, or done elsewhere."""
+    if left.phase == ELSEWHERE:
+        _hand_on(tx, left, NOBODY)
+        return True
     if left.phase not in VERIFYING or not tx.run("performance", plan_id=left.plan_id, task_id=left.task_id):
         return False
     if not left.died:
-        about = {"plan_id": left.plan_id, "task_id": left.task_id}
-        tx.run("leave_lease", **about, epoch=left.epoch, lease=left.lease, owner=NOBODY)
+        _hand_on(tx, left, NOBODY)
     return True
 
 
-def take_up(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted, Performance] | None:
-    """Take a lease over to verify again; None if the attempt did not come so far, or ended the engine too often."""
+def _hand_on(tx: Tx, left: Left, owner: str) -> None:
+    about = {"plan_id": left.plan_id, "task_id": left.task_id}
+    tx.run("leave_lease", **about, epoch=left.epoch, lease=left.lease, owner=owner)
+
+
+def _take_back(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted, None] | None:
+    """Take care again of an attempt that an agent elsewhere has taken: the same, under the same epoch."""
+    tx = moves.tx
+    [task] = tx.run("engine_task", plan_id=left.plan_id, task_id=left.task_id)
+    if task[3] != left.lease or task[8] == "SUPERSEDED":
+        return None
+    granted = granting.take_back(moves, desk, left.agent_id, left.delivery, ticket, task)
+    if granted is None:
+        return None
+    _hand_on(tx, left, desk.owner)
+    return granted, None
+
+
+def take_up(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted, Performance | None] | None:
+    """Take a lease over to verify again; None if the attempt did not come so far, or ended the engine too often.
+
+    Without a performance it is still being done elsewhere.
+    """
+    if left.phase == ELSEWHERE:
+        return _take_back(moves, desk, left, ticket)
     tx = moves.tx
     about = {"plan_id": left.plan_id, "task_id": left.task_id}
     rows = tx.run("performance", **about) if left.phase in VERIFYING else []
@@ -91,7 +121,7 @@ def take_up(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted,
 
 def _counts(left: Left) -> bool:
     """Whether an end counts as a death over the task. A question that waits for its answer ends no engine."""
-    return left.died and left.phase != "asking"
+    return left.died and left.phase not in UNCOUNTED
 
 
 def _too_often(left: Left, deaths: int) -> bool:

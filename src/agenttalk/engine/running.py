@@ -19,6 +19,7 @@ from agenttalk.engine import kinds, letters, mail, publish
 from agenttalk.engine.coding import CodingAgents
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.elsewhere import Elsewhere
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.layout import Api
 from agenttalk.engine.monitor import Monitor
@@ -107,21 +108,24 @@ class Running:
         programs: dict[str, Performer] = {"script": Programs(deps, driver, lambda: self._api, dict(environ or {}))}
         if isinstance(driver, Tiers):
             programs["cli"] = CodingAgents(deps, driver, lambda: self._api, dict(environ or {}), tiers=driver)
+        elsewhere = Elsewhere(deps)
         self.dispatcher = Dispatcher(
             deps,
-            {**programs, "human": People(deps), **(performers or {})},
+            {**programs, "human": People(deps), "remote": elsewhere, **(performers or {})},
             processes,
             slots=self._slots,
             nudge_router=self._look_soon,
             prover=prover,
             day_cost_usd=day_cost_usd,
         )
+        elsewhere.at_work = self.dispatcher.at_work
         self.post = mail.Post(deps, nudge=self._mail_came, stop=self._end_turn)
         """Takes letters, and looks after them."""
         self.service = Service(
             deps,
             post=self.post,
             dispatcher=self.dispatcher,
+            elsewhere=elsewhere,
             passes={"route": self._route_once, "monitor": self._monitor_once, "heartbeat": self._heartbeat_once},
             nudge=self._acted,
             turn=self._turn,

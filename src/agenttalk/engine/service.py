@@ -20,7 +20,9 @@ from agenttalk.engine import (
     commands,
     deadletters,
     foreign,
+    foreseeing,
     fsck,
+    helping,
     human,
     monitor,
     plans,
@@ -36,6 +38,7 @@ from agenttalk.engine.access import Caller
 from agenttalk.engine.commands import Logged
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.elsewhere import Elsewhere
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.mail import Post
 from agenttalk.engine.reconcile import Reconciler
@@ -45,6 +48,7 @@ from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules import rework
 from agenttalk.rules.mail import BOARD as MAIL
 from agenttalk.rules.notes import Note
+from agenttalk.rules.tokens import Attempt
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
 """A part's pass: gets the agent, if one is named, and returns what it did."""
@@ -68,6 +72,7 @@ class Service:
         dispatcher: Dispatcher | None = None,
         receiver: Receiver | None = None,
         post: Post | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.deps = deps
         self.post = post or Post(deps)
@@ -77,6 +82,7 @@ class Service:
         self.reconciler: Reconciler | None = None
         """Reads the forges, if one can be read."""
         self._dispatcher = dispatcher
+        self._elsewhere = elsewhere
         self.ready = False
         """Whether work is being done; before the start has ended and after the end has begun it is not."""
         self._passes = dict(passes or {})
@@ -86,6 +92,22 @@ class Service:
     async def identify(self, token: str) -> Caller | None:
         """Whom a token belongs to."""
         return await access.identify(self.deps, token)
+
+    async def acting(self, caller: Caller, attempt: Attempt) -> Caller | None:
+        """An agent elsewhere as the attempt that it has taken."""
+        return await access.acting(self.deps, caller, attempt)
+
+    def heard(self, caller: Caller) -> None:
+        """An attempt gives a sign of life."""
+        if self._elsewhere is not None:
+            self._elsewhere.heard(caller)
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """Who gives work to agents that are elsewhere. Raises MachineError where nobody does."""
+        if self._elsewhere is None:
+            raise MachineError(Code.ENGINE_UNREACHABLE, "work is given out by an engine, and this is none")
+        return self._elsewhere
 
     async def run_pass(self, part: str, agent: str | None) -> dict[str, Any]:
         """Have a part look at everything once, and return what it did."""
@@ -314,6 +336,30 @@ class Service:
     async def task(self, task: TaskName, *, after: int = 0) -> dict[str, Any]:
         """A task and what was said about it."""
         return {**await tasks.show(self.deps, task, after=after), **await showing.own(self.deps, task)}
+
+    async def promised(self, task: TaskName) -> dict[str, Any]:
+        """What a task promises, and what of it is not there yet."""
+        return await foreseeing.promised(self.deps, task)
+
+    async def ask(self, task: TaskName, caller: Caller, question: str) -> dict[str, Any]:
+        """Put a question of an attempt to a person."""
+        return await helping.ask(self.deps, task, caller, question)
+
+    async def asked(self, task: TaskName, question_id: str) -> dict[str, Any]:
+        """What came of a question."""
+        return await helping.answer(self.deps, task, question_id)
+
+    async def make_token(self, agent_id: str, token: str) -> dict[str, Any]:
+        """Let the token of an agent elsewhere in."""
+        return (await access.admit_agent(self.deps, token, agent_id)).as_json()
+
+    async def tokens(self) -> list[dict[str, Any]]:
+        """Tokens of agents elsewhere."""
+        return [each.as_json() for each in await access.agent_tokens(self.deps)]
+
+    async def revoke_token(self, token_id: str) -> dict[str, Any]:
+        """Let a token of an agent elsewhere in no longer."""
+        return (await access.revoke_agent(self.deps, token_id)).as_json()
 
     async def toolchain_tasks(self, asked: showing.Asked) -> dict[str, Any]:
         """Tasks that forge events came to, a page of them, closed ones too."""

@@ -26,17 +26,22 @@ class Slots:
         self._lock = threading.Lock()
         self._numbers = count(1)
         self._busy: dict[str, int] = {}
+        self._apart: set[str] = set()
+        """Who of them works elsewhere, and needs nothing of this machine."""
         self._waiting: dict[str, Given] = {}
         self._refused: dict[str, None] = {}
         """Who asked in vain and comes back by itself, the longest waiting first."""
 
-    def take(self, agent_id: str, given: Given | None = None) -> int | None:
+    def take(self, agent_id: str, given: Given | None = None, *, apart: bool = False) -> int | None:
         """A ticket for the agent's place; None while it works, or as many work as may.
 
-        With `given` one waits for it then, and has ceased to wait when there is a ticket at once.
+        With `given` one waits for it then, and has ceased to wait when there is a ticket at once. Who works `apart`,
+        elsewhere, takes no place of this machine.
         """
         with self._lock:
-            free = agent_id not in self._busy and len(self._busy) < self._most
+            free = agent_id not in self._busy and (apart or not self._full)
+            if free and apart:
+                self._apart.add(agent_id)
             if given is None and free:
                 self._refused.pop(agent_id, None)
             elif given is None:
@@ -46,6 +51,16 @@ class Slots:
             else:
                 self._waiting[agent_id] = given
             return self._seat(agent_id) if free else None
+
+    def lend(self, agent_id: str, ticket: int) -> None:
+        """The agent turns out to work elsewhere: its place is taken, but none of this machine's."""
+        with self._lock:
+            if self._busy.get(agent_id) == ticket:
+                self._apart.add(agent_id)
+
+    @property
+    def _full(self) -> bool:
+        return len(self._busy) - len(self._apart) >= self._most
 
     def wait(self, agent_id: str, given: Given) -> None:
         """Have the agent's place the next time that somebody gives it back, or one that it may have."""
@@ -66,12 +81,13 @@ class Slots:
         with self._lock:
             if self._busy.get(agent_id) != ticket:
                 return False
-            full = len(self._busy) >= self._most
+            full = self._full
             del self._busy[agent_id]
+            self._apart.discard(agent_id)
             asked = bool(self._refused) if full else agent_id in self._refused
             if asked and tells:
                 self._refused.clear()
-            handed = self._hand_over(agent_id) if self._waiting else None
+            handed = self._hand_over(agent_id) if self._waiting and not self._full else None
         if handed is not None:
             given, new = handed
             given(new)
@@ -80,7 +96,7 @@ class Slots:
     def next_refused(self) -> str | None:
         """Somebody who asked in vain and could have a place now; told once, so that whoever hears it has to ask."""
         with self._lock:
-            if len(self._busy) >= self._most:
+            if self._full:
                 return None
             found = next((each for each in self._refused if each not in self._busy), None)
             if found is not None:

@@ -68,7 +68,7 @@ class Remark:
 
 async def show(deps: Deps, task: TaskName, *, after: int = 0) -> dict[str, Any]:
     """A task with what was said about it, from after a comment on. Raises UsageError when there is none."""
-    board = await _board(deps, task)
+    board = await board_of(deps, task)
     row = await _row(board, task)
     remarks = await board.read("comments_of", plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
     agent_id, state, updated_at, epoch, lease, _, _, attempt, waiting_since, missing, request_id, rounds, _ = row
@@ -104,7 +104,7 @@ async def say(deps: Deps, task: TaskName, remark: Remark, caller: Caller, *, key
     secrets = deps.discretion.secrets
     if secrets:
         remark = replace(remark, body=secrets.redact(remark.body), claims=secrets.redact_json(remark.claims))
-    board = await _board(deps, task)
+    board = await board_of(deps, task)
     await _row(board, task)
     at = deps.stamp()
     return await board.transact(lambda tx: _say(tx, task, remark, caller, key, at))
@@ -177,7 +177,7 @@ def _keep(tx: Tx, task: TaskName, remark: Remark, caller: Caller, at: str) -> di
     return {"id": number, "at": at, "task": task.subject, "author": remark.author, "type": remark.type}
 
 
-async def _board(deps: Deps, task: TaskName) -> Store:
+async def board_of(deps: Deps, task: TaskName) -> Store:
     """The board of a task; one that only the caller knows is not made."""
     if task.board in plans.VIRTUAL and deps.stores.has(task.board):
         return await deps.stores.board(task.board)

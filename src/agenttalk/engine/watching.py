@@ -219,7 +219,8 @@ def listening(job: Job) -> Watching | None:
     watch = job.watch
     if not isinstance(watch, Watching) or job.profile.driver == "human":
         return None
-    watch.begin()
+    if job.profile.driver != "remote":  # it begins when its agent takes it
+        watch.begin()
     return watch
 
 

@@ -204,8 +204,9 @@ class Made(NamedTuple):
 class Performance:
     """What came of a job, as whoever carried it out says. A claim; the engine decides what it is worth."""
 
-    how: Literal["finished", "crashed", "timeout", "not_started", "stopped", "unfit", "refused", "aborted"]
-    """`stopped` means that we ended it ourselves: it does not count against the agent. `aborted` has a reason."""
+    how: Literal["finished", "crashed", "timeout", "not_started", "stopped", "unfit", "refused", "aborted", "lost"]
+    """`stopped` means that we ended it ourselves: it does not count against the agent. `aborted` has a reason. `lost`
+    is what was not heard of any more."""
     result: Any = None
     score: float | None = None
     explanation: str | None = None

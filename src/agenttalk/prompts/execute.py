@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.prompts.context import Section
-from agenttalk.prompts.wording import EXECUTE, PATCH, ExecuteWording, Locale
+from agenttalk.prompts.wording import ELSEWHERE, EXECUTE, PATCH, ExecuteWording, Locale
 
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 
@@ -81,6 +81,11 @@ def execute(
 def previous_attempt(path: str, *, locale: Locale = "en") -> str:
     """What an agent that works on a repository is told of its previous attempt, after the prompt."""
     return f"\n{PATCH[locale].format(path=_line(path))}\n"
+
+
+def elsewhere(*, locale: Locale = "en") -> str:
+    """What an agent that works elsewhere is told after the prompt: how files get here and there."""
+    return f"\n{ELSEWHERE[locale]}\n"
 
 
 def composed(role: str, sections: Sequence[Section], command: Command, *, fence: str, locale: Locale = "en") -> str:

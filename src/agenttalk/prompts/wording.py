@@ -177,3 +177,14 @@ PATCH: Final[dict[Locale, str]] = {
     "zh": "你上一次的改动已在工作区中；如果与他人的改动冲突而无法合并，则以补丁形式保存在此文件：{path}",
 }
 """Where an agent that works on a repository finds its previous attempt."""
+
+ELSEWHERE: Final[dict[Locale, str]] = {
+    "en": "You work elsewhere than the engine. Fetch inputs by their names, with the tool `get_input` or over HTTP. "
+    "Hand each output in with `submit_artifact`, under the name that is asked for. Tell with `heartbeat` that you live "
+    "while you work. At the end hand in with `submit_result` what the result file would hold: that ends your turn, and "
+    "the engine decides what it is worth.",
+    "zh": "你不在引擎所在的机器上工作。输入按名称获取：使用工具 `get_input` 或通过 HTTP。"
+    "每个输出用 `submit_artifact` 提交，名称与要求的完全相同。工作期间用 `heartbeat` 报告你仍在工作。"
+    "最后用 `submit_result` 提交结果文件应有的内容：这会结束你的回合，由引擎判定其价值。",
+}
+"""How an agent that works elsewhere gets its inputs and hands in its outputs."""

@@ -12,7 +12,10 @@ from agenttalk.rules.lifecycle import FINAL, Cause, State
 ENGINE_DEATHS: Final = 3
 """How often the engine may die over one task before a person looks at it."""
 
-Ending = Literal["crash", "timeout", "driver_error", "engine_died", "engine_stopped"]
+LOST: Final = 3
+"""How often an agent elsewhere may be lost over one task, whatever its retries."""
+
+Ending = Literal["crash", "timeout", "driver_error", "lost", "engine_died", "engine_stopped"]
 """How an attempt ended without a result."""
 Standing = Literal["open", "fine", "failed"]
 """What a dependency means to those that wait for it."""
@@ -102,10 +105,12 @@ def attempt_ended(how: Ending, *, retries_used: int, retry_times: int, engine_de
     """What follows when an attempt ended without a result.
 
     `engine_deaths` counts how often the engine died over this task, this time included. A stop that somebody
-    asked for is no sign of a bad task, so it never leads to a person. Neither counts as a retry.
+    asked for is no sign of a bad task, so it never leads to a person. Neither counts as a retry. An agent elsewhere
+    that was lost says little of its task: that is tried again at least so often.
     """
     if how == "engine_stopped":
         return "ENGINE_ENDED"
     if how == "engine_died":
         return "ENGINE_ENDED" if engine_deaths < ENGINE_DEATHS else "ENGINE_ENDED_TOO_OFTEN"
-    return "RETRY" if retries_used < retry_times else "FAILED_FOR_GOOD"
+    most = max(retry_times, LOST) if how == "lost" else retry_times
+    return "RETRY" if retries_used < most else "FAILED_FOR_GOOD"

@@ -10,8 +10,8 @@ from agenttalk.contracts.plan import TaskState
 from agenttalk.errors import Code, ConflictError
 
 State = TaskState
-Phase = Literal["validating", "executing", "asking", "verifying"]
-"""What a RUNNING task is doing."""
+Phase = Literal["validating", "executing", "asking", "offered", "elsewhere", "verifying"]
+"""What a RUNNING task is doing. One that an agent elsewhere is to do is `offered` until it takes it."""
 Board = Literal["pending", "working", "review", "blocked", "done", "failed", "skipped"]
 """What people see of a state."""
 

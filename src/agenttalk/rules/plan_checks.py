@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile, CliUse
+from agenttalk.contracts.base import AgentId
 from agenttalk.contracts.planfile import InputSpec, PlanFile, TaskSpec
 from agenttalk.contracts.problem import nearest
 from agenttalk.errors import Code, Problem
@@ -135,12 +136,20 @@ class Findings:
             message, _, hint = str(error).partition("; ")
             self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.cli", message, hint)
 
+    def _driver(self, agent_id: AgentId) -> str | None:
+        known = self.settled.get(agent_id) or self.plan.agents.get(agent_id)
+        return known.driver if known is not None else None
+
     def _check_task(self, at: int, task: TaskSpec) -> None:
         if len(task.inputs) > 1 or task.criteria:
             self._check_inputs(at, task)
         if task.workspace and not self.plan.workspace:
             hint = "add workspace: {repo: FOLDER} to the plan"
             self.refuse(Code.FIELD_MISSING, f"tasks[{at}].workspace", "the plan names no repository", hint)
+        if task.workspace and self._driver(task.agent) == "remote":
+            hint = "have it make outputs, or give it a driver of this machine"
+            message = f"{task.agent!r} works elsewhere, and cannot reach the repository"
+            self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, hint)
         if task.fallback and task.on_dependency_failed not in {None, "FALLBACK"}:
             message = f"{task.fallback!r} never takes a place, because on_dependency_failed is not FALLBACK"
             self.doubt(f"tasks[{at}].fallback", message, "remove one of the two")

@@ -78,6 +78,34 @@ def made_token(root: Path) -> str:
     return token
 
 
+def agent_token_of(root: Path, agent_id: str) -> str | None:
+    """The token of an agent elsewhere that was made here, if there is one."""
+    try:
+        with _agent_token_file(root, agent_id).open("rb") as file:
+            return file.read(_LONGEST).decode("ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def keep_agent_token(root: Path, agent_id: str, token: str) -> Path:
+    """Keep the token of an agent elsewhere, so that nobody else can read it, in the place of an older one."""
+    folder, path = _made_folder(root), _agent_token_file(root, agent_id)
+    draft = folder / f".{secrets.token_hex(12)}.tmp"
+    try:
+        _write(draft, f"{token}\n".encode())
+        draft.replace(path)
+        files.sync_folder(folder)
+    except OSError as error:
+        raise files.unwritable(path, error) from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def _agent_token_file(root: Path, agent_id: str) -> Path:
+    return folder_of(root) / f"agent-{agent_id}.token"
+
+
 def heads_file(root: Path, *, shared: bool = False) -> Path:
     """Where it is written down how far the chains of a root had come."""
     return folder_of(root) / (SHARED_HEADS if shared else HEADS)

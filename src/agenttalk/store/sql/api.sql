@@ -1,6 +1,6 @@
 -- What the HTTP door asks for and writes.
 -- name: attempt_of
-SELECT t.agent_id, t.epoch, t.lease, t.token, d.receiver
+SELECT t.agent_id, t.epoch, t.lease, t.token, d.receiver, t.phase
 FROM tasks AS t LEFT JOIN deliveries AS d ON d.board = t.board AND d.id = t.delivery
 WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id = :task_id
 

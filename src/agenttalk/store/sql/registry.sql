@@ -27,6 +27,20 @@ SELECT hash, role, label, at, revoked_at FROM tokens ORDER BY at, hash
 -- name: revoke_token
 UPDATE tokens SET revoked_at = :at WHERE hash = :hash AND revoked_at IS NULL RETURNING hash
 
+-- name: agent_token
+SELECT agent_id FROM agent_tokens WHERE hash = :hash AND revoked_at IS NULL
+
+-- name: add_agent_token
+INSERT INTO agent_tokens (hash, agent_id, at) VALUES (:hash, :agent_id, :at)
+ON CONFLICT (hash) DO NOTHING
+RETURNING hash
+
+-- name: agent_tokens
+SELECT hash, agent_id, at, revoked_at FROM agent_tokens ORDER BY at, hash
+
+-- name: revoke_agent_token
+UPDATE agent_tokens SET revoked_at = :at WHERE hash = :hash AND revoked_at IS NULL RETURNING hash
+
 -- Deliveries of forges and pipelines, in the system's database. The same delivery again is the first one.
 -- name: add_webhook
 INSERT INTO webhooks (source, kind, delivery, event, headers, body, content, sha256, received_at)

@@ -323,12 +323,14 @@ RETURNING reexecutions
 UPDATE tasks SET request_id = :request_id, reason = :reason
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
--- Whether anything of a plan goes on by itself: tasks that run, wait in a queue, or are due. Not what a person does.
+-- Whether anything of a plan goes on by itself: tasks that run, wait in a queue, or are due. Not what a person does, and
+-- not what an agent elsewhere has yet to take.
 -- And the state that the plan is in at that moment.
 -- name: activity
 SELECT
     (SELECT count(*) FROM tasks AS t
-     WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase <> 'asking' AND t.task_id IN (
+     WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase NOT IN ('asking', 'offered')
+        AND t.task_id IN (
         SELECT o.task_id FROM tasks AS o
         WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
             AND o.state = 'RUNNING')),

@@ -1,0 +1,245 @@
+"""Routes for attempts and for agents elsewhere: taking work, inputs, outputs, results, questions, commands."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from typing import Any, Final
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenttalk.api import bodies
+from agenttalk.api.bodies import Body
+from agenttalk.api.problems import answered
+from agenttalk.contracts.base import AgentIdText, Text
+from agenttalk.engine.access import Caller
+from agenttalk.engine.service import Service
+from agenttalk.engine.tasks import TaskName
+from agenttalk.errors import Code, UsageError
+from agenttalk.mailbox import tree
+from agenttalk.rules import commands, envelopes, generation
+from agenttalk.rules.commands import NOTHING, Known
+
+LONGEST_WAIT: Final = 60.0
+"""Seconds for which a request may wait for work."""
+FILE_LIMIT: Final = 64 * 1024 * 1024
+"""Bytes of a request with a file."""
+
+
+class ClaimBody(Body):
+    """How long to wait for work."""
+
+    wait_seconds: float = Field(default=0.0, ge=0.0, le=LONGEST_WAIT, strict=False)
+
+
+class ArtifactBody(Body):
+    """A file of an output: its `text`, or its `content` in base64."""
+
+    output: Text
+    path: str = ""
+    """Inside the output; its name, if it is one file."""
+    text: str | None = None
+    content: str | None = None
+
+
+class ResultBody(Body):
+    """What came of an attempt, as its agent says."""
+
+    result: Any = None
+    score: float | None = Field(default=None, strict=False)
+    score_explanation: str | None = None
+    evidence: list[Any] | None = None
+    """Evidence that it says it has."""
+    usage: dict[str, Any] | None = None
+    self_assessment: dict[str, Any] | None = None
+    error: str | None = None
+    """Why it failed, if it did."""
+
+
+class QuestionBody(Body):
+    """What a person is asked."""
+
+    question: Text
+
+
+class ParamsBody(Body):
+    """Fields of a command that is to be made."""
+
+    params: dict[str, Any]
+    locale: str = "en"
+
+
+class CommandBody(Body):
+    """A command, or its envelope, that is to be checked."""
+
+    command: dict[str, Any]
+
+
+class TokenBody(Body):
+    """Whose token it is to be."""
+
+    agent_id: AgentIdText
+    token: str = Field(min_length=20, max_length=200, pattern=r"^[A-Za-z0-9_-]+$")
+    """Made by whoever asks, so that it travels once."""
+
+
+async def me(service: Service, _: Request, caller: Caller) -> Response:
+    """Whom a token belongs to."""
+    told: dict[str, Any] = {"role": caller.role, "name": caller.name}
+    if caller.attempt is not None:
+        board, plan_id, task_id, epoch = caller.attempt
+        told |= {"board": board, "plan_id": plan_id, "task_id": task_id, "epoch": epoch}
+    return answered({**told, "ready": service.ready})
+
+
+async def offered(service: Service, _: Request, caller: Caller) -> Response:
+    """What an agent elsewhere has taken, and what it could."""
+    return answered(await service.elsewhere.offered(caller.name))
+
+
+async def claim(service: Service, request: Request, caller: Caller) -> Response:
+    """Take what is offered."""
+    body = await bodies.read(request, ClaimBody)
+    key = bodies.key(request)
+    taken = await service.elsewhere.claim(caller.name, key=key, wait=body.wait_seconds)
+    return answered({"taken": taken})
+
+
+async def given(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+    """A file of an input, as it is."""
+    name, path = request.query_params.get("name", ""), request.query_params.get("path", "")
+    data = await service.elsewhere.input(task, caller, name, path)
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    return Response(data, headers=headers, media_type="application/octet-stream")
+
+
+async def artifact(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+    """Take in a file of an output."""
+    body = await bodies.read(request, ArtifactBody, limit=FILE_LIMIT)
+    if (body.text is None) == (body.content is None):
+        raise UsageError(Code.FIELD_VALUE, "a file has a text, or a content in base64", hint="give one of them")
+    data = body.text.encode() if body.text is not None else _decoded(body.content or "")
+    path = body.path or body.output.rpartition("/")[2]
+    return answered(await service.elsewhere.submit(task, caller, body.output, path, data), 201)
+
+
+async def result(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+    """Take in what came of an attempt."""
+    body = await bodies.read(request, ResultBody)
+    return answered(await service.elsewhere.finish(task, caller, body.model_dump(exclude_none=True)), 201)
+
+
+async def promise(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
+    """What a task promises, and what of it is not there yet."""
+    return answered(await service.promised(task))
+
+
+async def explanation(service: Service, _: Request, __: Caller, task: TaskName) -> Response:
+    """Why a task is in its state."""
+    return answered(await service.explain(task.plan_id, task.task_id))
+
+
+async def question(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+    """Put a question to a person."""
+    body = await bodies.read(request, QuestionBody)
+    return answered(await service.ask(task, caller, body.question), 201)
+
+
+async def questioned(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
+    """What came of a question."""
+    return answered(await service.asked(task, request.path_params["id"]))
+
+
+async def generate_for(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
+    """Make a command in the plan of a task."""
+    body = await bodies.read(request, ParamsBody)
+    _require_own(body.params, task)
+    return answered(await _generated(service, body))
+
+
+async def validate_for(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
+    """Check a command in the plan of a task."""
+    body = await bodies.read(request, CommandBody)
+    _require_own(_command_in(body.command), task)
+    return answered(await _validated(service, body))
+
+
+async def generate(service: Service, request: Request, _: Caller) -> Response:
+    """Make a command."""
+    return answered(await _generated(service, await bodies.read(request, ParamsBody)))
+
+
+async def validate(service: Service, request: Request, _: Caller) -> Response:
+    """Check a command."""
+    return answered(await _validated(service, await bodies.read(request, CommandBody)))
+
+
+async def make_token(service: Service, request: Request, _: Caller) -> Response:
+    """Let the token of an agent elsewhere in."""
+    body = await bodies.read(request, TokenBody)
+    return answered(await service.make_token(body.agent_id, body.token), 201)
+
+
+async def tokens(service: Service, _: Request, __: Caller) -> Response:
+    """Tokens of agents elsewhere; not the tokens themselves, which nobody knows."""
+    return answered({"tokens": await service.tokens()})
+
+
+async def revoke_token(service: Service, request: Request, _: Caller) -> Response:
+    """Let a token in no longer."""
+    return answered(await service.revoke_token(request.path_params["id"]))
+
+
+async def _generated(service: Service, body: ParamsBody) -> dict[str, Any]:
+    if body.locale not in {"en", "zh"}:
+        raise UsageError(Code.FIELD_VALUE, "a locale is en or zh")
+    known = await _known(service, body.params)
+    answer = generation.generate(body.params, known, locale="zh" if body.locale == "zh" else "en").as_json()
+    await service.log("generated", _subject(body.params), answer)
+    return answer
+
+
+async def _validated(service: Service, body: CommandBody) -> dict[str, Any]:
+    said = _command_in(body.command)
+    known = await _known(service, said)
+    check = commands.validate if said is body.command else envelopes.validate
+    answer = check(body.command, known).as_json()
+    await service.log("validated", _subject(said), answer)
+    return answer
+
+
+def _command_in(said: dict[str, Any]) -> dict[str, Any]:
+    """The command of an envelope, or what is one itself."""
+    if "message_id" not in said and "type" not in said:
+        return said
+    found = envelopes.command_in(said)
+    return found if isinstance(found, dict) else {}
+
+
+async def _known(service: Service, said: dict[str, Any]) -> Known:
+    plan_id, task_id = generation.identity(said)
+    if plan_id is None:
+        return NOTHING
+    return await asyncio.to_thread(tree.known, service.deps.root.path, plan_id, task_id)
+
+
+def _require_own(said: dict[str, Any], task: TaskName) -> None:
+    """An attempt makes commands for its own plan alone, and learns of no other."""
+    named = generation.identity(said)[0]
+    if named is not None and named != task.plan_id:
+        hint = f"its own is {task.plan_id}"
+        raise UsageError(Code.NOT_ALLOWED, "this token makes commands for its own plan alone", hint=hint)
+
+
+def _subject(said: dict[str, Any]) -> str:
+    return "/".join(str(each)[:128] for each in generation.identity(said) if each) or "unknown"
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise UsageError(Code.FIELD_VALUE, "the content is not base64") from error

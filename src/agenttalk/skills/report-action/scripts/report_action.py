@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Report what was done about an AgentTalk task: hands its arguments to `agenttalk report --json`.
+
+The answer goes to standard output as JSON; the exit code is 0 when the report is kept.
+"""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+
+def launcher() -> "list[str] | None":
+    """How to call agenttalk here, or None."""
+    named = os.environ.get("AGENTTALK_BIN") or shutil.which("agenttalk")
+    if named:
+        return [named]
+    if importlib.util.find_spec("agenttalk"):
+        return [sys.executable, "-m", "agenttalk"]
+    return None
+
+
+def main() -> int:
+    """Run it; the exit code is agenttalk's."""
+    program = launcher()
+    if program is None:
+        error = {
+            "code": "NAME_UNKNOWN",
+            "message": "the agenttalk command line is not installed",
+            "hint": "put agenttalk on PATH, or set AGENTTALK_BIN to the program",
+        }
+        json.dump({"ok": False, "error": error}, sys.stdout)
+        return 2
+    return subprocess.run([*program, "report", "--json", *sys.argv[1:]], check=False).returncode  # noqa: S603
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""`agenttalk init`: a repository in which coding agents can take part, and in which nothing of anybody's is changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skills_ref import validate
+
+from agenttalk import settings
+from agenttalk.cli.main import call
+from agenttalk.rules.joining import BEGIN
+from agenttalk.store import operator
+
+CLAUDE = ".mcp.json"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    return folder
+
+
+def init(repository: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, dict[str, str]]:
+    """What it says of each file."""
+    capsys.readouterr()
+    assert call(["init", "--dir", str(repository), "--json", *options]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return {each["file"]: each for each in found["files"]}
+
+
+def state(repository: Path) -> dict[str, tuple[str, float]]:
+    """Every file but the databases, with its content and when it was written."""
+    return {
+        str(path.relative_to(repository)): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
+        for path in sorted(repository.rglob("*"))
+        if path.is_file() and "data" not in path.parts
+    }
+
+
+def test_everything_is_made_and_doing_it_again_changes_nothing(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = init(repository, capsys)
+    assert {each["what"] for each in told.values()} == {"made"}
+    server = json.loads((repository / CLAUDE).read_text())["mcpServers"]["agenttalk"]
+    assert (server["command"], server["args"]) == ("agenttalk", ["mcp", "--root", ".agenttalk", "--agent", "claude"])
+    codex = tomllib.loads((repository / ".codex/config.toml").read_text())["mcp_servers"]["agenttalk"]
+    assert codex["args"][-1] == "codex"
+    for name in ("gemini", "qwen"):
+        said = json.loads((repository / f".{name}/settings.json").read_text())
+        assert said["mcpServers"]["agenttalk"]["args"][-1] == name
+    local = json.loads((repository / "opencode.json").read_text())["mcp"]["agenttalk"]
+    assert (local["type"], local["command"][0], local["command"][-1]) == ("local", "agenttalk", "opencode")
+    for skill in (repository / ".agents/skills").iterdir():
+        assert validate(skill) == []
+    assert settings.load(repository / ".agenttalk").agents["qwen"].driver == "remote"
+    before = state(repository)
+    assert {each["what"] for each in init(repository, capsys).values()} == {"there"}
+    assert state(repository) == before
+
+
+def test_what_people_wrote_stays_to_the_letter(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = {
+        "AGENTS.md": "# Rules of ours\n\nBe kind.",
+        "CLAUDE.md": "Mine.\n",
+        CLAUDE: json.dumps({"mcpServers": {"mine": {"command": "x"}}, "näme": 1}, indent=4, ensure_ascii=False),
+        ".codex/config.toml": '# mine\nmodel = "o5"\n',
+        ".gemini/settings.json": '{\n  // with a comment\n  "theme": "dark"\n}\n',
+        "opencode.json": '{"mcp": {"agenttalk": {"type": "remote", "url": "https://mine.example"}}}',
+        ".qwen/settings.json": "[]\n",
+        ".claude/skills/report-action/SKILL.md": "My own skill.\n",
+    }
+    for name, text in mine.items():
+        (repository / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / name).write_text(text, encoding="utf-8")
+    told = init(repository, capsys)
+    now = {name: (repository / name).read_text(encoding="utf-8") for name in mine}
+    for name in ("CLAUDE.md", ".gemini/settings.json", "opencode.json", ".qwen/settings.json"):
+        assert now[name] == mine[name]
+    assert now[".claude/skills/report-action/SKILL.md"] == "My own skill.\n"
+    assert now["AGENTS.md"].startswith(f"{mine['AGENTS.md']}\n\n{BEGIN}")
+    assert now[".codex/config.toml"].startswith(mine[".codex/config.toml"])
+    after = json.loads(now[CLAUDE])
+    assert after["mcpServers"].pop("agenttalk")["args"][-1] == "claude"
+    assert after == json.loads(mine[CLAUDE])
+    assert now[CLAUDE].startswith('{\n    "mcpServers": {\n        "mine"')
+    whats = {name: told[name]["what"] for name in told if name in mine}
+    assert whats == {
+        "AGENTS.md": "added",
+        "CLAUDE.md": "there",
+        CLAUDE: "added",
+        ".codex/config.toml": "added",
+        ".gemini/settings.json": "left",
+        "opencode.json": "there",
+        ".qwen/settings.json": "left",
+    }
+    assert '"agenttalk"' in told[".gemini/settings.json"]["snippet"]
+    assert "skill install" in told[".claude/skills/report-action"]["why"]
+    before = state(repository)
+    init(repository, capsys)
+    assert state(repository) == before
+
+
+def test_a_repository_leads_nobody_out_of_it(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("theirs")
+    (repository / ".codex").symlink_to(outside)
+    (repository / CLAUDE).symlink_to(outside / "file")
+    (repository / ".agents").symlink_to(outside)
+    os.mkfifo(repository / "AGENTS.md")
+    told = init(repository, capsys)
+    for name in (".codex/config.toml", CLAUDE, "AGENTS.md", ".agents/skills/report-action"):
+        assert told[name]["what"] == "left", name
+    assert [(each.name, each.read_text()) for each in outside.iterdir()] == [("file", "theirs")]
+
+
+def test_only_some_tools_and_a_root_elsewhere(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "team"
+    told = init(repository, capsys, "--for", "gemini", "--root", str(root))
+    assert not (repository / CLAUDE).exists()
+    assert not (repository / ".agenttalk").exists()
+    args = json.loads((repository / ".gemini/settings.json").read_text())["mcpServers"]["agenttalk"]["args"]
+    assert args == ["mcp", "--root", str(root), "--agent", "gemini"]
+    assert operator.agent_token_of(root, "gemini") is not None
+    assert operator.agent_token_of(root, "claude") is None
+    assert [name for name in told if name.startswith("token")] == ["token of gemini"]
+
+
+def test_a_root_that_was_made_anew_lets_the_token_in_that_is_kept(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import shutil
+
+    def tokens() -> list[str]:
+        capsys.readouterr()
+        assert call(["token", "list", "--root", str(repository / ".agenttalk"), "--json"]) == 0
+        return [each["id"] for each in json.loads(capsys.readouterr().out)]
+
+    init(repository, capsys, "--for", "claude")
+    before = tokens()
+    shutil.rmtree(repository / ".agenttalk")
+    init(repository, capsys, "--for", "claude")
+    assert tokens() == before
+
+
+def test_what_is_not_known_is_told(repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["init", "--dir", str(repository), "--for", "clawde"]) == 2
+    assert "did you mean 'claude'?" in capsys.readouterr().err
+    assert call(["init", "--dir", str(tmp_path / "nowhere")]) == 2
+    assert call(["init", "--dir", str(repository), "--for", "qwen"]) == 0
+    said = capsys.readouterr().out
+    assert "Next: agenttalk serve --root" in said
+    (repository / ".qwen/settings.json").write_text("// mine\n{}", encoding="utf-8")
+    assert call(["init", "--dir", str(repository), "--for", "qwen"]) == 0
+    assert "put this there by hand" in capsys.readouterr().out
