@@ -43,6 +43,7 @@ from agenttalk.engine import evidence as kept
 from agenttalk.engine.awaiting import Deciding
 from agenttalk.engine.closing import Closing
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.ending import End
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.judging import Judges
 from agenttalk.engine.moves import Moves
@@ -78,6 +79,10 @@ class _Board:
 
     store: Store
     sheets: Sheets = field(default_factory=Sheets)
+    ends: list[tuple[End, asyncio.Future[bool]]] = field(default_factory=list)
+    """Turns whose ends wait for the transaction that writes them down together."""
+    writing: asyncio.Task[None] | None = None
+    """Who does that."""
 
 
 class Dispatcher:
@@ -226,7 +231,7 @@ class Dispatcher:
             plans.popleft()
         return more
 
-    async def _step(self, board: _Board, do: Callable[[Moves], T], *, after: Granted | None = None) -> T:
+    async def _step(self, board: _Board, do: Callable[[Moves], T], *, after: Sequence[Granted] = ()) -> T:
         """Do something in a transaction, and begin in it what it made possible."""
         taken: list[Granted] = []
         seen: list[Moves] = []
@@ -235,9 +240,9 @@ class Dispatcher:
             moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
             seen[:] = [moves]
             outcome = do(moves)
-            agents = dict.fromkeys([after.job.agent_id, *moves.agents] if after else moves.agents)
-            if after:
-                self._free(after)
+            agents = dict.fromkeys([*(each.job.agent_id for each in after), *moves.agents])
+            for each in after:
+                self._free(each)
             taken[:] = granting.grant(moves, self._desk, agents)
             self._ours.update(each.job.lease for each in taken)
             moves.finish()
@@ -263,7 +268,7 @@ class Dispatcher:
             raise cancelled
         return outcome
 
-    def _go_on(self, board: _Board, moves: Moves, taken: list[Granted], after: Granted | None) -> None:
+    def _go_on(self, board: _Board, moves: Moves, taken: list[Granted], after: Sequence[Granted]) -> None:
         """Do what follows from a commit."""
         self._desk.remember(board.store.name, moves.queued)
         for each in taken:
@@ -277,8 +282,8 @@ class Dispatcher:
         self._ended.update(moves.closed)
         if moves.left or moves.undecided or self._deciding.awaits(moves.closed):
             self._wake.set()
-        if after is not None:
-            self._working.discard(after.job.lease)
+        for each in after:
+            self._working.discard(each.job.lease)
         self._tell(ended=bool(moves.closed))
 
     def _revoke(self, lease: str) -> None:
@@ -355,9 +360,12 @@ class Dispatcher:
         try:
             performance, proof = await self._watched(board, granted, known)
             seen = await self._closing(board, job.plan_id).look() if proof.commit else None
+            end = End(granted, performance, proof)
+            if seen is None and _is_common(end) and await self._end_together(board, end):
+                return
             while True:
                 try:
-                    await self._step(board, partial(_conclude, granted, performance, proof, seen), after=granted)
+                    await self._step(board, partial(_conclude, end, seen), after=[granted])
                 except MachineError as error:
                     LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.conclude"})
                     await asyncio.sleep(PAUSE)
@@ -378,6 +386,40 @@ class Dispatcher:
             self._lost.add(job.lease)
             self._free(granted)
             self._wake.set()
+
+    async def _end_together(self, board: _Board, end: End) -> bool:
+        """Write the end of a turn down in one transaction with all others that ended meanwhile.
+
+        False when that cannot be, because of this one or of another: nothing of it was kept.
+        """
+        written = asyncio.get_running_loop().create_future()
+        board.ends.append((end, written))
+        if board.writing is None:
+            board.writing = asyncio.create_task(self._write_ends(board))
+        try:
+            return await asyncio.shield(written)
+        except asyncio.CancelledError:  # what was handed over is carried out all the same
+            while not written.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({written})
+            raise
+
+    async def _write_ends(self, board: _Board) -> None:
+        """Write down ends of turns, those that come meanwhile afterwards."""
+        while board.ends:
+            ends, board.ends = board.ends[:TOGETHER], board.ends[TOGETHER:]
+            kept = False
+            try:
+                after = [end.granted for end, _ in ends]
+                await self._step(board, partial(ending.conclude, ends=[end for end, _ in ends]), after=after)
+                kept = True
+            except Exception as error:  # each is tried by itself then, and told whose fault it is
+                LOG.info("%d turns are ended one by one: %s", len(ends), error, extra={"action": "dispatcher.ends"})
+            finally:
+                for _, written in ends:
+                    if not written.done():
+                        written.set_result(kept)
+        board.writing = None
 
     async def _watched(self, board: _Board, granted: Granted, known: Performance | None) -> tuple[Performance, Proof]:
         """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
@@ -834,11 +876,18 @@ def _look(moves: Moves, plans: Sequence[str]) -> tuple[int, bool]:
     return looked, due > 0
 
 
-def _conclude(granted: Granted, performance: Performance, proof: Proof, seen: Review | None, moves: Moves) -> None:
+def _is_common(end: End) -> bool:
+    """Whether the end of a turn concerns nobody but those who wait for it, so that it can be written with others."""
+    granted, performance = end.granted, end.performance
+    finished = performance.how == "finished" and performance.code is None and not performance.judgements
+    return finished and granted.allowance is None and granted.job.command.command_seq == 1
+
+
+def _conclude(end: End, seen: Review | None, moves: Moves) -> None:
     """Write down the end of a turn, and what was proven of other tasks and is not as it was since its merge."""
-    ending.conclude(moves, granted, performance, proof)
+    ending.conclude(moves, [end])
     if seen is not None:
-        regressing.mark(moves, granted.job.plan_id, seen)
+        regressing.mark(moves, end.granted.job.plan_id, seen)
 
 
 def _offer(moves: Moves, agents: list[str]) -> None:

@@ -70,8 +70,42 @@ class Outcome:
     """What was found, if it is not enough and no round is left."""
 
 
-def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Proof = NO_PROOF) -> Outcome:
-    """Write the end of a turn down. Raises LEASE_LOST when the task was given to somebody else meanwhile."""
+@dataclass(frozen=True, slots=True)
+class End:
+    """A turn that has ended, and what came of it."""
+
+    granted: Granted
+    performance: Performance
+    proof: Proof = NO_PROOF
+
+
+def conclude(moves: Moves, ends: Sequence[End]) -> list[Outcome]:
+    """Write the ends of turns down: first each of them, and then what follows from them.
+
+    Raises LEASE_LOST when the task was given to somebody else meanwhile. Nothing of any of them is kept then.
+    """
+    outcomes = [_write_end(moves, end) for end in ends]
+    if all(_is_plainly_done(end, outcome) for end, outcome in zip(ends, outcomes, strict=True)):
+        jobs = [end.granted.job for end in ends]
+        moves.all_ended([(moves.sheets.of(moves.tx, job.plan_id), job.task_id) for job in jobs])
+        return outcomes
+    for end, outcome in zip(ends, outcomes, strict=True):
+        if outcome.again:
+            moves.agents[end.granted.job.agent_id] = None
+        else:
+            _follow(moves, end, outcome)
+    return outcomes
+
+
+def _is_plainly_done(end: End, outcome: Outcome) -> bool:
+    """Whether nothing follows from a turn but that others go on."""
+    chosen = outcome.gate is not None and outcome.gate.activate
+    return outcome.cause == "FULFILLED" and not chosen and end.granted.job.command.command_seq == 1
+
+
+def _write_end(moves: Moves, end: End) -> Outcome:
+    """Write down what a turn is worth."""
+    granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
     sheet = moves.sheets.of(moves.tx, job.plan_id)
     node = sheet.node(moves.tx, job.task_id)
@@ -87,7 +121,6 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
     _end_turn(moves, granted, performance, outcome, moves.note("turn.ended", job.plan_id, body))
     _keep(moves, granted, outcome, proof)
     if outcome.again:
-        moves.agents[job.agent_id] = None
         return outcome
     kinds.note_end(moves, granted, outcome.cause, outcome.reason, outcome.verdict, proof.evidence)
     _end_delivery(moves, granted, outcome)
@@ -95,21 +128,15 @@ def conclude(moves: Moves, granted: Granted, performance: Performance, proof: Pr
         parcel.send(moves, sheet, job)
     if performance.judgements:
         reworking.note(moves, granted, performance.judgements)
-    _follow(moves, sheet, node, granted, performance, proof, outcome)
     return outcome
 
 
-def _follow(
-    moves: Moves,
-    sheet: Sheet,
-    node: Node,
-    granted: Granted,
-    performance: Performance,
-    proof: Proof,
-    outcome: Outcome,
-) -> None:
+def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
     """Have everything done that follows from the end of a turn."""
+    granted, performance, proof = end.granted, end.performance, end.proof
     job = granted.job
+    sheet = moves.sheets.of(moves.tx, job.plan_id)
+    node = sheet.node(moves.tx, job.task_id)
     if outcome.cause == "FULFILLED":
         moves.ended(sheet, job.task_id, outcome.cause, activated=outcome.gate.activate if outcome.gate else ())
         if job.command.command_seq > 1:  # it may have made another version before
@@ -376,29 +403,32 @@ def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome:
     used = usage.spent(performance.usage, seconds=performance.seconds)
     if granted.allowance is not None:
         granted.allowance.write(moves.tx, job.lease, used)
-    if not moves.tx.run(
+    lost = ConflictError(
+        Code.LEASE_LOST,
+        f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
+        hint="nothing of it is kept; the task was given out again",
+    )
+    moves.tx.later(
         "end_turn",
-        plan_id=job.plan_id,
-        task_id=job.task_id,
-        epoch=job.epoch,
-        lease=job.lease,
-        state=lifecycle.move("RUNNING", outcome.cause),
-        cause=outcome.cause,
-        reason=outcome.reason,
-        queued=granted.delivery if outcome.again else None,
-        at=moves.at,
-        score=performance.score,
-        fact=fact,
-        retries=int(outcome.cause == "RETRY" and not bad_score),
-        sent_back=granted.sent_back + int(bad_score),
-        deaths=int(outcome.cause == "ENGINE_ENDED"),
-        **used._asdict(),
-    ):
-        raise ConflictError(
-            Code.LEASE_LOST,
-            f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",
-            hint="nothing of it is kept; the task was given out again",
-        )
+        {
+            "plan_id": job.plan_id,
+            "task_id": job.task_id,
+            "epoch": job.epoch,
+            "lease": job.lease,
+            "state": lifecycle.move("RUNNING", outcome.cause),
+            "cause": outcome.cause,
+            "reason": outcome.reason,
+            "queued": granted.delivery if outcome.again else None,
+            "at": moves.at,
+            "score": performance.score,
+            "fact": fact,
+            "retries": int(outcome.cause == "RETRY" and not bad_score),
+            "sent_back": granted.sent_back + int(bad_score),
+            "deaths": int(outcome.cause == "ENGINE_ENDED"),
+            **used._asdict(),
+        },
+        lost,
+    )
 
 
 def _keep(moves: Moves, granted: Granted, outcome: Outcome, proof: Proof) -> None:
@@ -503,8 +533,9 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> None:
     status, details = _receipt(outcome)
     acted = int(status == "SUCCEEDED")
-    if not moves.tx.run("end_delivery", id=granted.delivery, ack=status, at=moves.at, details=details, acted=acted):
-        raise ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
+    lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
+    ended = {"id": granted.delivery, "ack": status, "at": moves.at, "details": details, "acted": acted}
+    moves.tx.later("end_delivery", ended, lost)
 
 
 def _receipt(outcome: Outcome) -> tuple[str, str | None]:

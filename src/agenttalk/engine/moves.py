@@ -59,8 +59,14 @@ class Moves:
     """Leases of turns that are to end, because what they were given was replaced."""
     undecided: bool = False
     """Whether a release has to be decided now."""
+    made: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """Outputs that this transaction took in, by their messages: path and hash of each file."""
+    contents: dict[str, bytes] = field(default_factory=dict)
+    """Contents that came with them, by their hashes."""
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """What became of tasks and messages of each plan."""
+    _held: list[tuple[Sheet, str, bool]] | None = None
+    """Tasks that are due, while several are gathered."""
     _ordered: set[tuple[str, str]] = field(default_factory=set)
     """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
 
@@ -211,10 +217,12 @@ class Moves:
 
     def consider(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
         """Everything before a task has ended: pick its inputs, and make its command if they are there."""
-        if (sheet.plan_id, task_id) in self._ordered:
-            return
-        node = sheet.node(self.tx, task_id)
-        picked = self.pick(sheet, node)
+        if (sheet.plan_id, task_id) not in self._ordered:
+            node = sheet.node(self.tx, task_id)
+            self._considered(sheet, node, self.pick(sheet, node), first=first)
+
+    def _considered(self, sheet: Sheet, node: Node, picked: Picked | Missing | Ambiguous, *, first: bool) -> None:
+        """Go on with what was picked for a task."""
         match picked:
             case Picked():
                 self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
@@ -229,7 +237,8 @@ class Moves:
 
     def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
         """Fill the inputs of a task with what is there."""
-        return readiness.pick(node, picking.candidates(self.tx, sheet, node), final=frozenset(node.depends_on))
+        found = picking.candidates(self.tx, sheet, node, self.made)
+        return readiness.pick(node, found, final=frozenset(node.depends_on))
 
     def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
         """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
@@ -392,15 +401,17 @@ class Moves:
             self.agents[order.agent_id] = None
 
     def _put_into_queue(self, order: Order, cause: Cause, delivery: int) -> None:
-        self.tx.run(
+        self.tx.later(
             "queue_task",
-            plan_id=order.plan_id,
-            task_id=order.command.task_id,
-            cause=cause,
-            delivery=delivery,
-            queued=None if order.in_folder else delivery,
-            attempt=0,
-            at=self.at,
+            {
+                "plan_id": order.plan_id,
+                "task_id": order.command.task_id,
+                "cause": cause,
+                "delivery": delivery,
+                "queued": None if order.in_folder else delivery,
+                "attempt": 0,
+                "at": self.at,
+            },
         )
 
     def set_aside(self, order: Order, cause: Cause) -> int:
@@ -465,8 +476,27 @@ class Moves:
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant, first=delivery is None)
 
+    def all_ended(self, ended: Sequence[tuple[Sheet, str]]) -> None:
+        """Tasks that somebody ran are completed, without a word on who goes on: everybody who waited for them does.
+
+        The same as `ended` for each of them, only that what they make ready is looked at together.
+        """
+        self._held = held = []
+        for sheet, task_id in ended:
+            self.ended(sheet, task_id, "FULFILLED")
+        self._held = None
+        room = AT_ONCE - len(self._ordered)
+        self.left = self.left or len(held) > room
+        due = [(sheet, sheet.node(self.tx, task_id), first) for sheet, task_id, first in held[:room]]
+        picked = [self.pick(sheet, node) for sheet, node, _ in due]
+        for (sheet, node, first), each in zip(due, picked, strict=True):
+            if not self.is_ordered(sheet, node.task_id):
+                self._considered(sheet, node, each, first=first)
+
     def _due(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
-        if not self.full:
+        if self._held is not None:
+            self._held.append((sheet, task_id, first))
+        elif not self.full:
             self.consider(sheet, task_id, first=first)
         else:
             self.left = True
@@ -488,7 +518,7 @@ class Moves:
 
     def _write_counts(self, plan_id: str, counts: Counter[str]) -> None:
         if counts["journal"]:
-            self.tx.run("journal_grown", plan_id=plan_id, seq=counts["journal"])
+            self.tx.later("journal_grown", {"plan_id": plan_id, "seq": counts["journal"]})
         if counts["sent"] or counts["delivered"]:
             records.tally(self.tx, plan_id, sent=counts["sent"], delivered=counts["delivered"])
         ended = {what: counts[what] for what in ("completed", "failed", "skipped")}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Final
 
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.sheets import Sheet
@@ -11,8 +13,13 @@ from agenttalk.rules import failure
 from agenttalk.rules.readiness import Candidate
 
 
-def candidates(tx: Tx, sheet: Sheet, node: Node) -> list[Candidate]:
-    """What the tasks before this one have made."""
+_NOTHING: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {}
+
+
+def candidates(
+    tx: Tx, sheet: Sheet, node: Node, known: Mapping[str, tuple[tuple[str, str], ...]] = _NOTHING
+) -> list[Candidate]:
+    """What the tasks before this one have made. Of `known` messages, which have no score, the files need not be read."""
     found: list[Candidate] = []
     if not node.needs:
         return found
@@ -20,6 +27,10 @@ def candidates(tx: Tx, sheet: Sheet, node: Node) -> list[Candidate]:
         for output_name, message_id, seq, command_id, at, envelope in tx.run(
             "versions_from", plan_id=sheet.plan_id, task_id=task_id
         ):
+            if message_id in known:
+                files = known[message_id]
+                found.append(Candidate(message_id, task_id, output_name, None, files, at, None, seq, command_id))
+                continue
             artifact = json.loads(envelope)  # ours, and checked when it was accepted
             found.append(
                 Candidate(

@@ -6,7 +6,7 @@ Read once and kept, because every step of a plan needs them. A new revision of t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -31,18 +31,6 @@ _KEPT: Final = 20_000
 """Tasks that are kept in memory for each plan."""
 
 
-_submitted: dict[str, dict[str, Node]] = {}
-"""Hash of a DAG → its nodes as somebody of this process submitted them, so that they need not be read again."""
-
-
-def remember(dag_sha256: str, nodes: Sequence[Node]) -> None:
-    """Keep the nodes of a DAG that was just submitted, unless they are too many."""
-    if sum(map(len, _submitted.values())) + len(nodes) > _KEPT:
-        _submitted.clear()
-    if len(nodes) <= _KEPT:
-        _submitted[dag_sha256] = {node.task_id: node for node in nodes}
-
-
 @dataclass(frozen=True, slots=True)
 class Spec:
     """What is asked for in a task."""
@@ -52,6 +40,30 @@ class Spec:
     """Tasks that run only if this one says so: by a branch, or by failing."""
     guards: tuple[str, ...] = ()
     """Tasks that can say so of this one."""
+
+
+_NOBODY: Final[dict[str, Spec]] = {}
+_submitted: dict[str, dict[str, Spec]] = {}
+"""Hash of a DAG → its tasks as somebody of this process submitted them, so that they need not be read again."""
+
+
+def remember(
+    dag_sha256: str, nodes: Sequence[Node], wards: Mapping[str, Sequence[str]], guards: Mapping[str, Sequence[str]]
+) -> None:
+    """Keep the tasks of a DAG that was just submitted, unless they are too many."""
+    if _remembered[0] + len(nodes) > _KEPT:
+        _submitted.clear()
+        _remembered[0] = 0
+    if len(nodes) <= _KEPT and dag_sha256 not in _submitted:
+        _remembered[0] += len(nodes)
+        _submitted[dag_sha256] = {
+            node.task_id: Spec(node, tuple(wards.get(node.task_id, ())), tuple(guards.get(node.task_id, ())))
+            for node in nodes
+        }
+
+
+_remembered = [0]
+"""How many tasks are remembered."""
 
 
 @dataclass(slots=True)
@@ -75,14 +87,13 @@ class Sheet:
 
     def spec(self, tx: Tx, task_id: str) -> Spec:
         """What is asked for in a task, and whose fate hangs on it."""
-        found = self.specs.get(task_id)
+        found = self.specs.get(task_id) or _submitted.get(self.dag_sha256, _NOBODY).get(task_id)
         if found is None:
             rows = tx.run("node", plan_id=self.plan_id, task_id=task_id)
             if not rows:
                 raise MissingError(Code.TASK_NOT_FOUND, f"plan {self.plan_id!r} has no task {task_id!r}")
             data, wards, guards = rows[0]
-            node = _submitted.get(self.dag_sha256, {}).get(task_id) or Node.model_validate_json(bytes(data))
-            found = Spec(node, _names(wards), _names(guards))
+            found = Spec(Node.model_validate_json(bytes(data)), _names(wards), _names(guards))
             if len(self.specs) >= _KEPT:
                 self.specs.clear()
             self.specs[task_id] = found

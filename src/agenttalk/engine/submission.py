@@ -57,9 +57,10 @@ async def submit(
     if len(dag.nodes) > _AT_ONCE:
         with collector_paused():
             return await _submit_in_parts(deps, store, plan)
-    rows = Rows.of(dag.nodes, Links.of(dag))
+    links = Links.of(dag)
+    rows = Rows.of(dag.nodes, links)
     papers = _Papers.of(plan, rows.texts)
-    remember(papers.sha256, dag.nodes)
+    remember(papers.sha256, dag.nodes, links.wards, links.guards)
     return await store.transact(partial(_take_whole, plan=plan, rows=rows, papers=papers))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, BinaryIO, Protocol, TypeAlias, TypeVar
+from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 from agenttalk.contracts.wire import JsonValue
 
@@ -33,8 +33,22 @@ class Tx(Protocol):
     def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
         """Run one named statement for each of many parameters. Raises as `run` does; rows are not returned."""
 
-    def record(self, kind: str, subject: str, body: JsonValue) -> int:
-        """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction."""
+    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> None:
+        """Run one named statement before the work is over, and before any other that looks at the same tables.
+
+        Rows of one statement that wait are written together. Statements that wait are run in the order in which they
+        came first, so none may depend on one that comes after it. With `lost` it has to write one row: if it does
+        not, `lost` is raised, or, where several rows were written together, ConflictError.
+        """
+
+    def number(self, table: Literal["messages", "deliveries"]) -> int:
+        """The id of a row that is to be inserted into a table with this transaction."""
+
+    def record(self, kind: str, subject: str, body: JsonValue | bytes) -> int:
+        """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction.
+
+        A body of bytes is JSON in its canonical form already.
+        """
 
     def effect(self, kind: str, key: str, body: JsonValue) -> bool:
         """Queue something to be done once this is committed; False when the board had that key before.

@@ -14,6 +14,9 @@ from agenttalk.store.dialect import DialectName
 
 FOLDER = Path(__file__).parent / "sql"
 _NAME = re.compile(r"^-- name: (\w+)(?:@(\w+))?\n", re.MULTILINE)
+_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+([a-z_]+)\b")
+_REFERS = {"deliveries": frozenset({"messages"})}
+"""Tables whose rows name rows of others, which have to be there before them."""
 _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_]\w*)|%")
 
 
@@ -31,6 +34,24 @@ def load(dialect: DialectName) -> dict[str, str]:
                 home[name] = text
     found = common | special
     return {name: for_psycopg(text) for name, text in found.items()} if dialect == "postgres" else found
+
+
+@cache
+def tables(dialect: DialectName) -> dict[str, frozenset[str]]:
+    """The tables that every statement of a dialect reads or writes, and those that its rows refer to."""
+    return {name: frozenset(_TABLE.findall(text)).union(referred(text)) for name, text in load(dialect).items()}
+
+
+@cache
+def referring(dialect: DialectName) -> frozenset[str]:
+    """Statements whose rows name rows of other tables."""
+    return frozenset(name for name, text in load(dialect).items() if referred(text))
+
+
+def referred(statement: str) -> frozenset[str]:
+    """Tables whose rows the new rows of a statement name."""
+    made = re.match(r"INSERT INTO (\w+)", statement)
+    return _REFERS.get(made[1], frozenset()) if made else frozenset()
 
 
 def split(text: str) -> list[tuple[str, str, str]]:

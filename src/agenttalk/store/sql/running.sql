@@ -276,13 +276,20 @@ INSERT INTO deliveries (board, plan_id, message, receiver, delivery_id, state, s
     consumed_at, finished_at)
 VALUES (:board, :plan_id, :message, :receiver, :delivery_id, 'processed', 'processed', 1, :at, 'SUCCEEDED', :at, :at)
 
--- A command that waits in its agent's queue, or that the agent gets at once.
--- name: add_arrived_command
-INSERT INTO deliveries (board, plan_id, message, receiver, delivery_id, state, shown, priority, stored_at, ack,
-    consumed_at, injected_at, prompt_sha256)
-VALUES (:board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :taken_at, :taken_at,
-    :prompt_sha256)
-RETURNING id
+-- A message that has arrived when it is written: a command that waits in its agent's queue or that the agent gets at once,
+-- or an output.
+-- name: put_delivery
+INSERT INTO deliveries (id, board, plan_id, message, receiver, delivery_id, state, shown, priority, stored_at, ack,
+    consumed_at, injected_at, finished_at, prompt_sha256)
+VALUES (:id, :board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :taken_at,
+    :injected_at, :finished_at, :prompt_sha256)
+
+-- name: put_delivery@postgres
+INSERT INTO deliveries (id, board, plan_id, message, receiver, delivery_id, state, shown, priority, stored_at, ack,
+    consumed_at, injected_at, finished_at, prompt_sha256)
+OVERRIDING SYSTEM VALUE
+VALUES (:id, :board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :taken_at,
+    :injected_at, :finished_at, :prompt_sha256)
 
 -- name: take_delivery
 UPDATE deliveries
