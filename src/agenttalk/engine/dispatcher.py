@@ -413,7 +413,7 @@ class Dispatcher:
                 after = [end.granted for end, _ in ends]
                 await self._step(board, partial(ending.conclude, ends=[end for end, _ in ends]), after=after)
                 kept = True
-            except Exception as error:  # each is tried by itself then, and told whose fault it is
+            except Exception as error:  # noqa: BLE001 - each is tried by itself then, and told whose fault it is
                 LOG.info("%d turns are ended one by one: %s", len(ends), error, extra={"action": "dispatcher.ends"})
             finally:
                 for _, written in ends:

@@ -534,7 +534,7 @@ def _end_delivery(moves: Moves, granted: Granted, outcome: Outcome) -> None:
     status, details = _receipt(outcome)
     acted = int(status == "SUCCEEDED")
     lost = ConflictError(Code.LEASE_LOST, f"the command {granted.job.command.command_id!r} ended meanwhile")
-    ended = {"id": granted.delivery, "ack": status, "at": moves.at, "details": details, "acted": acted}
+    ended: dict[str, Any] = {"id": granted.delivery, "ack": status, "at": moves.at, "details": details, "acted": acted}
     moves.tx.later("end_delivery", ended, lost)
 
 

@@ -197,7 +197,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
     """
     tx = moves.tx
-    plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, _ = row
+    plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, _ = row
     sheet = moves.sheets.of(tx, plan_id)
     message_id, command = _ordered(tx, desk, delivery)
     inputs, used, lost = _inputs(tx, sheet, command, moves.at)
@@ -211,12 +211,19 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
             gating.hold_back(moves, sheet, attempt.node, delivery, passage.denied)
             return None
         attempt.passage = passage.under(attempt.lease)
-    [(attempt.epoch, attempt.number)] = tx.run("lease_task", **attempt.lease_row(moves.at))
+    attempt.number = before + 1
+    lost_to = ConflictError(Code.LEASE_LOST, f"task {task_id!r} was given to somebody else meanwhile")
+    tx.later("lease_task", attempt.lease_row(moves.at), lost_to)
     prompt = attempt.prompt()
     if sent_back and reason:
         prompt = f"{prompt}\n# {reason}\n"
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
-    [(consumed_at,)] = tx.run("take_delivery", id=delivery, at=moves.at, prompt_sha256=sha256)
+    taken: dict[str, Any] = {"id": delivery, "at": moves.at, "prompt_sha256": sha256}
+    if before:
+        [(consumed_at,)] = tx.run("take_delivery", **taken)
+    else:
+        consumed_at = moves.at
+        tx.later("take_delivery", taken, lost_to)
     _note(moves, attempt, message_id, sha256, used)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
@@ -400,7 +407,7 @@ def _note(
     """Write down that an attempt began, and with which inputs."""
     plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
     for each in used:
-        marked = {"plan_id": plan_id, "message_id": each, "receiver": agent_id, "at": moves.at}
+        marked: dict[str, Any] = {"plan_id": plan_id, "message_id": each, "receiver": agent_id, "at": moves.at}
         moves.tx.later("mark_artifact_injected", marked)
     body: dict[str, Any] = {
         "message_id": message_id,

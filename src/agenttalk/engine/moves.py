@@ -472,6 +472,8 @@ class Moves:
         return new
 
     def _meet(self, sheet: Sheet, task_id: str) -> None:
+        if sheet.spec(self.tx, task_id).last:
+            return
         for dependant, unmet, state, delivery in self.tx.run("meet", plan_id=sheet.plan_id, task_id=task_id):
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant, first=delivery is None)
@@ -481,7 +483,8 @@ class Moves:
 
         The same as `ended` for each of them, only that what they make ready is looked at together.
         """
-        self._held = held = []
+        held: list[tuple[Sheet, str, bool]] = []
+        self._held = held
         for sheet, task_id in ended:
             self.ended(sheet, task_id, "FULFILLED")
         self._held = None

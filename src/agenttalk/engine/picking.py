@@ -12,14 +12,13 @@ from agenttalk.ports import Tx
 from agenttalk.rules import failure
 from agenttalk.rules.readiness import Candidate
 
-
 _NOTHING: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {}
 
 
 def candidates(
     tx: Tx, sheet: Sheet, node: Node, known: Mapping[str, tuple[tuple[str, str], ...]] = _NOTHING
 ) -> list[Candidate]:
-    """What the tasks before this one have made. Of `known` messages, which have no score, the files need not be read."""
+    """What the tasks before this one have made. Of `known` messages, none of which has a score, nothing is read."""
     found: list[Candidate] = []
     if not node.needs:
         return found

@@ -48,7 +48,7 @@ def written(at: str) -> str:
 def keep(tx: Tx, data: bytes) -> str:
     """Keep a small content in the same commit as what refers to it."""
     digest = wire.sha256(data)
-    tx.run("put_blob", hash=digest, content=data)
+    tx.later("put_blob", {"hash": digest, "content": data})
     return digest
 
 

@@ -19,6 +19,7 @@ from agenttalk.contracts.base import AgentId, moment
 from agenttalk.contracts.dag import EVERYONE, Node, Output
 from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
+from agenttalk.engine.records import SMALL, keep
 from agenttalk.errors import Code, MissingError
 from agenttalk.ports import Row, Tx
 from agenttalk.rules import done, living
@@ -40,6 +41,8 @@ class Spec:
     """Tasks that run only if this one says so: by a branch, or by failing."""
     guards: tuple[str, ...] = ()
     """Tasks that can say so of this one."""
+    last: bool = False
+    """Whether it is known that nobody waits for it, nor ever will."""
 
 
 _NOBODY: Final[dict[str, Spec]] = {}
@@ -48,7 +51,11 @@ _submitted: dict[str, dict[str, Spec]] = {}
 
 
 def remember(
-    dag_sha256: str, nodes: Sequence[Node], wards: Mapping[str, Sequence[str]], guards: Mapping[str, Sequence[str]]
+    dag_sha256: str,
+    nodes: Sequence[Node],
+    wards: Mapping[str, Sequence[str]],
+    guards: Mapping[str, Sequence[str]],
+    dependants: Mapping[str, Sequence[str]],
 ) -> None:
     """Keep the tasks of a DAG that was just submitted, unless they are too many."""
     if _remembered[0] + len(nodes) > _KEPT:
@@ -56,10 +63,11 @@ def remember(
         _remembered[0] = 0
     if len(nodes) <= _KEPT and dag_sha256 not in _submitted:
         _remembered[0] += len(nodes)
-        _submitted[dag_sha256] = {
-            node.task_id: Spec(node, tuple(wards.get(node.task_id, ())), tuple(guards.get(node.task_id, ())))
-            for node in nodes
-        }
+        specs = _submitted[dag_sha256] = {}
+        for node in nodes:
+            name = node.task_id
+            last = name not in dependants and name not in guards  # else it may stand in for somebody
+            specs[name] = Spec(node, tuple(wards.get(name, ())), tuple(guards.get(name, ())), last)
 
 
 _remembered = [0]
@@ -193,6 +201,13 @@ def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:
         return frozenset()
     settings: Any = wire.read(bytes(rows[0][1]))
     return frozenset(name for name, each in settings["profiles"].items() if each.get("driver", "folder") != "folder")
+
+
+def keep_settings(tx: Tx, settings: bytes) -> bytes:
+    """Keep a plan's policies and agents; what its row says of them."""
+    if len(settings) > SMALL:
+        return settings
+    return keep(tx, settings).encode()
 
 
 def settings_of(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:

@@ -60,6 +60,10 @@ class PostgresConnection:
             self._cursor.executemany(statement, params)
         return self._cursor.rowcount
 
+    def version(self) -> int | None:
+        """Others write all the time."""
+        return None
+
     def lock(self, name: str) -> None:
         """An advisory lock that ends with the transaction."""
         self._cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{self._channel}.{name}",))

@@ -64,6 +64,11 @@ class SqliteConnection:
             self._cursor.executemany(statement, params).fetchall()
         return self._connection.total_changes() - before
 
+    def version(self) -> int | None:
+        """What SQLite counts for this connection."""
+        number: int = self._cursor.execute("PRAGMA data_version").fetchall()[0][0]  # type: ignore[assignment]
+        return number
+
     def lock(self, name: str) -> None:
         """`begin` holds the only lock there is."""
 

@@ -31,6 +31,17 @@ NUMBERS: Final = 16
 _NONE: Final[Iterator[int]] = iter(())
 
 
+class Known(NamedTuple):
+    """What a batch knows of the database in its end."""
+
+    version: int
+    """What the connection counts: the same until somebody else has written."""
+    chain: tuple[Head, int] | None
+    """The newest entry of the ledger and its number."""
+    free: dict[str, Iterator[int]]
+    """Ids of the next rows of tables."""
+
+
 class Batch:
     """The transaction of a batch; implements the port `Tx` for one work after the other."""
 
@@ -51,12 +62,11 @@ class Batch:
         "effects",
         "facts",
         "failed",
+        "version",
     )
 
-    def __init__(
-        self, dialect: Dialect, connection: Connection, at: str, known: tuple[Head, int] | None = None
-    ) -> None:
-        """`known` is how the chain ended after the batch before."""
+    def __init__(self, dialect: Dialect, connection: Connection, at: str, known: Known | None = None) -> None:
+        """`known` is what the batch before knew in the end, if nobody else has written since."""
         self._dialect = dialect
         self._connection = connection
         self._queries = queries.load(dialect.name)
@@ -68,12 +78,13 @@ class Batch:
         """The tables of those that wait."""
         self._lost: dict[str, Exception] = {}
         """Statements that wait and have to write each of their rows, and what is raised if a single one does not."""
-        self._free: dict[str, Iterator[int]] = {}
+        self._free: dict[str, Iterator[int]] = known.free if known is not None else {}
         """Ids that the next rows of a table get."""
         self.at = at
         self.board = ""
         self.facts = self.effects = False
         self._known = known
+        self.version: int | None = None
         self.chain: tuple[Head, int] | None = None
         """The newest entry of the ledger and its number, once somebody asked; undone with the work that moved it."""
         self.failed: Exception | None = None
@@ -130,8 +141,14 @@ class Batch:
             if lost is not None and changed != len(rows):
                 raise lost if len(rows) == 1 else ConflictError(Code.STORE_CONFLICT, f"{query_name}: a row has changed")
 
-    def drop_waiting(self) -> None:
-        """A work ends: nothing of it is left to be run, and ids are looked for anew."""
+    def known(self) -> Known | None:
+        """What the next batch need not look for, if this one is committed and nobody else writes meanwhile."""
+        if self.version is None:
+            return None
+        return Known(self.version, self.chain or (self._known.chain if self._known is not None else None), self._free)
+
+    def forget(self) -> None:
+        """A work has failed: nothing of it is left to be run, and ids are looked for anew."""
         self._waiting.clear()
         self._touched.clear()
         self._lost.clear()
@@ -169,10 +186,10 @@ class Batch:
 
     def _newest(self) -> tuple[Head, int]:
         """The head of the chain. What an older release left unsealed behind it is sealed first."""
+        if self._known is not None and self._known.chain is not None:
+            return self._known.chain
         while True:
             [(newest,)] = self.run("newest_fact")
-            if self._known is not None and self._known[1] == newest:
-                return self._known
             rows = self.run("ledger_head")
             link, digest, seq = rows[0] if rows else (*ledger.START, 0)
             if newest == seq:
@@ -225,7 +242,7 @@ class Writer(Worker[Work]):
         self._hooks = hooks
         # A head from before a crash may have no copy elsewhere yet, and facts no seal.
         self._due: float | None = time.monotonic() + SEAL_SECONDS
-        self._chain: tuple[Head, int] | None = None
+        self._known: Known | None = None
         self.commits = self.works = 0
         super().__init__(f"write {name}")
 
@@ -267,9 +284,9 @@ class Writer(Worker[Work]):
                 self._run_works(batch, jobs)
                 if not any(job.error is None for job in jobs):
                     return
-                self._chain = None
+                self._known = None
                 self._sync(batch)
-                self._chain = batch.chain
+                self._known = batch.known()
         finally:
             self._rollback()
         self.commits += 1
@@ -291,7 +308,8 @@ class Writer(Worker[Work]):
                 job.error = batch.failed
             except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed over the work
                 job.error = error
-            batch.drop_waiting()
+            if job.error or self._dialect.shared:
+                batch.forget()
             if isinstance(batch.failed, MachineError):
                 raise batch.failed
             if job.error:
@@ -324,7 +342,12 @@ class Writer(Worker[Work]):
                     raise
                 # A server drops sessions when it restarts. No work has run yet, so one more try is safe.
                 self._ready().begin()
-        return Batch(self._dialect, self._ready(), instant(self._clock.now()), self._chain)
+            version = self._ready().version()
+        if self._known is not None and self._known.version != version:
+            self._known = None
+        batch = Batch(self._dialect, self._ready(), instant(self._clock.now()), self._known)
+        batch.version = version
+        return batch
 
     def _ready(self) -> Connection:
         if self._connection is None:
