@@ -19,7 +19,7 @@ from agenttalk.engine import asking, gating, kinds, parcels, records, reworking,
 from agenttalk.engine import evidence as kept
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.parcels import Parcel
+from agenttalk.engine.parcels import FOLDER, Parcel
 from agenttalk.engine.resuming import VERIFYING, Left
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.spending import Allowance
@@ -126,9 +126,26 @@ def _write_end(moves: Moves, end: End) -> Outcome:
     _end_delivery(moves, granted, outcome)
     for parcel in parcels:
         parcel.send(moves, sheet, job)
+    if sends and _is_all(granted, parcels):
+        made = [each.candidate(job, moves.at) for each in parcels]
+        moves.made[job.plan_id, job.task_id] = sorted(made, key=lambda each: each.output_name, reverse=True)
     if performance.judgements:
         reworking.note(moves, granted, performance.judgements)
     return outcome
+
+
+def _is_all(granted: Granted, parcels: Sequence[Parcel]) -> bool:
+    """Whether nothing else can have come from a task.
+
+    It made nothing before, what its agent leaves in an outbox does not count, and no person gave it anything, which
+    would be filed under the task, too.
+    """
+    job, needs = granted.job, granted.node.needs
+    if job.command.command_seq > 1 or job.profile.driver == FOLDER or any(each.in_folders for each in parcels):
+        return False
+    inputs = job.command.resolved_inputs or ()
+    given = f"{job.task_id}/"
+    return len(inputs) >= len(needs) and not any(path.startswith(given) for each in inputs for path in each.paths)
 
 
 def _follow(moves: Moves, end: End, outcome: Outcome) -> None:

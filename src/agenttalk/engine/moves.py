@@ -59,8 +59,8 @@ class Moves:
     """Leases of turns that are to end, because what they were given was replaced."""
     undecided: bool = False
     """Whether a release has to be decided now."""
-    made: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """Outputs that this transaction took in, by their messages: path and hash of each file."""
+    made: picking.Known = field(default_factory=dict)
+    """All that tasks made which ended in this transaction, as far as it is certain that there is nothing else."""
     contents: dict[str, bytes] = field(default_factory=dict)
     """Contents that came with them, by their hashes."""
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))

@@ -13,6 +13,7 @@ from agenttalk.engine import acceptance, records
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Made, Tx
+from agenttalk.rules.readiness import Candidate
 from agenttalk.rules.release import VALIDATION
 
 FOLDER = "folder"
@@ -53,8 +54,15 @@ class Parcel:
     """Whom the router brings it."""
     lines: tuple[dict[str, Any], ...]
     """What the journal says of it."""
-    scored: bool
-    """Whether it has a score."""
+    score: float | None
+    """What its agent says of it."""
+
+    def candidate(self, job: Work, at: str) -> Candidate:
+        """The same for whoever may need it."""
+        files = tuple((each.path, each.sha256) for each in self.files)
+        seq, command_id = job.command.command_seq, job.command.command_id
+        name = self.output.name
+        return Candidate(self.message_id, job.task_id, name, None, files, at, self.score, seq, command_id)
 
     def send(self, moves: Moves, sheet: Sheet, job: Work) -> None:
         """Write it down. Who works in folders gets it from the router."""
@@ -63,8 +71,6 @@ class Parcel:
             if each.data is not None:
                 moves.contents[each.sha256] = each.data
                 tx.later("put_blob", {"hash": each.sha256, "content": each.data})
-        if not self.scored:
-            moves.made[self.message_id] = tuple((each.path, each.sha256) for each in self.files)
         number = tx.number("messages")
         tx.later(
             "put_message",
@@ -156,4 +162,4 @@ def pack(
     lines = [records.line(letter, "DELIVERED", at=at, delivery_id=known, to=each) for each, known in direct.items()]
     if not receivers:
         lines.append(records.line(letter, "DELIVERED", at=at, delivery_id=records.named("dlv", message_id)))
-    return Parcel(output, files, message_id, sha256, envelope, direct, by_hand, tuple(lines), score is not None)
+    return Parcel(output, files, message_id, sha256, envelope, direct, by_hand, tuple(lines), score)
