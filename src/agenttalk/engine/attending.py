@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from agenttalk.contracts.promise import HumanCheck
-from agenttalk.engine import acceptance, ending, kinds, people, resuming
+from agenttalk.engine import acceptance, kinds, people, resuming, worth
 from agenttalk.engine import evidence as kept
 from agenttalk.engine.dispatching import Board, Dispatching
 from agenttalk.engine.granting import Granted
@@ -38,7 +38,7 @@ class Attending(Dispatching):
         except asyncio.CancelledError:
             if watch.abort is None:
                 raise
-            performance, proof = Performance("aborted"), ending.NO_PROOF
+            performance, proof = Performance("aborted"), worth.NO_PROOF
         if watch.abort is None:
             return performance, proof
         with suppress(asyncio.CancelledError):
@@ -49,37 +49,37 @@ class Attending(Dispatching):
         self._working.add(granted.job.lease)
         detail = self._deps.discretion.secrets.redact(watch.abort.detail)  # it may quote what the agent told
         abort = watch.abort._replace(detail=detail)
-        return Performance("aborted", abort=abort, **counted(watch.used, {})), ending.NO_PROOF
+        return Performance("aborted", abort=abort, **counted(watch.used, {})), worth.NO_PROOF
 
     async def _worked(self, board: Board, granted: Granted) -> tuple[Performance, Proof | None]:
         """Have a job done. Without a proof, somebody else has to look at it."""
         job = granted.job
         prover = self._prover
         if prover is None and (job.proven or job.criteria):
-            return Performance("not_started", error="checks and repositories are not supported here"), ending.NO_PROOF
+            return Performance("not_started", error="checks and repositories are not supported here"), worth.NO_PROOF
         if job.profile.confined and not getattr(self._performers.get(job.profile.driver), "confines", False):
             error = f"the driver {job.profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
-            return Performance("not_started", error=error), ending.NO_PROOF
+            return Performance("not_started", error=error), worth.NO_PROOF
         try:
             judgements = await self._judged(board, granted, prover) if prover is not None and job.criteria else {}
         except InputError as error:  # whoever is to judge cannot be asked: that is no judgement of what it was given
-            return Performance("not_started", error=error.message), ending.NO_PROOF
+            return Performance("not_started", error=error.message), worth.NO_PROOF
         if not all(each.accepted for each in judgements.values()):
-            return Performance("refused", judgements=judgements), ending.NO_PROOF
+            return Performance("refused", judgements=judgements), worth.NO_PROOF
         if prover is None or not job.proven:
             performance = await self._performed(board, job)
             if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
                 await board.store.transact(lambda tx: resuming.keep(tx, job, performance))
                 self._tell(ended=False)
                 return performance, None
-            return replace(performance, judgements=judgements) if judgements else performance, ending.NO_PROOF
+            return replace(performance, judgements=judgements) if judgements else performance, worth.NO_PROOF
         try:
             job = await prover.begin(job)
         except AgentTalkError as error:
-            return Performance("not_started", error=error.message), ending.NO_PROOF
+            return Performance("not_started", error=error.message), worth.NO_PROOF
         performance = replace(await self._performed(board, job), judgements=judgements)
         if performance.how != "finished" or performance.code is not None:
-            return performance, ending.NO_PROOF
+            return performance, worth.NO_PROOF
         await board.store.transact(lambda tx: resuming.keep(tx, job, performance))
         self._tell(ended=False)
         return performance, None
@@ -94,7 +94,7 @@ class Attending(Dispatching):
             blobs = await self._deps.stores.blobs(job.board)
             job = replace(job, others=await acceptance.stored(board.store, blobs, job.plan_id, names))
         try:
-            done = partial(ending.is_done, granted, performance, at=self._deps.stamp())
+            done = partial(worth.is_done, granted, performance, at=self._deps.stamp())
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
             return self._deps.discretion.proof(proof)
         except AgentTalkError as error:
@@ -104,7 +104,7 @@ class Attending(Dispatching):
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
         kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
         if kind is None or task is None or performance.how != "finished":
-            return ending.NO_PROOF
+            return worth.NO_PROOF
         try:
             confirm = partial(self._confirm, board, granted)
             turn = await kinds.turn_of(board.store, granted, performance, at=self._deps.stamp(), confirm=confirm)
