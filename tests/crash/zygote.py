@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agenttalk.engine import fsck, people, submission
+from agenttalk.engine import fsck, noting, people, submission
 from agenttalk.store import writer
 from agenttalk.wiring import opened
 from crash import bugs, durable, scenarios
