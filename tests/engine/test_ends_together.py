@@ -9,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine.standing import Standing
 from plankit import PATIENCE, Engine, fine, plan, play, states, task
@@ -93,6 +95,26 @@ def test_the_same_is_written_together_as_one_by_one(tmp_path: Path) -> None:
     alone = play(tmp_path / "alone", use, max_running=1)
     together = play(tmp_path / "together", use, max_running=8)
     assert together == alone
+
+
+def test_who_is_handed_an_output_in_the_moment_it_was_made_is_seen_to_have_got_it(tmp_path: Path) -> None:
+    compiled = plan(
+        task("t0", "a", outputs=[{"name": "t.md"}]),
+        task("t1", "b", inputs=[{"name": "i", "from": "t.md"}]),
+        task("u0", "c", outputs=[{"name": "u.md"}]),
+        task("u1", "c", inputs=[{"name": "i", "from": "u.md"}]),
+    )
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(compiled)
+        assert (await engine.ended()).result == "done"
+
+    play(tmp_path, use)
+    rows = apsw.Connection(str(tmp_path / "data/projects/default/blackboard.db")).execute(
+        "SELECT d.receiver, d.injected_at IS NOT NULL FROM deliveries AS d JOIN messages AS m ON m.id = d.message"
+        " WHERE m.type = 'artifact' ORDER BY d.receiver"
+    )
+    assert list(rows) == [("b", 1), ("c", 1)]
 
 
 def spoken(kind: str, body: dict[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,23 @@ def test_what_waits_is_there_after_the_commit_in_an_order_that_the_tables_allow(
         made = await board.transact(lambda tx: [put(tx, each) for each in names])
         assert made == sorted(set(made))
         assert await board.transact(lambda tx: known(tx, *names)) == made
+
+    place.play(scenario)
+
+
+def test_statements_that_wait_keep_their_order(place: Place) -> None:
+    def work(tx: Tx) -> Any:
+        put(tx, "m")
+        marked: dict[str, Any] = {"plan_id": "p", "message_id": "m", "receiver": "a", "at": "2027"}
+        tx.later("mark_artifact_injected", marked)
+        put(tx, "n")
+        tx.later("mark_artifact_injected", {**marked, "message_id": "n"})
+
+    async def scenario(stores: RootStores) -> None:
+        board = await stores.board("shop")
+        await board.transact(work)
+        rows = [await board.read("stages_of", plan_id="p", message_id=name, receiver="a") for name in "mn"]
+        assert [row[0] for [row] in rows] == ["2027", "2027"]
 
     place.play(scenario)
 
@@ -174,6 +192,34 @@ def test_what_another_process_wrote_meanwhile_is_noticed(tmp_path: Path) -> None
         other.close()
         again = await board.transact(lambda tx: (put(tx, "two"), tx.record("test.fact", "f", {})))
         assert again == (first[0] + 2, first[1] + 2)
+
+    place.play(scenario)
+
+
+def test_who_is_cancelled_while_a_work_is_carried_out_hears_of_it_afterwards(place: Place) -> None:
+    go_on = threading.Event()
+
+    def work(tx: Tx) -> None:
+        go_on.wait(30)
+        tx.record("test.fact", "done", {})
+
+    async def scenario(stores: RootStores) -> None:
+        board = await stores.board("shop")
+        answer = board.handed_over(work)
+
+        async def wait() -> None:
+            await answer
+
+        waiting = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert answer.done()
+        assert len(await board.read("facts_of", subject="done", after=0, limit=2)) == 1
 
     place.play(scenario)
 

@@ -33,7 +33,7 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watches
 from agenttalk.errors import AgentTalkError, Code, MachineError
-from agenttalk.ports import Performance, Performer, Processes, Prover, Store, Tx
+from agenttalk.ports import Lasting, Performance, Performer, Processes, Prover, Store, Tx
 from agenttalk.rules.usage import Used
 
 LOG = logging.getLogger(__name__)
@@ -200,25 +200,19 @@ class Dispatcher(Attending, Operating, Recovering):
             moves.finish()
             return outcome
 
-        committed = asyncio.ensure_future(board.store.transact(work))
-        cancelled: asyncio.CancelledError | None = None
+        committed = board.store.handed_over(work)
         try:
-            outcome = await asyncio.shield(committed)
-        except asyncio.CancelledError as error:  # what was handed over is carried out all the same
-            cancelled = error
-            while not committed.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait({committed})
+            return await committed
+        except asyncio.CancelledError:  # what was handed over was carried out all the same
+            if committed.done() and committed.exception() is not None:
+                self._drop(taken)
+            raise
         except BaseException:
             self._drop(taken)
             raise
-        if cancelled is not None and committed.exception() is not None:
-            self._drop(taken)
-            raise cancelled
-        self._go_on(board, seen[0], taken, after)
-        if cancelled is not None:
-            raise cancelled
-        return outcome
+        finally:
+            if committed.done() and committed.exception() is None:
+                self._go_on(board, seen[0], taken, after)
 
     def _go_on(self, board: Board, moves: Moves, taken: list[Granted], after: Sequence[Granted]) -> None:
         """Do what follows from a commit."""
@@ -334,17 +328,11 @@ class Dispatcher(Attending, Operating, Recovering):
 
         False when that cannot be, because of this one or of another: nothing of it was kept.
         """
-        written = asyncio.get_running_loop().create_future()
+        written: Lasting[bool] = Lasting(loop=asyncio.get_running_loop())  # it is carried out, whoever is cancelled
         board.ends.append((end, written))
         if board.writing is None:
             board.writing = asyncio.create_task(self._write_ends(board))
-        try:
-            return await asyncio.shield(written)
-        except asyncio.CancelledError:  # what was handed over is carried out all the same
-            while not written.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait({written})
-            raise
+        return await written
 
     async def _write_ends(self, board: Board) -> None:
         """Write down ends of turns, those that come meanwhile afterwards."""

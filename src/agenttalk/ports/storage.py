@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
@@ -57,6 +58,14 @@ class Tx(Protocol):
         """
 
 
+class Lasting(asyncio.Future[T]):
+    """A future that cannot be cancelled: a task that waits for it and is cancelled hears of that when it is done."""
+
+    def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002 - part of what a future is
+        """Say that it goes on."""
+        return False
+
+
 class Store(Protocol):
     """One board: durable state, its ledger and its effects."""
 
@@ -76,6 +85,9 @@ class Store(Protocol):
         same; every other code says that nothing was stored. Once handed over, a work is carried out even
         when whoever awaits it is cancelled.
         """
+
+    def handed_over(self, work: Callable[[Tx], T]) -> Lasting[T]:
+        """The same as `transact`, begun at once. It cannot be cancelled: whoever awaits it is when it is done."""
 
     async def read(self, query_name: str, /, **params: Value) -> list[Row]:
         """Run one named query on what is committed. Sees every work whose `transact` has returned."""

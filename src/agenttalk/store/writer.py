@@ -50,9 +50,9 @@ class Batch:
         "_dialect",
         "_free",
         "_known",
+        "_last",
         "_lost",
         "_queries",
-        "_refers",
         "_tables",
         "_touched",
         "_waiting",
@@ -71,7 +71,7 @@ class Batch:
         self._connection = connection
         self._queries = queries.load(dialect.name)
         self._tables = queries.tables(dialect.name)
-        self._refers = queries.referring(dialect.name)
+        self._last = queries.later_ones(dialect.name)
         self._waiting: dict[str, list[dict[str, Value]]] = {}
         """Statements that wait, with the parameters of each of their rows."""
         self._touched: set[str] = set()
@@ -130,7 +130,7 @@ class Batch:
     def write_waiting(self, tables: frozenset[str] | None = None) -> None:
         """Run the statements that wait: all of them, or those that look at some tables."""
         waiting, self._waiting, self._touched = self._waiting, {}, set()
-        for query_name in sorted(waiting, key=self._refers.__contains__):  # what is referred to comes first
+        for query_name in sorted(waiting, key=self._last.__contains__):  # what is referred to comes first
             rows = waiting[query_name]
             if tables is not None and tables.isdisjoint(self._tables[query_name]):
                 self._waiting[query_name] = rows
