@@ -23,7 +23,8 @@ SELECT
     (SELECT origin FROM plans WHERE board = :board AND plan_id = :plan_id),
     (SELECT dag_sha256 FROM plans WHERE board = :board AND plan_id = :plan_id),
     (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id),
-    (SELECT coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = convert_from(r.settings, 'UTF8')), r.settings)
+    (SELECT coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = convert_from(r.settings, 'UTF8') COLLATE "default"),
+        r.settings)
      FROM runs AS r WHERE r.board = :board AND r.plan_id = :plan_id)
 
 -- `settings` are a content that is kept under its hash, because the row changes with every step and many plans have the same;
@@ -36,10 +37,10 @@ LEFT JOIN blobs AS b ON b.hash = CAST(r.settings AS TEXT)
 WHERE r.board = :board AND r.plan_id = :plan_id
 
 -- name: run@postgres
-SELECT r.state, coalesce(b.content, r.settings), r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at,
-    p.dag_sha256, p.revision, r.closing
+SELECT r.state,
+    coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = convert_from(r.settings, 'UTF8') COLLATE "default"), r.settings),
+    r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at, p.dag_sha256, p.revision, r.closing
 FROM runs AS r JOIN plans AS p ON p.board = r.board AND p.plan_id = r.plan_id
-LEFT JOIN blobs AS b ON b.hash = convert_from(r.settings, 'UTF8')
 WHERE r.board = :board AND r.plan_id = :plan_id
 
 -- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
