@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ def _turn_before_commit() -> None:
     early: dict[int, Callable[[Granted], None]] = {}
     begun: set[str] = set()
 
-    async def step(self: Dispatcher, board: Any, do: Callable[[Any], Any], *, after: Granted | None = None) -> Any:
+    async def step(self: Dispatcher, board: Any, do: Callable[[Any], Any], *, after: Sequence[Granted] = ()) -> Any:
         loop, log = asyncio.get_running_loop(), self._deps.root.path / LOG
 
         def begin(granted: Granted) -> None:
@@ -127,7 +127,7 @@ def _turn_before_commit() -> None:
             _wait_until(lambda: _length(log) > before)
 
         def work(moves: Any) -> Any:
-            if after is not None:
+            if after:
                 early[id(moves)] = begin
             return do(moves)
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from agenttalk.engine import fsck, moves, people, submission
+from agenttalk.engine import fsck, noting, people, submission
 from agenttalk.store import writer
 from agenttalk.wiring import opened
 from crash import bugs, durable, scenarios
@@ -71,7 +71,7 @@ def live(birth: Birth, tell: Callable[..., None], pause: Callable[[str], None] |
     boundaries = Boundaries(birth.root, birth.fatal, lambda name: tell(died_at=name), hard=birth.hard, pause=pause)
     gc.disable()
     writer.SEAL_SECONDS = 3600.0  # type: ignore[misc] # heads are copied when a process ends, not when a second is over
-    submission._AT_ONCE = moves.AT_ONCE = 2  # type: ignore[misc] # small plans take several transactions too
+    submission._AT_ONCE = noting.AT_ONCE = 2  # type: ignore[misc] # small plans take several transactions too
     people.POLL = 0.01  # type: ignore[misc] # nobody waits for answers
     install(boundaries)
     bugs.plant(birth.bug)

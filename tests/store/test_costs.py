@@ -39,7 +39,7 @@ BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "mis
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
     "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd",
-    "seconds", "tool_calls", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures")  # fmt: skip
+    "seconds", "tool_calls", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures", "many")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),
@@ -52,7 +52,8 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "acknowledge_by_hand": {"ack": "SUCCEEDED"},
     "add_comment": {"body": "", "kind": "comment"},
     "add_arrived_artifact": {"receiver": "new"},
-    "add_arrived_command": {"state": "delivered", "ack": None, "receiver": "new"},
+    "put_delivery": {"id": 10**9, "state": "delivered", "ack": None, "receiver": "new"},
+    "put_message": {"id": 10**9, "message_id": "new"},
     "add_run": {"state": "RUNNING"},
     "hand_in": {"kind": "artifact"},
     "cancel_tasks": {"reason": ""},

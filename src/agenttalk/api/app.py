@@ -41,6 +41,7 @@ _WRITERS: Final[tuple[Role, ...]] = ("operator", "agent")
 _WITH_MAIL: Final[tuple[Role, ...]] = ("operator", "viewer", "agent")
 _PIPELINES: Final[tuple[Role, ...]] = ("operator", "worker")
 _WHO_BUILDS: Final[tuple[Role, ...]] = ("operator", "viewer", "worker")
+_ANYBODY: Final[tuple[Role, ...]] = (*_WHO_BUILDS, *_AGENTS)
 _TASK: Final = "/api/projects/{board}/tasks/{task}"
 _SETS_STATE: Final = (
     ("PATCH", _TASK),

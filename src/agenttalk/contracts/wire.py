@@ -9,10 +9,10 @@ white space and keeps every character as it is (UTF-8), so equal documents have 
 from __future__ import annotations
 
 import hashlib
-import json
+import json.encoder
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -63,7 +63,19 @@ def read(data: bytes, *, limit: int = ENVELOPE_LIMIT) -> JsonValue:
     return value
 
 
-_canonical = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+def _encoder() -> Callable[[Any], str]:
+    """The encoder's own `encode`, made once. What holds itself is too deep, so nobody has to look for that."""
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return _ENCODER.encode
+    parts = make(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)
+    return lambda value: "".join(parts(value, 0))
+
+
+_canonical = _encoder()
 
 
 def write(value: JsonValue) -> bytes:

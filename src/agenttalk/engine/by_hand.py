@@ -12,7 +12,7 @@ from agenttalk.contracts.base import moment
 from agenttalk.contracts.command import Reexecution
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import ending, gating, reworking, superseding
+from agenttalk.engine import gating, reworking, superseding, worth
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.reworking import Refusal
 from agenttalk.engine.sheets import Sheet
@@ -94,7 +94,7 @@ def _end(
     gate = gates.judge(node, scores={}, evidence=())
     promise = sheet.promise(node)
     decisions = gating.by_hand(sheet, node, delivery, performance) if node.promise is not None else ()
-    found = ending.evidence(node, performance, gate, moves.at)
+    found = worth.evidence(node, performance, gate, moves.at)
     verdict = done.decide(promise, found, checkpoints.latest(decisions))
     cause, reason = _worth(moves, sheet, node, verdict, ack=ack, details=details)
     body: dict[str, Any]

@@ -123,16 +123,22 @@ def _arrived(
     taken_at: str | None = None,
     prompt_sha256: str | None = None,
 ) -> int:
-    [(delivery,)] = tx.run(
-        "add_arrived_command",
-        **_about(order),
-        state=state,
-        at=at,
-        ack=ack,
-        taken_at=taken_at,
-        prompt_sha256=prompt_sha256,
+    number = tx.number("deliveries")
+    tx.later(
+        "put_delivery",
+        {
+            **_about(order),
+            "id": number,
+            "state": state,
+            "at": at,
+            "ack": ack,
+            "taken_at": taken_at,
+            "injected_at": taken_at,
+            "finished_at": None,
+            "prompt_sha256": prompt_sha256,
+        },
     )
-    return int(delivery)
+    return number
 
 
 def _about(order: Order) -> dict[str, Any]:
@@ -208,21 +214,25 @@ def _parts(
 def _keep(tx: Tx, sheet: Sheet, command: Command, message: tuple[str, str, bytes], *, at: str, state: str) -> int:
     message_id, sha256, envelope = message
     again = "reexecute_" if command.reexecute else ""
-    [(number,)] = tx.run(
-        "add_message",
-        plan_id=sheet.plan_id,
-        message_id=message_id,
-        sha256=sha256,
-        type="command",
-        task_id=command.task_id,
-        command_id=command.command_id,
-        seq=command.command_seq,
-        output_name=None,
-        producer=ENGINE,
-        name=f"cmd_{again}{command.task_id}_{command.command_seq:03d}{places.MESSAGE}",
-        envelope=envelope,
-        dag_sha256=sheet.dag_sha256,
-        at=at,
-        state=state,
+    number = tx.number("messages")
+    tx.later(
+        "put_message",
+        {
+            "id": number,
+            "plan_id": sheet.plan_id,
+            "message_id": message_id,
+            "sha256": sha256,
+            "type": "command",
+            "task_id": command.task_id,
+            "command_id": command.command_id,
+            "seq": command.command_seq,
+            "output_name": None,
+            "producer": ENGINE,
+            "name": f"cmd_{again}{command.task_id}_{command.command_seq:03d}{places.MESSAGE}",
+            "envelope": envelope,
+            "dag_sha256": sheet.dag_sha256,
+            "at": at,
+            "state": state,
+        },
     )
-    return int(number)
+    return number

@@ -92,27 +92,48 @@ class Desk:
 
 def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
     """Lease the first task in the queue of each agent that is free, and of those that asked for a place in vain."""
-    granted = []
-    for agent_id in chain(agents, iter(desk.slots.next_refused, None)):
-        ticket = desk.slots.take(agent_id)
-        if ticket is None:
-            continue
-        given = None
-        try:
-            given = _next(moves, desk, agent_id, ticket)
-        finally:
-            if given is None:
-                desk.slots.free(agent_id, ticket)
-        if given is not None:
-            granted.append(given)
+    granted: list[Granted] = []
+    tickets: dict[str, int] = {}
+    going: dict[str, bool] = {}
+    """Plans whose tasks may begin, as far as somebody asked."""
+    try:
+        while seated := _seated(desk, agents):
+            tickets |= seated
+            queues = {each: moves.tx.run("next_task", agent_id=each) for each in seated}  # before anything is written
+            for agent_id, ticket in seated.items():
+                given = _next(moves, desk, agent_id, ticket, queues, going)
+                if given is not None:
+                    granted.append(given)
+                else:
+                    desk.slots.free(agent_id, tickets.pop(agent_id))
+            agents = ()
+    except BaseException:
+        for agent_id, ticket in tickets.items():
+            desk.slots.free(agent_id, ticket)
+        raise
     return granted
 
 
-def _next(moves: Moves, desk: Desk, agent_id: str, ticket: int) -> Granted | None:
-    """The first in an agent's queue, or what this transaction made for it if that goes before it."""
+def _seated(desk: Desk, agents: Iterable[str]) -> dict[str, int]:
+    """Tickets for those agents that are free, and for those that asked for a place in vain before."""
+    found = {}
+    for agent_id in chain(agents, iter(desk.slots.next_refused, None)):
+        ticket = desk.slots.take(agent_id)
+        if ticket is not None:
+            found[agent_id] = ticket
+    return found
+
+
+def _next(
+    moves: Moves, desk: Desk, agent_id: str, ticket: int, queues: dict[str, list[Row]], going: dict[str, bool]
+) -> Granted | None:
+    """The first in an agent's queue, or what this transaction made for it if that goes before it.
+
+    `queues` are the first of each queue, as far as nothing has changed since.
+    """
     while True:
-        rows = moves.tx.run("next_task", agent_id=agent_id)
-        made = _first_made(moves, agent_id)
+        rows = queues[agent_id] if agent_id in queues else moves.tx.run("next_task", agent_id=agent_id)
+        made = _first_made(moves, agent_id, going)
         if made is not None and (not rows or made[0].priority < rows[0][-1]):
             moves.orders[agent_id].remove(made)
             given = _start(moves, desk, made, ticket)
@@ -120,13 +141,20 @@ def _next(moves: Moves, desk: Desk, agent_id: str, ticket: int) -> Granted | Non
             given = _resume(moves, desk, agent_id, rows[0], ticket)
         else:
             return None
-        if given is not None:  # else a checkpoint has denied it, and the next one is looked at
+        if given is not None:
             return given
+        queues.clear()  # a checkpoint has denied it, with all that follows; the next one is looked at
 
 
-def _first_made(moves: Moves, agent_id: str) -> tuple[Order, Picked, Cause] | None:
+def _first_made(moves: Moves, agent_id: str, going: dict[str, bool]) -> tuple[Order, Picked, Cause] | None:
     """The most urgent command of those that were just made for an agent, and of those the oldest."""
-    made = [each for each in moves.orders.get(agent_id, ()) if moves.goes_on(each[0].plan_id)]
+    made = []
+    for each in moves.orders.get(agent_id, ()):
+        plan_id = each[0].plan_id
+        if plan_id not in going:
+            going[plan_id] = moves.goes_on(plan_id)
+        if going[plan_id]:
+            made.append(each)
     return min(made, key=lambda each: each[0].priority, default=None)
 
 
@@ -142,7 +170,7 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     sheet = moves.sheets.of(tx, order.plan_id)
     sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
     if sources is not None:
-        inputs, used = _picked(tx, command, sources)
+        inputs, used = _picked(moves, command, sources)
     else:
         inputs, used, _ = _inputs(tx, sheet, command, moves.at)
     attempt = _attempt(moves, desk, sheet, order.agent_id, command, epoch + 1, inputs, used)
@@ -155,8 +183,8 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     prompt = attempt.prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commanding.hand_over(tx, order, at=moves.at, prompt_sha256=sha256)
-    if not tx.run("start_task", **attempt.lease_row(moves.at), delivery=delivery, epoch=epoch):
-        raise ConflictError(Code.LEASE_LOST, f"task {command.task_id!r} was given to somebody else meanwhile")
+    lost = ConflictError(Code.LEASE_LOST, f"task {command.task_id!r} was given to somebody else meanwhile")
+    tx.later("start_task", {**attempt.lease_row(moves.at), "delivery": delivery, "epoch": epoch}, lost)
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     _note(moves, attempt, order.message_id, sha256, used, lines=[order.line])
@@ -171,7 +199,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     None when its inputs are gone, for which it waits then, or when a checkpoint denies it.
     """
     tx = moves.tx
-    plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, _ = row
+    plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, _ = row
     sheet = moves.sheets.of(tx, plan_id)
     message_id, command = _ordered(tx, desk, delivery)
     inputs, used, lost = _inputs(tx, sheet, command, moves.at)
@@ -185,12 +213,19 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
             gating.hold_back(moves, sheet, attempt.node, delivery, passage.denied)
             return None
         attempt.passage = passage.under(attempt.lease)
-    [(attempt.epoch, attempt.number)] = tx.run("lease_task", **attempt.lease_row(moves.at))
+    attempt.number = before + 1
+    lost_to = ConflictError(Code.LEASE_LOST, f"task {task_id!r} was given to somebody else meanwhile")
+    tx.later("lease_task", attempt.lease_row(moves.at), lost_to)
     prompt = attempt.prompt()
     if sent_back and reason:
         prompt = f"{prompt}\n# {reason}\n"
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
-    [(consumed_at,)] = tx.run("take_delivery", id=delivery, at=moves.at, prompt_sha256=sha256)
+    taken: dict[str, Any] = {"id": delivery, "at": moves.at, "prompt_sha256": sha256}
+    if before:
+        [(consumed_at,)] = tx.run("take_delivery", **taken)
+    else:
+        consumed_at = moves.at
+        tx.later("take_delivery", taken, lost_to)
     _note(moves, attempt, message_id, sha256, used)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
@@ -396,7 +431,8 @@ def _note(
     """Write down that an attempt began, and with which inputs."""
     plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
     for each in used:
-        moves.tx.run("mark_artifact_injected", plan_id=plan_id, message_id=each, receiver=agent_id, at=moves.at)
+        marked: dict[str, Any] = {"plan_id": plan_id, "message_id": each, "receiver": agent_id, "at": moves.at}
+        moves.tx.later("mark_artifact_injected", marked)
     body: dict[str, Any] = {
         "message_id": message_id,
         "lease": attempt.lease,
@@ -426,7 +462,7 @@ def _ordered(tx: Tx, desk: Desk, delivery: int) -> tuple[str, Command]:
 
 
 def _picked(
-    tx: Tx, command: Command, sources: Mapping[str, tuple[Candidate, ...]]
+    moves: Moves, command: Command, sources: Mapping[str, tuple[Candidate, ...]]
 ) -> tuple[tuple[Handed, ...], list[str]]:
     """The files of inputs that were just picked, and the messages that brought them."""
     found: list[Handed] = []
@@ -437,8 +473,9 @@ def _picked(
             folder = f"{source.task_id}/{places.segment(source.output_name)}"
             for path, sha256 in source.paths:
                 if f"{folder}/{path}" in each.paths:
-                    rows = tx.run("get_blob", hash=sha256)
-                    data = bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+                    data = moves.contents.get(sha256)
+                    if data is None:
+                        data = _small(moves.tx, sha256)
                     found.append(Handed(each.input_name, path, sha256, len(data) if data is not None else 0, data))
     return tuple(found), list(used)
 

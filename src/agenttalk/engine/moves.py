@@ -6,68 +6,31 @@ wide for one transaction is left to the next look, which finds it by its index.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import HumanInterventionResponse
-from agenttalk.engine import asking, commanding, objections, picking, records, releases, superseding
-from agenttalk.engine.commanding import Order
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.sheets import Sheet, Sheets
-from agenttalk.ports import Row, Tx
+from agenttalk.engine import asking, objections, picking, superseding
+from agenttalk.engine.noting import AT_ONCE, Noting
+from agenttalk.engine.sheets import Sheet
+from agenttalk.ports import Row
 from agenttalk.rules import failure, lifecycle, readiness
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.failure import Standing
 from agenttalk.rules.lifecycle import Cause, State
 from agenttalk.rules.readiness import Ambiguous, Missing, Picked
 
-AT_ONCE: Final = 64
-"""Tasks that one transaction makes ready."""
 Ends: TypeAlias = "deque[tuple[str, Standing, tuple[str, ...]]]"
 """Tasks that ended, what that means to those who waited for them, and which tasks they activate."""
 
 
 @dataclass(slots=True)
-class Moves:
+class Moves(Noting):
     """Changes of the tasks of a board, in one transaction."""
-
-    tx: Tx
-    deps: Deps
-    sheets: Sheets
-    at: str
-    agents: dict[str, None] = field(default_factory=dict)
-    """Agents that have something new in their queue."""
-    in_folders: bool = False
-    """Whether a message has to be brought to an inbox."""
-    left: bool = False
-    """Whether tasks are due that did not fit into this transaction."""
-    orders: dict[str, deque[tuple[Order, Picked, Cause]]] = field(default_factory=dict)
-    """Commands that this transaction made, by their agents, and what was picked for them. They are in no queue yet."""
-    queued: dict[int, Order] = field(default_factory=dict)
-    """Commands that this transaction put into queues, by their deliveries."""
-    closed: list[str] = field(default_factory=list)
-    """Plans that have ended."""
-    closing: list[str] = field(default_factory=list)
-    """Plans in which nothing is open any more, and which look once more at what was proven before they end."""
-    revoked: list[str] = field(default_factory=list)
-    """Leases of turns that are to end, because what they were given was replaced."""
-    undecided: bool = False
-    """Whether a release has to be decided now."""
-    _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """What became of tasks and messages of each plan."""
-    _ordered: set[tuple[str, str]] = field(default_factory=set)
-    """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
-
-    @property
-    def full(self) -> bool:
-        """Whether this transaction made as many tasks ready as it should."""
-        return len(self._ordered) >= AT_ONCE
 
     def ended(self, sheet: Sheet, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
         """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
@@ -211,10 +174,12 @@ class Moves:
 
     def consider(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
         """Everything before a task has ended: pick its inputs, and make its command if they are there."""
-        if (sheet.plan_id, task_id) in self._ordered:
-            return
-        node = sheet.node(self.tx, task_id)
-        picked = self.pick(sheet, node)
+        if (sheet.plan_id, task_id) not in self._ordered:
+            node = sheet.node(self.tx, task_id)
+            self._considered(sheet, node, self.pick(sheet, node), first=first)
+
+    def _considered(self, sheet: Sheet, node: Node, picked: Picked | Missing | Ambiguous, *, first: bool) -> None:
+        """Go on with what was picked for a task."""
         match picked:
             case Picked():
                 self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
@@ -223,13 +188,10 @@ class Moves:
             case Ambiguous():
                 self._ask_which(sheet, node, picked, "PENDING")
 
-    def is_ordered(self, sheet: Sheet, task_id: str) -> bool:
-        """Whether this transaction made a command for a task."""
-        return (sheet.plan_id, task_id) in self._ordered
-
     def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
         """Fill the inputs of a task with what is there."""
-        return readiness.pick(node, picking.candidates(self.tx, sheet, node), final=frozenset(node.depends_on))
+        found = picking.candidates(self.tx, sheet, node, self.made)
+        return readiness.pick(node, found, final=frozenset(node.depends_on))
 
     def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
         """Inputs are missing that nobody before this task will bring. What comes from outside is asked for at once."""
@@ -357,157 +319,38 @@ class Moves:
             picked = Picked(inputs=(), sources={}, absent=picked.names)
         self.queue(sheet, node, picked, state, moved)
 
-    def queue(
-        self,
-        sheet: Sheet,
-        node: Node,
-        picked: Picked,
-        state: State,
-        cause: Cause,
-        *,
-        first: bool = False,
-        rework: dict[str, Any] | None = None,
-        agent_id: str | None = None,
-    ) -> None:
-        """Make the task's next command, which may be its `first`: for its agent at once, or for the agent's queue.
-
-        `agent_id` is who does it instead of the one that the DAG names.
-        """
-        lifecycle.move(state, cause)
-        self._ordered.add((sheet.plan_id, node.task_id))
-        kind = self.deps.kinds.get(self.tx.board)
-        if kind is not None and state in lifecycle.FINAL:
-            kind.closed(self.tx, node.task_id, "", self.at)
-        if state != "PENDING":  # what follows in this transaction may look at it
-            self.tx.run("ready_task", plan_id=sheet.plan_id, task_id=node.task_id, cause=cause, at=self.at)
-        if agent_id not in {None, node.assigned_agent_id}:
-            node = node.model_copy(update={"assigned_agent_id": agent_id})
-            self.tx.run("reassign_task", plan_id=sheet.plan_id, task_id=node.task_id, agent_id=agent_id)
-        order = commanding.order(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
-        if order.in_folder:
-            self._put_into_queue(order, cause, commanding.post(self.tx, order, at=self.at))
-            self.in_folders = True
-        else:
-            self.orders.setdefault(order.agent_id, deque()).append((order, picked, cause))
-            self.agents[order.agent_id] = None
-
-    def _put_into_queue(self, order: Order, cause: Cause, delivery: int) -> None:
-        self.tx.run(
-            "queue_task",
-            plan_id=order.plan_id,
-            task_id=order.command.task_id,
-            cause=cause,
-            delivery=delivery,
-            queued=None if order.in_folder else delivery,
-            attempt=0,
-            at=self.at,
-        )
-
-    def set_aside(self, order: Order, cause: Cause) -> int:
-        """Put a command that this transaction made into its agent's queue at once; its delivery."""
-        delivery = commanding.enqueue(self.tx, order, at=self.at)
-        self._put_into_queue(order, cause, delivery)
-        self.count(order.plan_id, "sent")
-        self.count(order.plan_id, "delivered")
-        self.note("commands.queued", order.plan_id, {"lines": [order.line]})
-        return delivery
-
-    def goes_on(self, plan_id: str) -> bool:
-        """Whether tasks of a plan may begin."""
-        return self.tx.run("run_state", plan_id=plan_id) == [("RUNNING",)]
-
-    def count(self, plan_id: str, what: str, number: int = 1) -> None:
-        """Count what became of tasks (completed, failed, skipped) and messages (sent, delivered)."""
-        self._counts[plan_id][what] += number
-
-    def note(self, kind: str, plan_id: str, body: dict[str, Any]) -> int:
-        """Append a fact that holds lines of the plan's journal; its number."""
-        seq = self.tx.record(kind, records.journal_subject(plan_id), body)
-        self._counts[plan_id]["journal"] = seq
-        return seq
-
-    def put(
-        self,
-        sheet: Sheet,
-        task_id: str,
-        state: State,
-        cause: Cause,
-        *,
-        reason: str | None = None,
-        missing: Sequence[str] = (),
-        request_id: str | None = None,
-        gates: Sequence[dict[str, Any]] = (),
-    ) -> State:
-        """Move a task that nobody runs; `gates` are decisions that led to it."""
-        new = lifecycle.move(state, cause)
-        self.tx.run(
-            "set_engine_task",
-            plan_id=sheet.plan_id,
-            task_id=task_id,
-            state=new,
-            cause=cause,
-            reason=reason,
-            missing=wire.write(list(missing)) if missing else None,
-            request_id=request_id,
-            at=self.at,
-        )
-        kind = self.deps.kinds.get(self.tx.board)
-        if kind is not None and new in lifecycle.FINAL:
-            kind.closed(self.tx, task_id, reason or cause.lower(), self.at)
-        body: dict[str, Any] = {"state": new, "cause": cause, "reason": reason}
-        if gates:
-            body["gates"] = list(gates)
-        self.tx.record("task.moved", f"{sheet.plan_id}/{task_id}", body)
-        return new
-
     def _meet(self, sheet: Sheet, task_id: str) -> None:
+        if sheet.spec(self.tx, task_id).last:
+            return
         for dependant, unmet, state, delivery in self.tx.run("meet", plan_id=sheet.plan_id, task_id=task_id):
             if unmet == 0 and state == "PENDING":
                 self._due(sheet, dependant, first=delivery is None)
 
+    def all_ended(self, ended: Sequence[tuple[Sheet, str]]) -> None:
+        """Tasks that somebody ran are completed, without a word on who goes on: everybody who waited for them does.
+
+        The same as `ended` for each of them, only that what they make ready is looked at together.
+        """
+        held: list[tuple[Sheet, str, bool]] = []
+        self._held = held
+        for sheet, task_id in ended:
+            self.ended(sheet, task_id, "FULFILLED")
+        self._held = None
+        room = self.room
+        self.left = self.left or len(held) > room
+        due = [(sheet, sheet.node(self.tx, task_id), first) for sheet, task_id, first in held[:room]]
+        picked = [self.pick(sheet, node) for sheet, node, _ in due]
+        for (sheet, node, first), each in zip(due, picked, strict=True):
+            if not self.is_ordered(sheet, node.task_id):
+                self._considered(sheet, node, each, first=first)
+
     def _due(self, sheet: Sheet, task_id: str, *, first: bool = False) -> None:
-        if not self.full:
+        if self._held is not None:
+            self._held.append((sheet, task_id, first))
+        elif not self.full:
             self.consider(sheet, task_id, first=first)
         else:
             self.left = True
-
-    def finish(self) -> None:
-        """Put what nobody took into queues, write down what was counted, and say of plans that they ended."""
-        lines: dict[str, list[dict[str, Any]]] = {}
-        for order, _, cause in sorted(chain.from_iterable(self.orders.values()), key=_age):
-            delivery = commanding.enqueue(self.tx, order, at=self.at)
-            self._put_into_queue(order, cause, delivery)
-            self.queued[delivery] = order
-            self.count(order.plan_id, "sent")
-            self.count(order.plan_id, "delivered")
-            lines.setdefault(order.plan_id, []).append(order.line)
-        for plan_id, told in lines.items():
-            self.note("commands.queued", plan_id, {"lines": told})
-        for plan_id, counts in self._counts.items():
-            self._write_counts(plan_id, counts)
-
-    def _write_counts(self, plan_id: str, counts: Counter[str]) -> None:
-        if counts["journal"]:
-            self.tx.run("journal_grown", plan_id=plan_id, seq=counts["journal"])
-        if counts["sent"] or counts["delivered"]:
-            records.tally(self.tx, plan_id, sent=counts["sent"], delivered=counts["delivered"])
-        ended = {what: counts[what] for what in ("completed", "failed", "skipped")}
-        if not any(ended.values()):
-            return
-        [(still_open, closing, *totals)] = self.tx.run("count_run", plan_id=plan_id, open=-sum(ended.values()), **ended)
-        if plan_id == self.tx.board:  # a board's own run never ends
-            return
-        if still_open == 0 and closing:
-            self.closing += [plan_id] if self.goes_on(plan_id) else []
-        elif still_open == 0:
-            self.end_run(plan_id, dict(zip(ended, totals, strict=True)))
-
-    def end_run(self, plan_id: str, totals: dict[str, int]) -> None:
-        """Nothing of a plan is left to do; `totals` say what became of its tasks. What it ships is decided now."""
-        if self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
-            self.tx.record("plan.ended", plan_id, totals)
-            self.undecided |= releases.due(self.tx, plan_id, self.sheets.of(self.tx, plan_id).policies, at=self.at)
-            self.closed.append(plan_id)
 
     def _ask_which(self, sheet: Sheet, node: Node, unclear: Ambiguous, state: State) -> None:
         request_id = asking.which(self.tx, sheet, node, unclear, at=self.at)
@@ -535,7 +378,3 @@ class Moves:
         request_id = asking.for_plan(self.tx, sheet, node, failed, at=self.at)
         why = f"{failed} failed; a new plan is asked for"
         self.put(sheet, node.task_id, state, "DEPENDENCY_REPLAN", reason=why, request_id=request_id)
-
-
-def _age(made: tuple[Order, Picked, Cause]) -> int:
-    return made[0].message

@@ -12,7 +12,8 @@ from agenttalk.contracts.dag import Output
 from agenttalk.engine import acceptance, records
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
-from agenttalk.ports import Made
+from agenttalk.ports import Made, Tx
+from agenttalk.rules.readiness import Candidate
 from agenttalk.rules.release import VALIDATION
 
 FOLDER = "folder"
@@ -53,29 +54,43 @@ class Parcel:
     """Whom the router brings it."""
     lines: tuple[dict[str, Any], ...]
     """What the journal says of it."""
+    score: float | None
+    """What its agent says of it."""
+
+    def candidate(self, job: Work, at: str) -> Candidate:
+        """The same for whoever may need it."""
+        files = tuple((each.path, each.sha256) for each in self.files)
+        seq, command_id = job.command.command_seq, job.command.command_id
+        name = self.output.name
+        return Candidate(self.message_id, job.task_id, name, None, files, at, self.score, seq, command_id)
 
     def send(self, moves: Moves, sheet: Sheet, job: Work) -> None:
         """Write it down. Who works in folders gets it from the router."""
         tx, plan_id = moves.tx, job.plan_id
         for each in self.files:
             if each.data is not None:
-                tx.run("put_blob", hash=each.sha256, content=each.data)
-        [(number,)] = tx.run(
-            "add_message",
-            plan_id=plan_id,
-            message_id=self.message_id,
-            sha256=self.sha256,
-            type="artifact",
-            task_id=job.task_id,
-            command_id=job.command.command_id,
-            seq=job.command.command_seq,
-            output_name=self.output.name,
-            producer=job.agent_id,
-            name=places.artifact(job.task_id, self.output.name, self.message_id),
-            envelope=self.envelope,
-            dag_sha256=sheet.dag_sha256,
-            at=moves.at,
-            state="stored" if self.in_folders else "delivered",
+                moves.contents[each.sha256] = each.data
+                tx.later("put_blob", {"hash": each.sha256, "content": each.data})
+        number = tx.number("messages")
+        tx.later(
+            "put_message",
+            {
+                "id": number,
+                "plan_id": plan_id,
+                "message_id": self.message_id,
+                "sha256": self.sha256,
+                "type": "artifact",
+                "task_id": job.task_id,
+                "command_id": job.command.command_id,
+                "seq": job.command.command_seq,
+                "output_name": self.output.name,
+                "producer": job.agent_id,
+                "name": places.artifact(job.task_id, self.output.name, self.message_id),
+                "envelope": self.envelope,
+                "dag_sha256": sheet.dag_sha256,
+                "at": moves.at,
+                "state": "stored" if self.in_folders else "delivered",
+            },
         )
         about: dict[str, Any] = {"plan_id": plan_id, "message": number}
         for receiver in self.in_folders:
@@ -83,7 +98,7 @@ class Parcel:
             tx.run("add_delivery", **about, receiver=receiver, delivery_id=delivery_id, priority=1)
             moves.in_folders = True
         for receiver, delivery_id in self.deliveries.items():
-            tx.run("add_arrived_artifact", **about, receiver=receiver, delivery_id=delivery_id, at=moves.at)
+            tx.later("put_delivery", _arrived(tx, about, receiver, delivery_id, moves.at))
         moves.count(plan_id, "sent")
         moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
         if self.output.deliverable and not acceptance.waits(sheet, job.task_id, self.output.name):
@@ -93,6 +108,24 @@ class Parcel:
         if self.output.name.startswith(VALIDATION):
             validator = acceptance.Validator(plan_id, job.task_id, job.agent_id)
             acceptance.take(tx, validator, [each.sha256 for each in self.files], at=moves.at)
+
+
+def _arrived(tx: Tx, about: dict[str, Any], receiver: str, delivery_id: str, at: str) -> dict[str, Any]:
+    """An output that has arrived when it is written."""
+    return {
+        **about,
+        "id": tx.number("deliveries"),
+        "receiver": receiver,
+        "delivery_id": delivery_id,
+        "state": "processed",
+        "priority": 1,
+        "at": at,
+        "ack": "SUCCEEDED",
+        "taken_at": at,
+        "injected_at": None,
+        "finished_at": at,
+        "prompt_sha256": None,
+    }
 
 
 def pack(
@@ -129,4 +162,4 @@ def pack(
     lines = [records.line(letter, "DELIVERED", at=at, delivery_id=known, to=each) for each, known in direct.items()]
     if not receivers:
         lines.append(records.line(letter, "DELIVERED", at=at, delivery_id=records.named("dlv", message_id)))
-    return Parcel(output, files, message_id, sha256, envelope, direct, by_hand, tuple(lines))
+    return Parcel(output, files, message_id, sha256, envelope, direct, by_hand, tuple(lines), score)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final, TypeAlias
 
 from agenttalk.contracts.dag import Node
 from agenttalk.engine.sheets import Sheet
@@ -10,13 +11,20 @@ from agenttalk.ports import Tx
 from agenttalk.rules import failure
 from agenttalk.rules.readiness import Candidate
 
+Known: TypeAlias = "dict[tuple[str, str], list[Candidate]]"
+"""Everything that tasks made, by plan and task."""
+_NOTHING: Final[Known] = {}
 
-def candidates(tx: Tx, sheet: Sheet, node: Node) -> list[Candidate]:
-    """What the tasks before this one have made."""
+
+def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING) -> list[Candidate]:
+    """What the tasks before this one have made. Of those that are `known` nothing is read."""
     found: list[Candidate] = []
     if not node.needs:
         return found
     for task_id in sources(tx, sheet, node):
+        if (sheet.plan_id, task_id) in known:
+            found += known[sheet.plan_id, task_id]
+            continue
         for output_name, message_id, seq, command_id, at, envelope in tx.run(
             "versions_from", plan_id=sheet.plan_id, task_id=task_id
         ):

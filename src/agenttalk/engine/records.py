@@ -48,7 +48,7 @@ def written(at: str) -> str:
 def keep(tx: Tx, data: bytes) -> str:
     """Keep a small content in the same commit as what refers to it."""
     digest = wire.sha256(data)
-    tx.run("put_blob", hash=digest, content=data)
+    tx.later("put_blob", {"hash": digest, "content": data})
     return digest
 
 
@@ -59,7 +59,7 @@ def show(tx: Tx, path: str, body: wire.JsonValue | bytes, *, content: str | None
     and content the file is removed.
     """
     data = body if isinstance(body, bytes) else None if body is None else wire.write(body) + b"\n"
-    tx.run("show_view", path=path, body=data, content=content)
+    tx.later("show_view", {"path": path, "body": data, "content": content})
 
 
 def alert(
@@ -162,7 +162,7 @@ def journal_subject(plan_id: str) -> str:
 def tally(tx: Tx, plan_id: str, **changes: int) -> None:
     """Count what became of messages: sent, delivered, superseded, duplicate, dead."""
     zero = {"sent": 0, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0}
-    tx.run("tally", plan_id=plan_id, **{**zero, **changes})
+    tx.later("tally", {"plan_id": plan_id, **zero, **changes})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine import commanding, planning, records, releases, reviews, spending, steering, submission
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.sheets import Sheet, settings_of
+from agenttalk.engine.sheets import Sheet, keep_settings, settings_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Tx, Value
 from agenttalk.rules import failure, lifecycle, living
@@ -148,7 +148,8 @@ def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles:
     )
     tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=revision, halted=None)
     tx.run("put_documents", plan_id=plan_id, dag=dag_bytes, pointer=pointer, manifest=manifest_bytes)
-    tx.run("set_run_settings", plan_id=plan_id, settings=settings_of(manifest.policies, dict(profiles)))
+    settings = keep_settings(tx, settings_of(manifest.policies, dict(profiles)))
+    tx.run("set_run_settings", plan_id=plan_id, settings=settings)
     folder = f"plans/{plan_id}"
     name = old_sha256.removeprefix("sha256:")[:16]
     records.show(tx, f"{folder}/dag_history/{revision - 1:06d}_{name}.json", bytes(old))

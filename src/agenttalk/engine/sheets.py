@@ -6,7 +6,7 @@ Read once and kept, because every step of a plan needs them. A new revision of t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -19,6 +19,7 @@ from agenttalk.contracts.base import AgentId, moment
 from agenttalk.contracts.dag import EVERYONE, Node, Output
 from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
+from agenttalk.engine.records import SMALL, keep
 from agenttalk.errors import Code, MissingError
 from agenttalk.ports import Row, Tx
 from agenttalk.rules import done, living
@@ -31,18 +32,6 @@ _KEPT: Final = 20_000
 """Tasks that are kept in memory for each plan."""
 
 
-_submitted: dict[str, dict[str, Node]] = {}
-"""Hash of a DAG → its nodes as somebody of this process submitted them, so that they need not be read again."""
-
-
-def remember(dag_sha256: str, nodes: Sequence[Node]) -> None:
-    """Keep the nodes of a DAG that was just submitted, unless they are too many."""
-    if sum(map(len, _submitted.values())) + len(nodes) > _KEPT:
-        _submitted.clear()
-    if len(nodes) <= _KEPT:
-        _submitted[dag_sha256] = {node.task_id: node for node in nodes}
-
-
 @dataclass(frozen=True, slots=True)
 class Spec:
     """What is asked for in a task."""
@@ -52,6 +41,37 @@ class Spec:
     """Tasks that run only if this one says so: by a branch, or by failing."""
     guards: tuple[str, ...] = ()
     """Tasks that can say so of this one."""
+    last: bool = False
+    """Whether it is known that nobody waits for it, nor ever will."""
+
+
+_NOBODY: Final[dict[str, Spec]] = {}
+_submitted: dict[str, dict[str, Spec]] = {}
+"""Hash of a DAG → its tasks as somebody of this process submitted them, so that they need not be read again."""
+
+
+def remember(
+    dag_sha256: str,
+    nodes: Sequence[Node],
+    wards: Mapping[str, Sequence[str]],
+    guards: Mapping[str, Sequence[str]],
+    dependants: Mapping[str, Sequence[str]],
+) -> None:
+    """Keep the tasks of a DAG that was just submitted, unless they are too many."""
+    if _remembered[0] + len(nodes) > _KEPT:
+        _submitted.clear()
+        _remembered[0] = 0
+    if len(nodes) <= _KEPT and dag_sha256 not in _submitted:
+        _remembered[0] += len(nodes)
+        specs = _submitted[dag_sha256] = {}
+        for node in nodes:
+            name = node.task_id
+            last = name not in dependants and name not in guards  # else it may stand in for somebody
+            specs[name] = Spec(node, tuple(wards.get(name, ())), tuple(guards.get(name, ())), last)
+
+
+_remembered = [0]
+"""How many tasks are remembered."""
 
 
 @dataclass(slots=True)
@@ -75,14 +95,13 @@ class Sheet:
 
     def spec(self, tx: Tx, task_id: str) -> Spec:
         """What is asked for in a task, and whose fate hangs on it."""
-        found = self.specs.get(task_id)
+        found = self.specs.get(task_id) or _submitted.get(self.dag_sha256, _NOBODY).get(task_id)
         if found is None:
             rows = tx.run("node", plan_id=self.plan_id, task_id=task_id)
             if not rows:
                 raise MissingError(Code.TASK_NOT_FOUND, f"plan {self.plan_id!r} has no task {task_id!r}")
             data, wards, guards = rows[0]
-            node = _submitted.get(self.dag_sha256, {}).get(task_id) or Node.model_validate_json(bytes(data))
-            found = Spec(node, _names(wards), _names(guards))
+            found = Spec(Node.model_validate_json(bytes(data)), _names(wards), _names(guards))
             if len(self.specs) >= _KEPT:
                 self.specs.clear()
             self.specs[task_id] = found
@@ -182,6 +201,13 @@ def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:
         return frozenset()
     settings: Any = wire.read(bytes(rows[0][1]))
     return frozenset(name for name, each in settings["profiles"].items() if each.get("driver", "folder") != "folder")
+
+
+def keep_settings(tx: Tx, settings: bytes) -> bytes:
+    """Keep a plan's policies and agents; what its row says of them."""
+    if len(settings) > SMALL:
+        return settings
+    return keep(tx, settings).encode()
 
 
 def settings_of(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:

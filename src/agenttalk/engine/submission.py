@@ -25,7 +25,7 @@ from agenttalk.engine import planning, reviews
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.planning import PrePlan
 from agenttalk.engine.plans import DEFAULT, place
-from agenttalk.engine.sheets import remember, settings_of
+from agenttalk.engine.sheets import keep_settings, remember, settings_of
 from agenttalk.errors import Code, InputError, UsageError
 from agenttalk.ports import Store, Tx
 from agenttalk.rules import living
@@ -57,9 +57,10 @@ async def submit(
     if len(dag.nodes) > _AT_ONCE:
         with collector_paused():
             return await _submit_in_parts(deps, store, plan)
-    rows = Rows.of(dag.nodes, Links.of(dag))
+    links = Links.of(dag)
+    rows = Rows.of(dag.nodes, links)
     papers = _Papers.of(plan, rows.texts)
-    remember(papers.sha256, dag.nodes)
+    remember(papers.sha256, dag.nodes, links.wards, links.guards, links.dependants)
     return await store.transact(partial(_take_whole, plan=plan, rows=rows, papers=papers))
 
 
@@ -226,7 +227,7 @@ def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
     plan_id, sha256 = plan.dag.plan_id, papers.sha256
     tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=1, halted=None)
     waits = reviews.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.at)
-    _put_run(tx, plan, "PAUSED" if waits else "RUNNING", plan.team.settings)
+    _put_run(tx, plan, "PAUSED" if waits else "RUNNING", keep_settings(tx, plan.team.settings))
     tx.run("put_documents", plan_id=plan_id, dag=papers.dag, pointer=papers.pointer, manifest=papers.manifest)
     tx.run("show_views", rows=papers.shown)
     if papers.content is not None:

@@ -20,7 +20,7 @@ from agenttalk.ports.folders import Digest, Entry, Folder
 from agenttalk.ports.forge import EventSource, Forge, Headers, Merged, Unread
 from agenttalk.ports.kinds import Away, FollowUp, KindOutcome, KindTask, KindTurn, MailKind, MailRules, Said, TaskKind
 from agenttalk.ports.proof import Baseline, Confirm, Examined, Findings, Left, Proof, Prover, Shipment, Tip
-from agenttalk.ports.storage import Blobs, Clock, Ids, Row, Store, Stores, Tx, Value
+from agenttalk.ports.storage import Blobs, Clock, Ids, Lasting, Row, Store, Stores, Tx, Value
 
 __all__ = [
     "Away",
@@ -47,6 +47,7 @@ __all__ = [
     "KindOutcome",
     "KindTask",
     "KindTurn",
+    "Lasting",
     "Left",
     "Made",
     "MailKind",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, BinaryIO, Protocol, TypeAlias, TypeVar
+from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 from agenttalk.contracts.wire import JsonValue
 
@@ -33,14 +34,36 @@ class Tx(Protocol):
     def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
         """Run one named statement for each of many parameters. Raises as `run` does; rows are not returned."""
 
-    def record(self, kind: str, subject: str, body: JsonValue) -> int:
-        """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction."""
+    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> None:
+        """Run one named statement before the work is over, and before any other that looks at the same tables.
+
+        Rows of one statement that wait are written together. Statements that wait are run in the order in which they
+        came first, so none may depend on one that comes after it. With `lost` it has to write one row: if it does
+        not, `lost` is raised, or, where several rows were written together, ConflictError.
+        """
+
+    def number(self, table: Literal["messages", "deliveries"]) -> int:
+        """The id of a row that is to be inserted into a table with this transaction."""
+
+    def record(self, kind: str, subject: str, body: JsonValue | bytes) -> int:
+        """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction.
+
+        A body of bytes is JSON in its canonical form already.
+        """
 
     def effect(self, kind: str, key: str, body: JsonValue) -> bool:
         """Queue something to be done once this is committed; False when the board had that key before.
 
         A key is never forgotten, so asking twice for the same effect asks once.
         """
+
+
+class Lasting(asyncio.Future[T]):
+    """A future that cannot be cancelled: a task that waits for it and is cancelled hears of that when it is done."""
+
+    def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002 - part of what a future is
+        """Say that it goes on."""
+        return False
 
 
 class Store(Protocol):
@@ -62,6 +85,9 @@ class Store(Protocol):
         same; every other code says that nothing was stored. Once handed over, a work is carried out even
         when whoever awaits it is cancelled.
         """
+
+    def handed_over(self, work: Callable[[Tx], T]) -> Lasting[T]:
+        """The same as `transact`, begun at once. It cannot be cancelled: whoever awaits it is when it is done."""
 
     async def read(self, query_name: str, /, **params: Value) -> list[Row]:
         """Run one named query on what is committed. Sees every work whose `transact` has returned."""

@@ -115,7 +115,10 @@ def free_fence(fence: str, texts: Sequence[str]) -> str:
     With more strokes behind it than anywhere else, it occurs nowhere. The pattern looks ahead, so as to see
     occurrences that overlap.
     """
-    if not any(fence in text for text in texts):
+    for text in texts:
+        if fence in text:
+            break
+    else:
         return fence
     pattern = re.compile(f"(?={fence}(-*))")
     strokes = [len(match[1]) for text in texts for match in pattern.finditer(text)]

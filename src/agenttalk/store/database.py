@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from agenttalk.ports import Clock, Row, Tx, Value
+from agenttalk.ports import Clock, Lasting, Row, Tx, Value
 from agenttalk.store import queries, schema
 from agenttalk.store.dialect import Connection, Dialect, Listener, Params, translating
 from agenttalk.store.ledger import Head
@@ -80,6 +80,12 @@ class Board:
         """Run a work in a shared, synced commit."""
         result: T = await self.database.writer.ask(self.name, work)
         return result
+
+    def handed_over(self, work: Callable[[Tx], T]) -> Lasting[T]:
+        """The same, begun at once, and not to be cancelled."""
+        answer: Lasting[T] = Lasting(loop=asyncio.get_running_loop())
+        self.database.writer.answer_to(answer, self.name, work)
+        return answer
 
     async def read(self, query_name: str, /, **params: Value) -> list[Row]:
         """Run a query on what is committed."""

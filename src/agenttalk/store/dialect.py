@@ -31,8 +31,11 @@ class Connection(Protocol):
     def execute(self, statement: str, params: Params) -> list[Row]:
         """Run one statement and return its rows."""
 
-    def execute_many(self, statement: str, params: Sequence[Params]) -> None:
-        """Run one statement for each of many parameters."""
+    def execute_many(self, statement: str, params: Sequence[Params]) -> int:
+        """Run one statement for each of many parameters; how many rows it wrote."""
+
+    def version(self) -> int | None:
+        """A number that stays the same until somebody else has written; None where that cannot be told."""
 
     def lock(self, name: str) -> None:
         """Hold a lock between servers until the transaction ends. SQLite's `begin` is one already."""

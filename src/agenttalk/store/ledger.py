@@ -8,14 +8,14 @@ heads that were copied elsewhere (into the system's chain, and into anchor files
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from json.encoder import encode_basestring
 from typing import Final, NamedTuple
 
 GENESIS: Final = bytes(32)
-_text = json.JSONEncoder(ensure_ascii=False).encode
+_text = encode_basestring
 
 
 class Entry(NamedTuple):

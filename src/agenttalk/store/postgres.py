@@ -52,9 +52,17 @@ class PostgresConnection:
         cursor = self._cursor.execute(statement, params or None)
         return cursor.fetchall() if cursor.description else []
 
-    def execute_many(self, statement: str, params: Sequence[Params]) -> None:
+    def execute_many(self, statement: str, params: Sequence[Params]) -> int:
         """One statement, many times, without waiting for each answer."""
-        self._cursor.executemany(statement, params)
+        if len(params) == 1:
+            self._cursor.execute(statement, params[0])
+        else:
+            self._cursor.executemany(statement, params)
+        return self._cursor.rowcount
+
+    def version(self) -> int | None:
+        """Others write all the time."""
+        return None
 
     def lock(self, name: str) -> None:
         """An advisory lock that ends with the transaction."""

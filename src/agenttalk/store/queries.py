@@ -14,6 +14,10 @@ from agenttalk.store.dialect import DialectName
 
 FOLDER = Path(__file__).parent / "sql"
 _NAME = re.compile(r"^-- name: (\w+)(?:@(\w+))?\n", re.MULTILINE)
+_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+([a-z_]+)\b")
+_MADE = re.compile(r"INSERT INTO (\w+)")
+_REFERS = {"deliveries": frozenset({"messages"})}
+"""Tables whose rows name rows of others, which have to be there before them."""
 _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z_]\w*)|%")
 
 
@@ -31,6 +35,26 @@ def load(dialect: DialectName) -> dict[str, str]:
                 home[name] = text
     found = common | special
     return {name: for_psycopg(text) for name, text in found.items()} if dialect == "postgres" else found
+
+
+@cache
+def tables(dialect: DialectName) -> dict[str, frozenset[str]]:
+    """The tables that every statement of a dialect reads or writes, and those that its rows refer to."""
+    return {name: frozenset(_TABLE.findall(text)).union(referred(text)) for name, text in load(dialect).items()}
+
+
+@cache
+def later_ones(dialect: DialectName) -> frozenset[str]:
+    """Statements that make no rows which rows of other tables name: they come after those that do."""
+    named = frozenset().union(*_REFERS.values())
+    made = {name: _MADE.match(text) for name, text in load(dialect).items()}
+    return frozenset(name for name, match in made.items() if match is None or match[1] not in named)
+
+
+def referred(statement: str) -> frozenset[str]:
+    """Tables whose rows the new rows of a statement name."""
+    made = _MADE.match(statement)
+    return _REFERS.get(made[1], frozenset()) if made else frozenset()
 
 
 def split(text: str) -> list[tuple[str, str, str]]:

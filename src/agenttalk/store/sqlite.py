@@ -55,9 +55,19 @@ class SqliteConnection:
         """One statement."""
         return self._cursor.execute(statement, params).fetchall()
 
-    def execute_many(self, statement: str, params: Sequence[Params]) -> None:
+    def execute_many(self, statement: str, params: Sequence[Params]) -> int:
         """One statement, many times."""
-        self._cursor.executemany(statement, params)
+        before = self._connection.total_changes()
+        if len(params) == 1:
+            self._cursor.execute(statement, params[0]).fetchall()
+        else:
+            self._cursor.executemany(statement, params).fetchall()
+        return self._connection.total_changes() - before
+
+    def version(self) -> int | None:
+        """What SQLite counts for this connection."""
+        number: int = self._cursor.execute("PRAGMA data_version").fetchall()[0][0]  # type: ignore[assignment]
+        return number
 
     def lock(self, name: str) -> None:
         """`begin` holds the only lock there is."""

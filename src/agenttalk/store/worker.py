@@ -40,8 +40,12 @@ class Worker(ABC, Generic[Ask]):
     def ask(self, board: str, ask: Ask) -> asyncio.Future[Any]:
         """Hand something over from an event loop; the future is the answer."""
         future = asyncio.get_running_loop().create_future()
-        self._put(Job(board, ask, future))
+        self.answer_to(future, board, ask)
         return future
+
+    def answer_to(self, future: asyncio.Future[Any], board: str, ask: Ask) -> None:
+        """Hand something over whose answer goes to a future."""
+        self._put(Job(board, ask, future))
 
     def post(self, board: str, ask: Ask) -> None:
         """Hand something over from any thread; nobody waits for the answer."""

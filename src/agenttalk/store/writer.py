@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import instant
-from agenttalk.errors import AgentTalkError, MachineError
+from agenttalk.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Clock, Row, Tx, Value
 from agenttalk.store import ledger, queries
-from agenttalk.store.dialect import Connection, Dialect, translating
+from agenttalk.store.dialect import Connection, Dialect, Params, translating
 from agenttalk.store.ledger import Entry, Head
 from agenttalk.store.worker import Job, Worker
 
@@ -25,24 +26,65 @@ LOG = logging.getLogger(__name__)
 SEAL_SECONDS: Final = 1.0
 """How long a fact may stay unsealed, and a new head without a copy elsewhere."""
 SEAL_AT_ONCE: Final = 10_000
+NUMBERS: Final = 16
+"""Ids of new rows that are asked for at once, where others ask, too."""
+_NONE: Final[Iterator[int]] = iter(())
+
+
+class Known(NamedTuple):
+    """What a batch knows of the database in its end."""
+
+    version: int
+    """What the connection counts: the same until somebody else has written."""
+    chain: tuple[Head, int] | None
+    """The newest entry of the ledger and its number."""
+    free: dict[str, Iterator[int]]
+    """Ids of the next rows of tables."""
 
 
 class Batch:
     """The transaction of a batch; implements the port `Tx` for one work after the other."""
 
-    __slots__ = ("_connection", "_dialect", "_known", "_queries", "at", "board", "chain", "effects", "facts", "failed")
+    __slots__ = (
+        "_connection",
+        "_dialect",
+        "_free",
+        "_known",
+        "_last",
+        "_lost",
+        "_queries",
+        "_tables",
+        "_touched",
+        "_waiting",
+        "at",
+        "board",
+        "chain",
+        "effects",
+        "facts",
+        "failed",
+        "version",
+    )
 
-    def __init__(
-        self, dialect: Dialect, connection: Connection, at: str, known: tuple[Head, int] | None = None
-    ) -> None:
-        """`known` is how the chain ended after the batch before."""
+    def __init__(self, dialect: Dialect, connection: Connection, at: str, known: Known | None = None) -> None:
+        """`known` is what the batch before knew in the end, if nobody else has written since."""
         self._dialect = dialect
         self._connection = connection
         self._queries = queries.load(dialect.name)
+        self._tables = queries.tables(dialect.name)
+        self._last = queries.later_ones(dialect.name)
+        self._waiting: dict[str, list[dict[str, Value]]] = {}
+        """Statements that wait, with the parameters of each of their rows."""
+        self._touched: set[str] = set()
+        """The tables of those that wait."""
+        self._lost: dict[str, Exception] = {}
+        """Statements that wait and have to write each of their rows, and what is raised if a single one does not."""
+        self._free: dict[str, Iterator[int]] = known.free if known is not None else {}
+        """Ids that the next rows of a table get."""
         self.at = at
         self.board = ""
         self.facts = self.effects = False
         self._known = known
+        self.version: int | None = None
         self.chain: tuple[Head, int] | None = None
         """The newest entry of the ledger and its number, once somebody asked; undone with the work that moved it."""
         self.failed: Exception | None = None
@@ -51,6 +93,8 @@ class Batch:
         """One named statement."""
         params["board"] = self.board
         statement = self._queries[query_name]
+        if self._touched or self._free:
+            self._make_way(query_name)
         try:
             return self._connection.execute(statement, params)
         except Exception as error:
@@ -59,43 +103,93 @@ class Batch:
 
     def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
         """One named statement, many times."""
-        statement = self._queries[query_name]
+        self._make_way(query_name)
+        self._run_many(query_name, [{**row, "board": self.board} for row in rows])
+
+    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> None:
+        """One named statement, before the work is over."""
+        params["board"] = self.board
+        rows = self._waiting.get(query_name)
+        if rows is None:
+            rows = self._waiting[query_name] = []
+            self._touched |= self._tables[query_name]
+        rows.append(params)
+        if lost is not None:
+            self._lost[query_name] = lost
+
+    def number(self, table: Literal["messages", "deliveries"]) -> int:
+        """The id of a new row. Where nobody else writes, it is the one after the last."""
+        found = next(self._free.get(table, _NONE), None)
+        if found is None:
+            rows = self._connection.execute(self._queries[f"free_{table}"], {"many": NUMBERS})  # of none that waits
+            numbers = iter([row[0] for row in rows]) if self._dialect.shared else count(rows[0][0])
+            self._free[table] = numbers
+            found = next(numbers)
+        return found
+
+    def write_waiting(self, tables: frozenset[str] | None = None) -> None:
+        """Run the statements that wait: all of them, or those that look at some tables."""
+        waiting, self._waiting, self._touched = self._waiting, {}, set()
+        for query_name in sorted(waiting, key=self._last.__contains__):  # what is referred to comes first
+            rows = waiting[query_name]
+            if tables is not None and tables.isdisjoint(self._tables[query_name]):
+                self._waiting[query_name] = rows
+                self._touched |= self._tables[query_name]
+                continue
+            changed = self._run_many(query_name, rows)
+            lost = self._lost.pop(query_name, None)
+            if lost is not None and changed != len(rows):
+                raise lost if len(rows) == 1 else ConflictError(Code.STORE_CONFLICT, f"{query_name}: a row has changed")
+
+    def known(self) -> Known | None:
+        """What the next batch need not look for, if this one is committed and nobody else writes meanwhile."""
+        if self.version is None:
+            return None
+        return Known(self.version, self.chain or (self._known.chain if self._known is not None else None), self._free)
+
+    def forget(self) -> None:
+        """A work has failed: nothing of it is left to be run, and ids are looked for anew."""
+        self._waiting.clear()
+        self._touched.clear()
+        self._lost.clear()
+        self._free.clear()
+
+    def _make_way(self, query_name: str) -> None:
+        """Run what waits if a statement looks at the same tables; forget ids that it may give to its own rows."""
+        tables = self._tables[query_name]
+        if not tables.isdisjoint(self._touched):
+            self.write_waiting(tables)
+        if self._free and self._queries[query_name].startswith("INSERT") and not tables.isdisjoint(self._free):
+            self._free.clear()
+
+    def _run_many(self, query_name: str, rows: Sequence[Params]) -> int:
         try:
-            self._connection.execute_many(statement, [{**row, "board": self.board} for row in rows])
+            return self._connection.execute_many(self._queries[query_name], rows)
         except Exception as error:
             self.failed = self._dialect.translated(error) or error
             raise self.failed from error
 
-    def record(self, kind: str, subject: str, body: wire.JsonValue) -> int:
+    def record(self, kind: str, subject: str, body: wire.JsonValue | bytes) -> int:
         """Append a fact: where nobody else writes meanwhile, sealed at once."""
         self.facts = True
-        data = wire.write(body)
+        data = body if isinstance(body, bytes) else wire.write(body)
         if self._dialect.shared:
             seq: int = self.run("append_fact", at=self.at, kind=kind, subject=subject, body=data)[0][0]
             return seq
         (link, prev), last = self.chain or self._newest()
         entry = Entry(last + 1, None, self.at, self.board, kind, subject, data, None, None)
         head = Head(link + 1, ledger.chained(prev, entry, link + 1))
-        self.run(
-            "append_sealed",
-            seq=entry.seq,
-            link=head.link,
-            at=self.at,
-            kind=kind,
-            subject=subject,
-            body=data,
-            prev=prev,
-            hash=head.hash,
-        )
+        fact: dict[str, Value] = {"seq": entry.seq, "link": head.link, "at": self.at, "kind": kind, "subject": subject}
+        self.later("append_sealed", fact | {"body": data, "prev": prev, "hash": head.hash})
         self.chain = (head, entry.seq)
         return entry.seq
 
     def _newest(self) -> tuple[Head, int]:
         """The head of the chain. What an older release left unsealed behind it is sealed first."""
+        if self._known is not None and self._known.chain is not None:
+            return self._known.chain
         while True:
             [(newest,)] = self.run("newest_fact")
-            if self._known is not None and self._known[1] == newest:
-                return self._known
             rows = self.run("ledger_head")
             link, digest, seq = rows[0] if rows else (*ledger.START, 0)
             if newest == seq:
@@ -148,7 +242,7 @@ class Writer(Worker[Work]):
         self._hooks = hooks
         # A head from before a crash may have no copy elsewhere yet, and facts no seal.
         self._due: float | None = time.monotonic() + SEAL_SECONDS
-        self._chain: tuple[Head, int] | None = None
+        self._known: Known | None = None
         self.commits = self.works = 0
         super().__init__(f"write {name}")
 
@@ -190,9 +284,9 @@ class Writer(Worker[Work]):
                 self._run_works(batch, jobs)
                 if not any(job.error is None for job in jobs):
                     return
-                self._chain = None
+                self._known = None
                 self._sync(batch)
-                self._chain = batch.chain
+                self._known = batch.known()
         finally:
             self._rollback()
         self.commits += 1
@@ -210,9 +304,12 @@ class Writer(Worker[Work]):
             batch.board, batch.failed, chain = job.board, None, batch.chain
             try:
                 job.value = job.ask(batch)
+                batch.write_waiting()
                 job.error = batch.failed
             except BaseException as error:  # noqa: BLE001 - it belongs to whoever handed over the work
                 job.error = error
+            if job.error or self._dialect.shared:
+                batch.forget()
             if isinstance(batch.failed, MachineError):
                 raise batch.failed
             if job.error:
@@ -245,7 +342,12 @@ class Writer(Worker[Work]):
                     raise
                 # A server drops sessions when it restarts. No work has run yet, so one more try is safe.
                 self._ready().begin()
-        return Batch(self._dialect, self._ready(), instant(self._clock.now()), self._chain)
+            version = self._ready().version()
+        if self._known is not None and self._known.version != version:
+            self._known = None
+        batch = Batch(self._dialect, self._ready(), instant(self._clock.now()), self._known)
+        batch.version = version
+        return batch
 
     def _ready(self) -> Connection:
         if self._connection is None:

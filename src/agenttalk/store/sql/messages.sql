@@ -118,6 +118,32 @@ VALUES (:board, :plan_id, :message_id, :sha256, :type, :task_id, :command_id, :s
     :envelope, :dag_sha256, :at, :state)
 RETURNING id
 
+-- The ids of new messages and deliveries, for transactions that write many of them together.
+-- name: free_messages
+SELECT coalesce(max(id), 0) + 1 FROM messages
+
+-- name: free_messages@postgres
+SELECT nextval(pg_get_serial_sequence('messages', 'id')) FROM generate_series(1, :many)
+
+-- name: free_deliveries
+SELECT coalesce(max(id), 0) + 1 FROM deliveries
+
+-- name: free_deliveries@postgres
+SELECT nextval(pg_get_serial_sequence('deliveries', 'id')) FROM generate_series(1, :many)
+
+-- name: put_message
+INSERT INTO messages (id, board, plan_id, message_id, sha256, type, task_id, command_id, seq, output_name, producer, name,
+    envelope, dag_sha256, accepted_at, state)
+VALUES (:id, :board, :plan_id, :message_id, :sha256, :type, :task_id, :command_id, :seq, :output_name, :producer, :name,
+    :envelope, :dag_sha256, :at, :state)
+
+-- name: put_message@postgres
+INSERT INTO messages (id, board, plan_id, message_id, sha256, type, task_id, command_id, seq, output_name, producer, name,
+    envelope, dag_sha256, accepted_at, state)
+OVERRIDING SYSTEM VALUE
+VALUES (:id, :board, :plan_id, :message_id, :sha256, :type, :task_id, :command_id, :seq, :output_name, :producer, :name,
+    :envelope, :dag_sha256, :at, :state)
+
 -- name: newest_order
 SELECT id, message_id, command_id, seq
 FROM messages

@@ -15,11 +15,31 @@ SELECT
     (SELECT origin FROM plans WHERE board = :board AND plan_id = :plan_id),
     (SELECT dag_sha256 FROM plans WHERE board = :board AND plan_id = :plan_id),
     (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id),
-    (SELECT settings FROM runs WHERE board = :board AND plan_id = :plan_id)
+    (SELECT coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = CAST(r.settings AS TEXT)), r.settings)
+     FROM runs AS r WHERE r.board = :board AND r.plan_id = :plan_id)
 
+-- name: submitted@postgres
+SELECT
+    (SELECT origin FROM plans WHERE board = :board AND plan_id = :plan_id),
+    (SELECT dag_sha256 FROM plans WHERE board = :board AND plan_id = :plan_id),
+    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id),
+    (SELECT coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = convert_from(r.settings, 'UTF8') COLLATE "default"),
+        r.settings)
+     FROM runs AS r WHERE r.board = :board AND r.plan_id = :plan_id)
+
+-- `settings` are a content that is kept under its hash, because the row changes with every step and many plans have the same;
+-- large ones stand there themselves.
 -- name: run
-SELECT r.state, r.settings, r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at, p.dag_sha256, p.revision,
-    r.closing
+SELECT r.state, coalesce(b.content, r.settings), r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at,
+    p.dag_sha256, p.revision, r.closing
+FROM runs AS r JOIN plans AS p ON p.board = r.board AND p.plan_id = r.plan_id
+LEFT JOIN blobs AS b ON b.hash = CAST(r.settings AS TEXT)
+WHERE r.board = :board AND r.plan_id = :plan_id
+
+-- name: run@postgres
+SELECT r.state,
+    coalesce((SELECT b.content FROM blobs AS b WHERE b.hash = convert_from(r.settings, 'UTF8') COLLATE "default"), r.settings),
+    r.open, r.completed, r.failed, r.skipped, r.began_at, r.ended_at, p.dag_sha256, p.revision, r.closing
 FROM runs AS r JOIN plans AS p ON p.board = r.board AND p.plan_id = r.plan_id
 WHERE r.board = :board AND r.plan_id = :plan_id
 
@@ -161,7 +181,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- The first task in an agent's queue.
 -- name: next_task
-SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.priority
+SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority
 FROM tasks AS t
 WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
     SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
@@ -276,13 +296,20 @@ INSERT INTO deliveries (board, plan_id, message, receiver, delivery_id, state, s
     consumed_at, finished_at)
 VALUES (:board, :plan_id, :message, :receiver, :delivery_id, 'processed', 'processed', 1, :at, 'SUCCEEDED', :at, :at)
 
--- A command that waits in its agent's queue, or that the agent gets at once.
--- name: add_arrived_command
-INSERT INTO deliveries (board, plan_id, message, receiver, delivery_id, state, shown, priority, stored_at, ack,
-    consumed_at, injected_at, prompt_sha256)
-VALUES (:board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :taken_at, :taken_at,
-    :prompt_sha256)
-RETURNING id
+-- A message that has arrived when it is written: a command that waits in its agent's queue or that the agent gets at once,
+-- or an output.
+-- name: put_delivery
+INSERT INTO deliveries (id, board, plan_id, message, receiver, delivery_id, state, shown, priority, stored_at, ack,
+    consumed_at, injected_at, finished_at, prompt_sha256)
+VALUES (:id, :board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :taken_at,
+    :injected_at, :finished_at, :prompt_sha256)
+
+-- name: put_delivery@postgres
+INSERT INTO deliveries (id, board, plan_id, message, receiver, delivery_id, state, shown, priority, stored_at, ack,
+    consumed_at, injected_at, finished_at, prompt_sha256)
+OVERRIDING SYSTEM VALUE
+VALUES (:id, :board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :taken_at,
+    :injected_at, :finished_at, :prompt_sha256)
 
 -- name: take_delivery
 UPDATE deliveries

@@ -1,0 +1,186 @@
+"""Carrying out a turn: its inputs are judged, its agent is asked, what it left is looked at and proven."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from agenttalk.contracts.promise import HumanCheck
+from agenttalk.engine import acceptance, kinds, people, resuming, worth
+from agenttalk.engine import evidence as kept
+from agenttalk.engine.dispatching import Board, Dispatching
+from agenttalk.engine.granting import Granted
+from agenttalk.engine.judging import Judges
+from agenttalk.engine.watching import counted, listening
+from agenttalk.errors import AgentTalkError, InputError
+from agenttalk.ports import Job, Performance, Proof, Prover
+from agenttalk.rules import media
+from agenttalk.rules.checks import Confirmation
+from agenttalk.rules.done import Evidence
+from agenttalk.rules.rework import Judgement
+
+LOG = logging.getLogger(__name__)
+
+
+class Attending(Dispatching):
+    """Has jobs done, and what came of them proven."""
+
+    async def _watched(self, board: Board, granted: Granted, known: Performance | None) -> tuple[Performance, Proof]:
+        """Have a job done; one that is stopped meanwhile, by whoever looks on or by a person, ends with the reason."""
+        watch = granted.watch
+        try:
+            performance, proof = await self._worked(board, granted) if known is None else (known, None)
+            if proof is None:
+                proof = await self._proven(board, granted, granted.job, performance)
+        except asyncio.CancelledError:
+            if watch.abort is None:
+                raise
+            performance, proof = Performance("aborted"), worth.NO_PROOF
+        if watch.abort is None:
+            return performance, proof
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)  # the cancellation may still be on its way
+        task = asyncio.current_task()
+        if task is not None and task.uncancel() > 0:
+            raise asyncio.CancelledError  # somebody else wants us to end, too
+        self._working.add(granted.job.lease)
+        detail = self._deps.discretion.secrets.redact(watch.abort.detail)  # it may quote what the agent told
+        abort = watch.abort._replace(detail=detail)
+        return Performance("aborted", abort=abort, **counted(watch.used, {})), worth.NO_PROOF
+
+    async def _worked(self, board: Board, granted: Granted) -> tuple[Performance, Proof | None]:
+        """Have a job done. Without a proof, somebody else has to look at it."""
+        job = granted.job
+        prover = self._prover
+        if prover is None and (job.proven or job.criteria):
+            return Performance("not_started", error="checks and repositories are not supported here"), worth.NO_PROOF
+        if job.profile.confined and not getattr(self._performers.get(job.profile.driver), "confines", False):
+            error = f"the driver {job.profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
+            return Performance("not_started", error=error), worth.NO_PROOF
+        try:
+            judgements = await self._judged(board, granted, prover) if prover is not None and job.criteria else {}
+        except InputError as error:  # whoever is to judge cannot be asked: that is no judgement of what it was given
+            return Performance("not_started", error=error.message), worth.NO_PROOF
+        if not all(each.accepted for each in judgements.values()):
+            return Performance("refused", judgements=judgements), worth.NO_PROOF
+        if prover is None or not job.proven:
+            performance = await self._performed(board, job)
+            if granted.kind_task is not None and performance.how == "finished" and performance.code is None:
+                await board.store.transact(lambda tx: resuming.keep(tx, job, performance))
+                self._tell(ended=False)
+                return performance, None
+            return replace(performance, judgements=judgements) if judgements else performance, worth.NO_PROOF
+        try:
+            job = await prover.begin(job)
+        except AgentTalkError as error:
+            return Performance("not_started", error=error.message), worth.NO_PROOF
+        performance = replace(await self._performed(board, job), judgements=judgements)
+        if performance.how != "finished" or performance.code is not None:
+            return performance, worth.NO_PROOF
+        await board.store.transact(lambda tx: resuming.keep(tx, job, performance))
+        self._tell(ended=False)
+        return performance, None
+
+    async def _proven(self, board: Board, granted: Granted, job: Job, performance: Performance) -> Proof:
+        """Have proven what came of a job."""
+        if granted.kind_task is not None:
+            return await self._found(board, granted, performance)
+        if self._prover is None:
+            return Proof(refused="checks and repositories are not supported here")
+        if names := acceptance.others(job):
+            blobs = await self._deps.stores.blobs(job.board)
+            job = replace(job, others=await acceptance.stored(board.store, blobs, job.plan_id, names))
+        try:
+            done = partial(worth.is_done, granted, performance, at=self._deps.stamp())
+            proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
+            return self._deps.discretion.proof(proof)
+        except AgentTalkError as error:
+            return Proof(refused=f"it could not be checked: {error.message}")
+
+    async def _found(self, board: Board, granted: Granted, performance: Performance) -> Proof:
+        """What the kind of a task finds of the work. What cannot be looked at is not there."""
+        kind, task = self._deps.kinds.get(granted.job.board), granted.kind_task
+        if kind is None or task is None or performance.how != "finished":
+            return worth.NO_PROOF
+        try:
+            confirm = partial(self._confirm, board, granted)
+            turn = await kinds.turn_of(kind, board.store, granted, performance, at=self._deps.stamp(), confirm=confirm)
+            found = tuple(await kind.evidence(task, turn))
+        except Exception as error:  # also somebody else's code; whatever it is, nothing was found
+            LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
+            code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
+            detail = f"verify_error: {code}{error}"
+            found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
+        return self._deps.discretion.proof(Proof(evidence=found, told=kinds.told(found)))
+
+    async def _judged(self, board: Board, granted: Granted, prover: Prover) -> dict[str, Judgement]:
+        """Have inputs looked at before they are used."""
+        await self._enter(board, granted.job, "validating")
+        confirm = partial(self._confirm, board, granted)
+        found = await Judges(self._deps, board.store, self._performers, prover, confirm).judge(granted.job)
+        await self._enter(board, granted.job, "executing")
+        return found
+
+    async def _confirm(self, board: Board, granted: Granted, check: HumanCheck, shown: str) -> Confirmation:
+        """Ask a person about what a turn left. Meanwhile its agent can do something else."""
+        await self._enter(board, granted.job, "asking")
+        self._free(granted)
+        self._working.discard(granted.job.lease)
+        self._wake.set()
+        self._tell(ended=False)
+        try:
+            return await people.confirm(self._deps, granted.job, check, shown)
+        finally:
+            self._working.add(granted.job.lease)
+            await self._enter(board, granted.job, "verifying")
+
+    async def _enter(self, board: Board, job: Job, phase: str) -> None:
+        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}
+        await board.store.transact(lambda tx: tx.run("set_phase", **about))
+        self._tell(ended=False)
+
+    async def _performed(self, board: Board, job: Job) -> Performance:
+        """Have a job done, and look at what came: the types of its outputs, and what its agent claims elsewhere."""
+        performance = await self._look_into(job, await self._perform(job))
+        if job.command.promise is None:
+            return performance
+        return replace(performance, claims=(*performance.claims, *await kept.claimed(self._deps, board.store, job)))
+
+    async def _perform(self, job: Job) -> Performance:
+        performer = self._performers.get(job.profile.driver)
+        if performer is None:
+            return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
+        try:
+            watch = listening(job)
+            try:
+                performance = await performer.perform(job)
+            finally:
+                if watch is not None:
+                    watch.rest()
+            if watch is None or not watch.heard:
+                return performance
+            return replace(performance, **counted(watch.used._replace(seconds=performance.seconds), performance.usage))
+        except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent
+            LOG.exception("%s: its driver failed", job.task_id, extra={"action": "dispatcher.perform"})
+            return Performance("crashed", error=f"{type(error).__name__}: {error}")
+
+    async def _look_into(self, job: Job, performance: Performance) -> Performance:
+        """Hold the outputs against the media types that they must have."""
+        misfits = {}
+        for made in performance.outputs:
+            wanted = job.types.get(made.output_name)
+            if wanted is not None:
+                data = made.data
+                if data is None:
+                    data = await (await self._deps.stores.blobs(job.board)).get(made.sha256)
+                why = (
+                    media.misfit(wanted, data)
+                    if made.data is not None
+                    else await asyncio.to_thread(media.misfit, wanted, data)
+                )
+                if why is not None:
+                    misfits[made.output_name] = f"({made.path}) {why}"
+        return replace(performance, misfits=misfits) if misfits else performance

@@ -1,0 +1,222 @@
+"""What a transaction writes down of tasks: their states, their commands, facts, counts, and the ends of plans."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Final
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.dag import Node
+from agenttalk.engine import commanding, picking, records, releases
+from agenttalk.engine.commanding import Order
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.sheets import Sheet, Sheets
+from agenttalk.ports import Tx
+from agenttalk.rules import lifecycle
+from agenttalk.rules.lifecycle import Cause, State
+from agenttalk.rules.readiness import Picked
+
+AT_ONCE: Final = 64
+"""Tasks that one transaction makes ready."""
+
+
+@dataclass(slots=True)
+class Noting:
+    """One transaction: what it has made of tasks so far, and what is still to be written down."""
+
+    tx: Tx
+    deps: Deps
+    sheets: Sheets
+    at: str
+    agents: dict[str, None] = field(default_factory=dict)
+    """Agents that have something new in their queue."""
+    in_folders: bool = False
+    """Whether a message has to be brought to an inbox."""
+    left: bool = False
+    """Whether tasks are due that did not fit into this transaction."""
+    orders: dict[str, deque[tuple[Order, Picked, Cause]]] = field(default_factory=dict)
+    """Commands that this transaction made, by their agents, and what was picked for them. They are in no queue yet."""
+    queued: dict[int, Order] = field(default_factory=dict)
+    """Commands that this transaction put into queues, by their deliveries."""
+    closed: list[str] = field(default_factory=list)
+    """Plans that have ended."""
+    closing: list[str] = field(default_factory=list)
+    """Plans in which nothing is open any more, and which look once more at what was proven before they end."""
+    revoked: list[str] = field(default_factory=list)
+    """Leases of turns that are to end, because what they were given was replaced."""
+    undecided: bool = False
+    """Whether a release has to be decided now."""
+    made: picking.Known = field(default_factory=dict)
+    """All that tasks made which ended in this transaction, as far as it is certain that there is nothing else."""
+    contents: dict[str, bytes] = field(default_factory=dict)
+    """Contents that came with them, by their hashes."""
+    _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """What became of tasks and messages of each plan."""
+    _held: list[tuple[Sheet, str, bool]] | None = None
+    """Tasks that are due, while several are gathered."""
+    _ordered: set[tuple[str, str]] = field(default_factory=set)
+    """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
+
+    @property
+    def room(self) -> int:
+        """How many tasks this transaction should still make ready."""
+        return max(0, AT_ONCE - len(self._ordered))
+
+    @property
+    def full(self) -> bool:
+        """Whether this transaction made as many tasks ready as it should."""
+        return self.room == 0
+
+    def is_ordered(self, sheet: Sheet, task_id: str) -> bool:
+        """Whether this transaction made a command for a task."""
+        return (sheet.plan_id, task_id) in self._ordered
+
+    def queue(
+        self,
+        sheet: Sheet,
+        node: Node,
+        picked: Picked,
+        state: State,
+        cause: Cause,
+        *,
+        first: bool = False,
+        rework: dict[str, Any] | None = None,
+        agent_id: str | None = None,
+    ) -> None:
+        """Make the task's next command, which may be its `first`: for its agent at once, or for the agent's queue.
+
+        `agent_id` is who does it instead of the one that the DAG names.
+        """
+        lifecycle.move(state, cause)
+        self._ordered.add((sheet.plan_id, node.task_id))
+        kind = self.deps.kinds.get(self.tx.board)
+        if kind is not None and state in lifecycle.FINAL:
+            kind.closed(self.tx, node.task_id, "", self.at)
+        if state != "PENDING":  # what follows in this transaction may look at it
+            self.tx.run("ready_task", plan_id=sheet.plan_id, task_id=node.task_id, cause=cause, at=self.at)
+        if agent_id not in {None, node.assigned_agent_id}:
+            node = node.model_copy(update={"assigned_agent_id": agent_id})
+            self.tx.run("reassign_task", plan_id=sheet.plan_id, task_id=node.task_id, agent_id=agent_id)
+        order = commanding.order(self.tx, sheet, node, picked.inputs, at=self.at, first=first, rework=rework)
+        if order.in_folder:
+            self._put_into_queue(order, cause, commanding.post(self.tx, order, at=self.at))
+            self.in_folders = True
+        else:
+            self.orders.setdefault(order.agent_id, deque()).append((order, picked, cause))
+            self.agents[order.agent_id] = None
+
+    def _put_into_queue(self, order: Order, cause: Cause, delivery: int) -> None:
+        self.tx.later(
+            "queue_task",
+            {
+                "plan_id": order.plan_id,
+                "task_id": order.command.task_id,
+                "cause": cause,
+                "delivery": delivery,
+                "queued": None if order.in_folder else delivery,
+                "attempt": 0,
+                "at": self.at,
+            },
+        )
+
+    def set_aside(self, order: Order, cause: Cause) -> int:
+        """Put a command that this transaction made into its agent's queue at once; its delivery."""
+        delivery = commanding.enqueue(self.tx, order, at=self.at)
+        self._put_into_queue(order, cause, delivery)
+        self.count(order.plan_id, "sent")
+        self.count(order.plan_id, "delivered")
+        self.note("commands.queued", order.plan_id, {"lines": [order.line]})
+        return delivery
+
+    def goes_on(self, plan_id: str) -> bool:
+        """Whether tasks of a plan may begin."""
+        return self.tx.run("run_state", plan_id=plan_id) == [("RUNNING",)]
+
+    def count(self, plan_id: str, what: str, number: int = 1) -> None:
+        """Count what became of tasks (completed, failed, skipped) and messages (sent, delivered)."""
+        self._counts[plan_id][what] += number
+
+    def note(self, kind: str, plan_id: str, body: dict[str, Any]) -> int:
+        """Append a fact that holds lines of the plan's journal; its number."""
+        seq = self.tx.record(kind, records.journal_subject(plan_id), body)
+        self._counts[plan_id]["journal"] = seq
+        return seq
+
+    def put(
+        self,
+        sheet: Sheet,
+        task_id: str,
+        state: State,
+        cause: Cause,
+        *,
+        reason: str | None = None,
+        missing: Sequence[str] = (),
+        request_id: str | None = None,
+        gates: Sequence[dict[str, Any]] = (),
+    ) -> State:
+        """Move a task that nobody runs; `gates` are decisions that led to it."""
+        new = lifecycle.move(state, cause)
+        self.tx.run(
+            "set_engine_task",
+            plan_id=sheet.plan_id,
+            task_id=task_id,
+            state=new,
+            cause=cause,
+            reason=reason,
+            missing=wire.write(list(missing)) if missing else None,
+            request_id=request_id,
+            at=self.at,
+        )
+        kind = self.deps.kinds.get(self.tx.board)
+        if kind is not None and new in lifecycle.FINAL:
+            kind.closed(self.tx, task_id, reason or cause.lower(), self.at)
+        body: dict[str, Any] = {"state": new, "cause": cause, "reason": reason}
+        if gates:
+            body["gates"] = list(gates)
+        self.tx.record("task.moved", f"{sheet.plan_id}/{task_id}", body)
+        return new
+
+    def finish(self) -> None:
+        """Put what nobody took into queues, write down what was counted, and say of plans that they ended."""
+        lines: dict[str, list[dict[str, Any]]] = {}
+        for order, _, cause in sorted(chain.from_iterable(self.orders.values()), key=_age):
+            delivery = commanding.enqueue(self.tx, order, at=self.at)
+            self._put_into_queue(order, cause, delivery)
+            self.queued[delivery] = order
+            self.count(order.plan_id, "sent")
+            self.count(order.plan_id, "delivered")
+            lines.setdefault(order.plan_id, []).append(order.line)
+        for plan_id, told in lines.items():
+            self.note("commands.queued", plan_id, {"lines": told})
+        for plan_id, counts in self._counts.items():
+            self._write_counts(plan_id, counts)
+
+    def _write_counts(self, plan_id: str, counts: Counter[str]) -> None:
+        if counts["journal"]:
+            self.tx.later("journal_grown", {"plan_id": plan_id, "seq": counts["journal"]})
+        if counts["sent"] or counts["delivered"]:
+            records.tally(self.tx, plan_id, sent=counts["sent"], delivered=counts["delivered"])
+        ended = {what: counts[what] for what in ("completed", "failed", "skipped")}
+        if not any(ended.values()):
+            return
+        [(still_open, closing, *totals)] = self.tx.run("count_run", plan_id=plan_id, open=-sum(ended.values()), **ended)
+        if plan_id == self.tx.board:  # a board's own run never ends
+            return
+        if still_open == 0 and closing:
+            self.closing += [plan_id] if self.goes_on(plan_id) else []
+        elif still_open == 0:
+            self.end_run(plan_id, dict(zip(ended, totals, strict=True)))
+
+    def end_run(self, plan_id: str, totals: dict[str, int]) -> None:
+        """Nothing of a plan is left to do; `totals` say what became of its tasks. What it ships is decided now."""
+        if self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
+            self.tx.record("plan.ended", plan_id, totals)
+            self.undecided |= releases.due(self.tx, plan_id, self.sheets.of(self.tx, plan_id).policies, at=self.at)
+            self.closed.append(plan_id)
+
+
+def _age(made: tuple[Order, Picked, Cause]) -> int:
+    return made[0].message

@@ -1,0 +1,88 @@
+"""Leases that nobody takes care of: what they were for is given out again, or what they left is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from agenttalk.contracts import wire
+from agenttalk.engine import access, ending, resuming
+from agenttalk.engine.dispatching import Board, Dispatching
+from agenttalk.engine.granting import Granted
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.plans import VIRTUAL, boards
+from agenttalk.engine.resuming import Left
+from agenttalk.ports import Owner, Performance, Tx
+from agenttalk.rules.usage import NOTHING
+
+
+class Recovering(Dispatching):
+    """Settles what processes left that died, and turns that were ended."""
+
+    async def recover(self, *, unwanted: Collection[tuple[str, str]] = (), stopping: bool = False) -> int:
+        """End leases that nobody takes care of, once their processes are confirmed dead; how many there were.
+
+        What was being verified is verified again, or left to the next start by who is `stopping`; not so the
+        `unwanted`, by plan and task.
+        """
+        count = 0
+        for store in await boards(self._deps):
+            board = self._boards.setdefault(store.name, Board(store))
+            for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read("working_tasks"):
+                if lease in self._ours or self._lives(owner) or (stopping and owner == resuming.NOBODY):
+                    continue
+                await self._processes.end(lease)
+                died = owner not in {self._desk.owner, resuming.NOBODY} or lease in self._lost
+                left = Left(plan_id, task_id, agent_id, epoch, lease, delivery, phase, died)
+                await self._settle(board, left, wanted=(plan_id, task_id) not in unwanted, stopping=stopping)
+                self._lost.discard(lease)
+                self._revoked.discard(lease)
+                count += 1
+        return count
+
+    async def _settle(self, board: Board, left: Left, *, wanted: bool, stopping: bool) -> None:
+        """Decide about a lease that nobody takes care of. Who cannot verify leaves that to somebody who can."""
+        apart = left.phase == access.ELSEWHERE
+        leaves = stopping or not ("remote" in self._performers if apart else self._verifies(board.store.name))
+        needs = (apart or left.phase == "verifying") and wanted and not leaves
+        ticket = self._slots.take(left.agent_id, apart=apart) if needs else None
+        found: list[tuple[Granted, Performance | None]] = []
+
+        allowance, used = self._unpaid.pop(left.lease, (None, NOTHING))
+
+        def work(tx: Tx) -> None:
+            moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
+            if wanted and leaves and resuming.leave(tx, left):
+                return
+            taken = resuming.take_up(moves, self._desk, left, ticket or 0) if wanted and not leaves else None
+            if taken is None:
+                ending.give_up(moves, left, used, allowance)
+            else:
+                found.append(taken)
+                self._ours.add(taken[0].job.lease)
+            moves.finish()
+            folders.append(moves.in_folders)
+
+        folders: list[bool] = []
+        try:
+            await board.store.transact(work)
+        except BaseException:
+            self._drop([granted for granted, _ in found])
+            found.clear()
+            raise
+        finally:
+            if not found and ticket is not None:
+                self._slots.free(left.agent_id, ticket)
+        if any(folders):
+            self._nudge_router()
+        for granted, performance in found:
+            self._begin(board, granted, performance)
+
+    def _verifies(self, board: str) -> bool:
+        """Whether work on a board can be verified here: by the kind of its tasks, or by making checks."""
+        return board in self._deps.kinds if board in VIRTUAL else self._prover is not None
+
+    def _lives(self, owner: str) -> bool:
+        said: Any = wire.read(owner.encode())
+        found = Owner(**said)
+        return found != self._processes.me() and self._processes.alive(found)

@@ -1,0 +1,223 @@
+"""What a turn is worth: what was found of it is held against what was promised (`rules.done.decide`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.engine import gating, rounds
+from agenttalk.engine.granting import Granted
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import Sheet
+from agenttalk.ports import Performance, Proof
+from agenttalk.rules import aborts, checkpoints, done, failure, gates
+from agenttalk.rules.checkpoints import Decision
+from agenttalk.rules.done import Evidence, Verdict
+from agenttalk.rules.evidence import Claims, claims
+from agenttalk.rules.gates import Gate
+from agenttalk.rules.leases import SCORE_CODES, SCORE_TRIES
+from agenttalk.rules.lifecycle import Cause
+
+_ENDINGS: Final[dict[str, failure.Ending]] = {
+    "crashed": "crash",
+    "timeout": "timeout",
+    "not_started": "driver_error",
+    "stopped": "engine_stopped",
+    "lost": "lost",
+    "aborted": "crash",
+}
+NO_PROOF: Final = Proof()
+NO_CLAIMS: Final = Claims()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a turn is worth."""
+
+    cause: Cause
+    reason: str | None = None
+    verdict: Verdict | None = None
+    gate: Gate | None = None
+    promise_id: str | None = None
+    gates: tuple[Decision, ...] = ()
+    """What checkpoints decided of it."""
+    again: bool = False
+    """Whether the same command is run once more."""
+    hand_to: str | None = None
+    """The agent that does it next, if it is not the same one."""
+    claims: Claims = NO_CLAIMS
+    """What the agent said of its own work."""
+    evidence: tuple[Evidence, ...] = ()
+    """What was found, if it is not enough and no round is left."""
+
+
+def gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> Outcome:
+    """What a turn is worth, with what the checkpoints after it decided."""
+    job = granted.job
+    promise = job.command.promise
+    abort = gating.stopped_by(promise, granted.allowance, job.lease, performance)
+    if promise is None and abort is None and not proof.breach:
+        return judge(moves, sheet, node, granted, performance, proof)
+    later = gating.after_turn(node, promise, job.lease, performance, proof, abort, proven=job.proven)
+    if abort is not None:
+        outcome = Outcome("ABORTED", str(abort))
+    else:
+        outcome = judge(moves, sheet, node, granted, performance, proof, later)
+    return replace(outcome, gates=(*granted.gates, *later))
+
+
+def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -> bool:
+    """Whether what was found would fulfil the task's promise, if its gates are met."""
+    node, job = granted.node, granted.job
+    promise = job.command.promise or done.derive(node, promise_id="", score=performance.score)
+    later = gating.after_turn(node, job.command.promise, job.lease, performance, proof, None, proven=job.proven)
+    seen = evidence(node, performance, Gate(met=True), at)
+    said = _claims(promise, granted, performance, seen, at)
+    found = [*seen, *proof.evidence, *said.evidence]
+    return done.decide(promise, found, checkpoints.latest([*granted.gates, *later])).fulfilled
+
+
+def _claims(
+    promise: CompletionPromise, granted: Granted, performance: Performance, seen: Sequence[Evidence], at: str
+) -> Claims:
+    """What the agent says of its work. Under names of checks, and of what the engine sees itself, that is set aside."""
+    names = {each.id for each in seen}
+    if granted.kind_task is not None:  # what such a promise asks for is found by its kind alone
+        names |= {name for criterion in promise.acceptance for name in criterion.evidence_required}
+    return claims(promise, performance.claims, by=granted.job.agent_id, at=at, seen=names)
+
+
+def judge(
+    moves: Moves,
+    sheet: Sheet,
+    node: Node,
+    granted: Granted,
+    performance: Performance,
+    proof: Proof = NO_PROOF,
+    later: tuple[Decision, ...] = (),
+) -> Outcome:
+    """What follows from what an agent did. `later` is what checkpoints after the turn decided."""
+    if performance.code in SCORE_CODES:
+        if granted.sent_back < SCORE_TRIES:
+            return Outcome("RETRY", performance.error, again=True)
+        return Outcome("FAILED_FOR_GOOD", performance.error)
+    if performance.how == "refused":
+        worst = [f"{name}: {each.reason}" for name, each in performance.judgements.items() if not each.accepted]
+        return Outcome("INPUT_REJECTED", f"what it was given is not good enough: {'; '.join(worst)}")
+    if performance.how == "unfit":
+        return _unfit(moves, sheet, node, granted, performance)
+    if performance.how != "finished":
+        row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
+        cause = failure.attempt_ended(
+            _ENDINGS[performance.how],
+            retries_used=granted.retries,
+            retry_times=granted.job.command.retry_times,
+            engine_deaths=row[13],
+        )
+        return Outcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
+    if proof.breach and aborts.acts(granted.job.command.promise, "scope-drift"):
+        return Outcome("ABORTED", str(checkpoints.drift(proof.breach)))
+    if proof.conflict:
+        return Outcome("CONFLICT", f"it does not merge with what others did meanwhile: {proof.conflict}")
+    return _worth(moves, sheet, node, granted, performance, proof, later)
+
+
+def _worth(
+    moves: Moves,
+    sheet: Sheet,
+    node: Node,
+    granted: Granted,
+    performance: Performance,
+    proof: Proof,
+    later: tuple[Decision, ...],
+) -> Outcome:
+    """Hold what was found against the promise."""
+    promise = sheet.promise(node, performance.score)
+    gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
+    refused = proof.refused or (str(checkpoints.drift(proof.breach)) if proof.breach else "")
+    aborted = f"what it left cannot be taken: {refused}" if refused else None
+    seen = evidence(node, performance, gate, moves.at)
+    said = _claims(promise, granted, performance, seen, moves.at)
+    results_of_gates = checkpoints.latest([*granted.gates, *later]) if later else ()
+    verdict = done.decide(promise, [*seen, *proof.evidence, *said.evidence], results_of_gates, aborted=aborted)
+    if verdict.fulfilled:
+        return Outcome("FULFILLED", None, verdict, gate, promise.id, claims=said)
+    if not gate.met and not refused and is_done(granted, performance, proof, moves.at):
+        return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
+    reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
+    left: Cause = "NOT_FULFILLED" if reexecutions < rounds.most(moves.tx, sheet, node) else "REWORK_EXHAUSTED"
+    if proof.idle and granted.job.profile.driver == "cli":
+        performance = replace(performance, remark="the agent says that it is finished, and has changed nothing")
+    reason = "; ".join(_faults(performance, verdict))
+    found = (*seen, *proof.evidence, *said.evidence)
+    return Outcome(left, reason, verdict, promise_id=promise.id, claims=said, evidence=found)
+
+
+def _faults(performance: Performance, verdict: Verdict) -> list[str]:
+    """Everything that stands in the way of done, in words."""
+    return [
+        *([performance.error] if performance.code is not None else []),
+        *(f"{name} {why}" for name, why in performance.misfits.items()),
+        *verdict.blockers,
+        *(f"{name} is missing" for name in verdict.missing),
+        *([performance.remark] if performance.remark else []),
+    ]
+
+
+def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> Outcome:
+    """An agent says that it is not fit for a task: the agent that its policy names does it, or a person decides."""
+    reason = f"{granted.job.agent_id} says that it is not fit for this: {performance.error}"
+    target = node.failure_policy.reexecute_target_agent_id if node.failure_policy else None
+    row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
+    if (
+        target in {None, granted.job.agent_id}
+        or target not in sheet.profiles
+        or row[14] >= rounds.most(moves.tx, sheet, node)
+    ):
+        return Outcome("NEEDS_PERSON", reason)
+    return Outcome("NOT_FULFILLED", reason, hand_to=target)
+
+
+def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[Evidence]:
+    """What the engine saw itself: outputs that are there with their hash, a result, a score."""
+    names = {each.output_name for each in performance.outputs} - performance.misfits.keys()
+    found = [
+        Evidence(
+            f"output:{output.name}",
+            output.name in names,
+            True,
+            "observed",
+            "engine",
+            at,
+            performance.misfits.get(output.name, "stored with its hash" if output.name in names else "it is not there"),
+        )
+        for output in gates.due_outputs(node, performance.score)
+    ]
+    said = _says_something(performance.result)
+    found.append(Evidence("result", said, True, "observed", "engine", at, "not empty" if said else "it is empty"))
+    if performance.score is not None:
+        found.append(Evidence("score", True, True, "observed", "engine", at, f"{performance.score:g}"))
+    answered = gate.met or gate.branch is not None
+    found.append(Evidence("gates", answered, True, "observed", "engine", at, "; ".join(gate.unmet)))
+    return found
+
+
+def _says_something(result: Any) -> bool:
+    """Whether a result is one: not nothing, blank, or an empty list or object."""
+    if isinstance(result, str):
+        return bool(result.strip())
+    return result is not None and result not in ([], {})
+
+
+def _scores(moves: Moves, sheet: Sheet, node: Node, own: float | None) -> dict[str, float | None]:
+    scores: dict[str, float | None] = {node.task_id: own}
+    for name in node.gates.thresholds if node.gates else ():
+        task_id = name.removesuffix("_min_score")
+        if task_id not in scores:
+            rows = moves.tx.run("score_of", plan_id=sheet.plan_id, task_id=task_id)
+            if rows:
+                scores[task_id] = rows[0][0]
+    return scores
