@@ -9,7 +9,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
-from agenttalk.engine import ending
+from agenttalk.engine import worth
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Layout
 from agenttalk.engine.orders import TURNS
@@ -45,7 +45,7 @@ async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
     made = tuple(Made(name, name, "", 0, None) for name in sorted(outputs))
     at = deps.stamp()
     # A result is handed in last of all, so that it is not there yet is nothing to be told.
-    seen = ending.evidence(node, Performance("finished", result="soon", outputs=made), Gate(met=True), at)
+    seen = worth.evidence(node, Performance("finished", result="soon", outputs=made), Gate(met=True), at)
     told = claims(promise, claimed, by=agent_id, at=at, seen={each.id for each in seen})
     verdict = done.decide(promise, [*seen, *told.evidence], ())
     checks = {each.id for each in promise.checks}
