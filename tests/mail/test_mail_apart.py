@@ -52,7 +52,7 @@ def carried_out(bench: Bench) -> None:
     assert {each["status"] for each in found} == {"done"}
 
 
-@pytest.mark.shows("T15", "T18", "A03")
+@pytest.mark.shows("T15", "T18")
 @pytest.mark.parametrize("how", ["before it starts", "while it runs"])
 def test_mail_works_with_a_broken_board_of_forge_events(tmp_path: Path, how: str) -> None:
     root = written(tmp_path / "root", programs())

@@ -30,7 +30,6 @@ def routed(root: Path) -> tuple[Report, list[str], list[tuple[str, str]]]:
     return play(root, work)
 
 
-@pytest.mark.shows("A03")
 def test_a_letter_in_an_outbox_is_sent_once(tmp_path: Path) -> None:
     left(tmp_path, "visitor", "m1", to=["operator", "dev"], body="你好")
     report, mails, dead = routed(tmp_path)
