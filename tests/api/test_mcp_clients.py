@@ -30,6 +30,8 @@ tasks:
   - {id: note, agent: far, prompt: Write it., needs: [facts], inputs: [{name: facts, from: facts.txt}],
      outputs: [{name: note.txt, deliverable: true}]}
 """
+ONE_EACH = httpx2.Limits(max_keepalive_connections=0)
+"""A connection for each request: one that is kept may just be closed by the server when it is used again."""
 SPEAKS_MCP = """
 import json, os, subprocess, sys
 server = subprocess.Popen([sys.executable, "-m", "agenttalk", "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -73,7 +75,7 @@ async def over(how: Literal["stdio", "http"], root: Path, address: str, token: s
             yield client
         return
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60, limits=ONE_EACH) as http,
         Client(streamable_http_client(f"{address}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client
