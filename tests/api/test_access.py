@@ -88,7 +88,7 @@ ROUTES = [
 """Nobody sets a state, whatever its token."""
 OPEN_TO_ALL = {"/api/me", "/mcp"}
 """Routes about whoever asks, and no task."""
-SIGNED = "/api/webhooks/{name}"
+SIGNED = "/api/webhooks/{source}"
 """Takes a signature instead of a token."""
 
 
@@ -162,7 +162,7 @@ def test_every_route_of_the_app_has_its_line_with_its_method(door: Door) -> None
             "plan_shop:build": "{task}",
             "dl_1": "{id}",
             "req_1": "{id}",
-            "wh-1": "{name}",
+            "wh-1": "{id}",
         }
         for name, field in told.items():
             path = path.replace(name, field)
@@ -191,7 +191,7 @@ def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
         for path in found
     }
     known = {path.replace("/override", "/pause").replace("/abort", "/pause") for path in known}
-    assert {path.replace("req_1", "dl_1").replace("wh-1", "{name}") for path in known} == named
+    assert {path.replace("req_1", "dl_1").replace("wh-1", "dl_1") for path in known} == named
 
 
 def test_two_tokens_in_one_request_are_none(door: Door) -> None:

@@ -600,7 +600,7 @@ def plant_no_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
         return Caller("agent", AGENTS[attempt.task_id], attempt) if attempt else Caller("operator", "ada")
 
     monkeypatch.setattr(access, "identify", identify)
-    monkeypatch.setattr(tasks, "_fence", lambda *_: None)
+    monkeypatch.setattr(tasks, "fence", lambda *_: None)
 
 
 def plant_any_words(monkeypatch: pytest.MonkeyPatch) -> None:
