@@ -321,7 +321,8 @@ def test_a_cancelled_task_waits_for_one_that_is_open(tmp_path: Path) -> None:
         await engine.dispatcher.cancel("p", by="ada")
         await retry(engine, "one", onwards=False)
         await retry(engine, "two", onwards=False)
-        assert states(await engine.until(lambda _: len(ran) == 2)) == {"one": "RUNNING", "two": "PENDING"}
+        found = await engine.until(lambda now: len(ran) == 2 and states(now)["one"] == "RUNNING")
+        assert states(found)["two"] == "PENDING"
         gate.set()
         return await ended(engine)
 

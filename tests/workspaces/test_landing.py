@@ -186,6 +186,29 @@ def test_otherwise_nothing_at_all_is_done(repo: Path, space: Workspace, spoil: C
     assert not list((repo.parent / "home" / "temporary").glob("*/index"))
 
 
+def test_a_change_of_the_same_size_in_the_second_of_the_last_look_is_seen(repo: Path, space: Workspace) -> None:
+    """git compares times by seconds, and knows by the time of the index itself which files it must read again."""
+    file = repo / "src/price.py"
+    text = file.read_text()
+    other = text[:-2] + "#\n"
+    for _ in range(100):
+        file.write_text(text)
+        git(repo, "update-index", "--refresh")
+        looked = int(file.stat().st_mtime)
+        file.write_text(other)
+        if int(file.stat().st_mtime) == int((repo / ".git/index").stat().st_mtime) == looked:
+            break
+    else:
+        pytest.fail("this machine takes more than a second for each of a hundred tries")
+    probe = repo.parent / "probe"
+    probe.touch()
+    while int(probe.stat().st_mtime) <= looked:  # the next second
+        probe.touch()
+    found = land(space)
+    assert isinstance(found, NotLanded)
+    assert (found.paths, file.read_text()) == (("src/price.py",), other)
+
+
 def test_a_conflict_tells_paths_and_text(repo: Path, space: Workspace) -> None:
     conflict(repo)
     found = land(space)

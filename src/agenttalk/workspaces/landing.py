@@ -128,7 +128,7 @@ class Landing:
         with _aside(self._temporary) as aside:
             index = aside / "index"
             if (git_dir / "index").exists():
-                shutil.copyfile(git_dir / "index", index)
+                shutil.copy2(git_dir / "index", index)  # its time tells git which files may have changed since
             if changed := self._dirty(old, index):
                 return NotLanded("the work tree has changes that are not committed", changed)
             return self._converted(new, changes, aside / "new") or self._in_the_way(changes)
@@ -265,7 +265,7 @@ class Landing:
         ours.unlink(missing_ok=True)
         with _aside(self._temporary) as aside:
             index = aside / "index"
-            shutil.copyfile(git_dir / "index", index)
+            shutil.copy2(git_dir / "index", index)
             there = ("diff-index", "--cached", "--quiet", new)
             if not self._objects.call(*there, index=index, tree=folder, ok=(0, 1)).code:
                 return

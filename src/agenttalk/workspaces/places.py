@@ -99,4 +99,4 @@ def clone_dir(objects: Objects, tree: Path, branch: str, start: str, index: Path
     head.write_text(f"{start}\n")
     tags = sorted(objects.read_refs("refs/tags").items())
     (own / "packed-refs").write_text("".join(f"{oid} {name}\n" for name, oid in tags))
-    shutil.copyfile(index, own / "index")
+    shutil.copy2(index, own / "index")
