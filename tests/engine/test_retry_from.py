@@ -66,7 +66,7 @@ def test_a_plan_that_somebody_paused_stays_paused(tmp_path: Path) -> None:
         await engine.until(lambda now: states(now)["two"] == "COMPLETED")
         await engine.dispatcher.pause("p", by="ada")
         await engine.dispatcher.retry("p", "one", by="ada", onwards=True)
-        found = await engine.ended()
+        found = await engine.until(lambda now: states(now)["one"] == "READY")
         assert (found.state, states(found)["one"], states(found)["two"]) == ("PAUSED", "READY", "PENDING")
         await engine.dispatcher.resume("p", by="ada")
         return await engine.until(lambda now: states(now)["two"] == "COMPLETED")

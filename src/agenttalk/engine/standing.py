@@ -81,6 +81,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
     running = 0 if state == "ENDED" else running  # it may have ended since that was read
     goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
+    goes_on = goes_on or (state == "PAUSED" and running > 0)  # what runs comes to its end; only then nothing does
     counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
     release = await releases.last(store, plan_id)
