@@ -158,6 +158,16 @@ def test_python_values_may_be_as_deep_as_documents() -> None:
     assert caught.value.code is Code.JSON_TOO_DEEP
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_it_is_written_the_same_without_the_quick_encoder(monkeypatch: pytest.MonkeyPatch, *, quick: bool) -> None:
+    value = {"b": [1, 2.5, None, True], "a": {"ü": '\n\u2028\\"', "1": {}}}
+    if not quick:
+        monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    written = wire._encoder()(value)
+    assert written == json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    assert written.encode() == wire.write(value)
+
+
 def test_hashes_are_those_of_the_bytes() -> None:
     assert wire.sha256(b"abc") == "sha256:" + hashlib.sha256(b"abc").hexdigest()
 
