@@ -53,8 +53,18 @@ _SETS_STATE: Final = (
 
 def create_app(service: Service, *, serves: Literal["everything", "agents"] = "everything") -> Starlette:
     """The HTTP API of an engine; or only what the agents of a part need."""
+    routes = [*_for_agents(service), *(_for_engines(service) if serves == "everything" else ())]
+    routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _WHO_BUILDS))
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
+    app.router.routes.append(Route("/mcp", _Mcp(service, app), methods=["POST"]))
+    app.router.redirect_slashes = False
+    return app
+
+
+def _for_agents(service: Service) -> list[Route]:
+    """What attempts ask for, wherever they are run."""
     task = _TASK
-    routes = [
+    return [
         Route("/healthz", _open(_alive), methods=["GET"]),
         Route("/readyz", _open(lambda: _ready(service)), methods=["GET"]),
         _route(service, "GET", "/api/me", agents.me, _ANYBODY),
@@ -73,56 +83,54 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
         _on_task(service, "POST", f"{task}/commands/validate", agents.validate_for, _AGENTS),
         *(_route(service, method, path, toolchain.set_state, _ANYBODY) for method, path in _SETS_STATE),
     ]
-    if serves == "everything":
-        routes += [
-            Route("/api/webhooks/{source}", _signed(service), methods=["POST"]),
-            _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
-            _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
-            _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
-            _route(service, "GET", "/api/toolchain/tasks/{id}", toolchain.task, _READERS),
-            _route(service, "GET", "/api/toolchain/warnings", toolchain.warnings, _READERS),
-            _route(service, "GET", "/api/toolchain/outgoing", toolchain.outgoing, _READERS),
-            _route(service, "POST", "/api/mail", mail.send, _WRITERS),
-            _route(service, "GET", "/api/mail", mail.listed, _WITH_MAIL),
-            _route(service, "GET", "/api/mail/threads", mail.threads, _WITH_MAIL),
-            _route(service, "GET", "/api/mail/threads/{id}", mail.thread, _WITH_MAIL),
-            _route(service, "GET", "/api/mail/{id}", mail.one, _WITH_MAIL),
-            _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _WRITERS),
-            _route(service, "POST", "/api/toolchain/reconcile", toolchain.reconcile, _OPERATOR),
-            _route(service, "GET", "/api/status", _status, _READERS),
-            _route(service, "POST", "/api/plans", _submit, _OPERATOR),
-            _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),
-            _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
-            _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
-            _route(service, "GET", "/api/plans/{id}/repository", _repository, _READERS),
-            _route(service, "GET", "/api/plans/{id}/release", _release, _READERS),
-            _route(service, "GET", "/api/plans/{id}/release_manifest", _release_manifest, _READERS),
-            _route(service, "POST", "/api/plans/{id}/verify", _verify, _OPERATOR),
-            _route(service, "POST", "/api/plans/{id}/{action}", _steer, _OPERATOR),
-            _route(service, "POST", "/api/passes", _pass, _OPERATOR),
-            _route(service, "GET", "/api/human-requests", _requests, _READERS),
-            _route(service, "GET", "/api/human-requests/{id}", _request, _READERS),
-            _route(service, "POST", "/api/human-requests/{id}/answer", _answer, _OPERATOR),
-            _route(service, "GET", "/api/deadletters", _deadletters, _READERS),
-            _route(service, "GET", "/api/deadletters/{id}", _deadletter, _READERS),
-            _route(service, "POST", "/api/deadletters/{id}/replay", _replay, _OPERATOR),
-            _route(service, "GET", "/api/agent/tasks", agents.offered, _REMOTE),
-            _route(service, "POST", "/api/agent/claim", agents.claim, _REMOTE),
-            _route(service, "GET", "/api/tokens", agents.tokens, _OPERATOR),
-            _route(service, "POST", "/api/tokens", agents.make_token, _OPERATOR),
-            _route(service, "POST", "/api/tokens/{id}/revoke", agents.revoke_token, _OPERATOR),
-            _route(service, "POST", "/api/commands/generate", agents.generate, _OPERATOR),
-            _route(service, "POST", "/api/commands/validate", agents.validate, _OPERATOR),
-            _route(service, "POST", "/api/commands/send", _send, _OPERATOR),
-            _route(service, "POST", "/api/commands/log", _log, _OPERATOR),
-            _route(service, "GET", "/api/fsck", _fsck, _READERS),
-            _route(service, "POST", "/api/republish", _republish, _OPERATOR),
-        ]
-    routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _WHO_BUILDS))
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
-    app.router.routes.append(Route("/mcp", _Mcp(service, app), methods=["POST"]))
-    app.router.redirect_slashes = False
-    return app
+
+
+def _for_engines(service: Service) -> list[Route]:
+    """What people, programs and forges ask an engine for."""
+    return [
+        Route("/api/webhooks/{source}", _signed(service), methods=["POST"]),
+        _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
+        _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
+        _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
+        _route(service, "GET", "/api/toolchain/tasks/{id}", toolchain.task, _READERS),
+        _route(service, "GET", "/api/toolchain/warnings", toolchain.warnings, _READERS),
+        _route(service, "GET", "/api/toolchain/outgoing", toolchain.outgoing, _READERS),
+        _route(service, "POST", "/api/mail", mail.send, _WRITERS),
+        _route(service, "GET", "/api/mail", mail.listed, _WITH_MAIL),
+        _route(service, "GET", "/api/mail/threads", mail.threads, _WITH_MAIL),
+        _route(service, "GET", "/api/mail/threads/{id}", mail.thread, _WITH_MAIL),
+        _route(service, "GET", "/api/mail/{id}", mail.one, _WITH_MAIL),
+        _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _WRITERS),
+        _route(service, "POST", "/api/toolchain/reconcile", toolchain.reconcile, _OPERATOR),
+        _route(service, "GET", "/api/status", _status, _READERS),
+        _route(service, "POST", "/api/plans", _submit, _OPERATOR),
+        _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),
+        _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
+        _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
+        _route(service, "GET", "/api/plans/{id}/repository", _repository, _READERS),
+        _route(service, "GET", "/api/plans/{id}/release", _release, _READERS),
+        _route(service, "GET", "/api/plans/{id}/release_manifest", _release_manifest, _READERS),
+        _route(service, "POST", "/api/plans/{id}/verify", _verify, _OPERATOR),
+        _route(service, "POST", "/api/plans/{id}/{action}", _steer, _OPERATOR),
+        _route(service, "POST", "/api/passes", _pass, _OPERATOR),
+        _route(service, "GET", "/api/human-requests", _requests, _READERS),
+        _route(service, "GET", "/api/human-requests/{id}", _request, _READERS),
+        _route(service, "POST", "/api/human-requests/{id}/answer", _answer, _OPERATOR),
+        _route(service, "GET", "/api/deadletters", _deadletters, _READERS),
+        _route(service, "GET", "/api/deadletters/{id}", _deadletter, _READERS),
+        _route(service, "POST", "/api/deadletters/{id}/replay", _replay, _OPERATOR),
+        _route(service, "GET", "/api/agent/tasks", agents.offered, _REMOTE),
+        _route(service, "POST", "/api/agent/claim", agents.claim, _REMOTE),
+        _route(service, "GET", "/api/tokens", agents.tokens, _OPERATOR),
+        _route(service, "POST", "/api/tokens", agents.make_token, _OPERATOR),
+        _route(service, "POST", "/api/tokens/{id}/revoke", agents.revoke_token, _OPERATOR),
+        _route(service, "POST", "/api/commands/generate", agents.generate, _OPERATOR),
+        _route(service, "POST", "/api/commands/validate", agents.validate, _OPERATOR),
+        _route(service, "POST", "/api/commands/send", _send, _OPERATOR),
+        _route(service, "POST", "/api/commands/log", _log, _OPERATOR),
+        _route(service, "GET", "/api/fsck", _fsck, _READERS),
+        _route(service, "POST", "/api/republish", _republish, _OPERATOR),
+    ]
 
 
 def _route(service: Service, method: str, path: str, handler: Handler, roles: tuple[Role, ...]) -> Route:

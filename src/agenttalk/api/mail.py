@@ -51,16 +51,7 @@ async def send(service: Service, request: Request, caller: Caller) -> Response:
     """Send a letter."""
     said = await bodies.read(request, MailBody)
     caller = _writer(caller)
-    draft = Draft(
-        said.sender or caller.name,
-        said.to,
-        said.kind,
-        said.subject,
-        said.body,
-        said.in_reply_to,
-        said.deadline,
-        said.message_id,
-    )
+    draft = _draft(said, caller, said.in_reply_to)
     return answered(await service.post.send(draft, caller, bodies.key(request)), 201)
 
 
@@ -68,16 +59,13 @@ async def reply(service: Service, request: Request, caller: Caller) -> Response:
     """Answer a letter."""
     said = await bodies.read(request, ReplyBody)
     caller = _writer(caller)
-    draft = Draft(
-        said.sender or caller.name,
-        said.to,
-        said.kind,
-        said.subject,
-        said.body,
-        deadline=said.deadline,
-        message_id=said.message_id,
-    )
+    draft = _draft(said, caller)
     return answered(await service.post.reply(request.path_params["id"], draft, caller, bodies.key(request)), 201)
+
+
+def _draft(said: MailBody | ReplyBody, caller: Caller, answers: str | None = None) -> Draft:
+    sender = said.sender or caller.name
+    return Draft(sender, said.to, said.kind, said.subject, said.body, answers, said.deadline, said.message_id)
 
 
 async def listed(service: Service, request: Request, caller: Caller) -> Response:

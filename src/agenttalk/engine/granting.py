@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.plan import Workspace
-from agenttalk.engine import commanding, gating, superseding
+from agenttalk.engine import commanding, gating, given, superseding
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.gating import PLAIN, Passage
 from agenttalk.engine.moves import Moves
@@ -29,13 +29,9 @@ from agenttalk.rules import rework, stuck
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.leases import History, time_limit
 from agenttalk.rules.lifecycle import Cause
-from agenttalk.rules.readiness import Candidate, Picked
+from agenttalk.rules.readiness import Picked
 from agenttalk.rules.tokens import attempt_token, token_hash
 
-_TEXT: Final = 32 * 1024
-"""Up to this size the text of an input stands in the prompt."""
-_TEXTS: Final = 128 * 1024
-"""All of them together."""
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
 _FIRST: Final = {"human": "asking", "remote": "offered"}
@@ -170,9 +166,9 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     sheet = moves.sheets.of(tx, order.plan_id)
     sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
     if sources is not None:
-        inputs, used = _picked(moves, command, sources)
+        inputs, used = given.picked(moves, command, sources)
     else:
-        inputs, used, _ = _inputs(tx, sheet, command, moves.at)
+        inputs, used, _ = given.of_command(tx, sheet, command, moves.at)
     attempt = _attempt(moves, desk, sheet, order.agent_id, command, epoch + 1, inputs, used)
     passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
     if passage is not PLAIN:
@@ -202,7 +198,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, _ = row
     sheet = moves.sheets.of(tx, plan_id)
     message_id, command = _ordered(tx, desk, delivery)
-    inputs, used, lost = _inputs(tx, sheet, command, moves.at)
+    inputs, used, lost = given.of_command(tx, sheet, command, moves.at)
     if lost:
         superseding.wait_for_inputs(moves, sheet, task_id, delivery)
         return None
@@ -254,7 +250,7 @@ def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: in
     tx = moves.tx
     message_id, command = _ordered(tx, desk, delivery)
     sheet = moves.sheets.of(tx, command.plan_id)
-    inputs, used, lost = _inputs(tx, sheet, command, moves.at)
+    inputs, used, lost = given.of_command(tx, sheet, command, moves.at)
     if lost:
         return None
     attempt = _attempt(moves, desk, sheet, agent_id, command, task[2], inputs, used)
@@ -328,7 +324,7 @@ class _Attempt:
             self.profile.prompt or "",
             command,
             [
-                InputText(each.input_name, f"{base}/inputs/{_shown(each)}", each.sha256, _text(each))
+                InputText(each.input_name, f"{base}/inputs/{given.place_of(each)}", each.sha256, given.text_of(each))
                 for each in self.inputs
             ],
             (),
@@ -459,88 +455,3 @@ def _ordered(tx: Tx, desk: Desk, delivery: int) -> tuple[str, Command]:
         return known.message_id, known.command
     [(message_id, envelope)] = tx.run("command_of_delivery", id=delivery)
     return message_id, CommandEnvelope.model_validate_json(bytes(envelope)).payload.command
-
-
-def _picked(
-    moves: Moves, command: Command, sources: Mapping[str, tuple[Candidate, ...]]
-) -> tuple[tuple[Handed, ...], list[str]]:
-    """The files of inputs that were just picked, and the messages that brought them."""
-    found: list[Handed] = []
-    used: dict[str, None] = {}
-    for each in command.resolved_inputs or ():
-        for source in sources[each.input_name]:
-            used[source.message_id] = None
-            folder = f"{source.task_id}/{places.segment(source.output_name)}"
-            for path, sha256 in source.paths:
-                if f"{folder}/{path}" in each.paths:
-                    data = moves.contents.get(sha256)
-                    if data is None:
-                        data = _small(moves.tx, sha256)
-                    found.append(Handed(each.input_name, path, sha256, len(data) if data is not None else 0, data))
-    return tuple(found), list(used)
-
-
-def _inputs(tx: Tx, sheet: Sheet, command: Command, at: str) -> tuple[tuple[Handed, ...], list[str], bool]:
-    """The files of a command's inputs, the messages that brought them, and whether some are not in force any more."""
-    found: list[Handed] = []
-    used: dict[str, None] = {}
-    room = _TEXTS
-    lost = False
-    for each in rework.own_inputs(command):
-        for path in each.paths:
-            task_id, output_name, inside = path.split("/", 2)
-            version = _version(tx, sheet.plan_id, task_id, output_name)
-            if version is None or inside not in version[1]:
-                lost = True
-                continue
-            message_id, files = version
-            used[message_id] = None
-            sha256, size = files[inside]
-            data = _small(tx, sha256) if size <= room else None
-            room -= len(data) if data else 0
-            found.append(Handed(each.input_name, inside, sha256, size, data))
-    if command.reexecute is not None:
-        found += _extras(tx, command.reexecute, at)
-    return tuple(found), list(used), lost
-
-
-def _extras(tx: Tx, again: Reexecution, at: str) -> Iterator[Handed]:
-    """What was refused, and why."""
-    for each in again.previous:
-        data = _small(tx, each.sha256) if each.size_bytes <= _TEXTS else None
-        path = f"{places.segment(each.output_name)}/{each.path}"
-        yield Handed(rework.PREVIOUS_INPUT, path, each.sha256, each.size_bytes, data)
-    data = rework.feedback(again, at=at).to_bytes() + b"\n"
-    yield Handed(rework.FEEDBACK_INPUT, rework.FEEDBACK, wire.sha256(data), len(data), data)
-
-
-def _small(tx: Tx, sha256: str) -> bytes | None:
-    rows = tx.run("get_blob", hash=sha256)
-    return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
-
-
-def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dict[str, tuple[str, int]]] | None:
-    """The newest version of an output, which paths name as a folder is named after it."""
-    rows = tx.run("versions_from", plan_id=plan_id, task_id=task_id)
-    envelope = next((row[5] for row in rows if places.segment(row[0]) == segment), None)
-    if envelope is None:
-        return None
-    artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
-    files = {
-        (file.path.partition("/")[2] or file.path): (file.sha256, file.size_bytes or 0)
-        for file in artifact.payload.files
-    }
-    return artifact.message_id, files
-
-
-def _shown(file: Handed) -> str:
-    return f"{places.segment(file.input_name)}/{file.path}"
-
-
-def _text(file: Handed) -> str | None:
-    if file.data is None or len(file.data) > _TEXT:
-        return None
-    try:
-        return file.data.decode()
-    except UnicodeDecodeError:
-        return None

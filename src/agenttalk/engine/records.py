@@ -211,26 +211,7 @@ def bury(tx: Tx, refused: Refused, *, at: str) -> bool:
     )
     if not new:
         return False
-    entry: dict[str, Any] = {
-        "schema_version": "1.0",
-        "deadletter_id": deadletter_id,
-        "reason": {"code": str(refused.code), "message": refused.reason},
-        "original": {
-            "file_name": refused.name,
-            "message_id": refused.message_id,
-            "producer_agent_id": refused.agent_id,
-            "sha256": refused.sha256,
-        },
-        "actions": {
-            "retriable": retriable,
-            "suggested_next": f"agenttalk deadletter replay {deadletter_id}"
-            if retriable
-            else "correct it and send it as a new message",
-        },
-        "problems": [_shown(problem) for problem in refused.problems],
-        "created_at": at,
-    }
-    entry["original"] = {key: value for key, value in entry["original"].items() if value is not None}
+    entry = _entry(refused, deadletter_id, retriable=retriable, at=at)
     folder = f"deadletter/{refused.plan_id}"
     show(tx, f"{folder}/{deadletter_id}.json", entry)
     if original is not None:
@@ -247,6 +228,26 @@ def bury(tx: Tx, refused: Refused, *, at: str) -> bool:
         details={"deadletter_id": deadletter_id, "file_name": refused.name},
     )
     return True
+
+
+def _entry(refused: Refused, deadletter_id: str, *, retriable: bool, at: str) -> dict[str, Any]:
+    """A dead letter as a document."""
+    original = {
+        "file_name": refused.name,
+        "message_id": refused.message_id,
+        "producer_agent_id": refused.agent_id,
+        "sha256": refused.sha256,
+    }
+    again = f"agenttalk deadletter replay {deadletter_id}" if retriable else "correct it and send it as a new message"
+    return {
+        "schema_version": "1.0",
+        "deadletter_id": deadletter_id,
+        "reason": {"code": str(refused.code), "message": refused.reason},
+        "original": {key: value for key, value in original.items() if value is not None},
+        "actions": {"retriable": retriable, "suggested_next": again},
+        "problems": [_shown(problem) for problem in refused.problems],
+        "created_at": at,
+    }
 
 
 REPLAYABLE: Final = frozenset(

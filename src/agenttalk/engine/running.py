@@ -105,13 +105,10 @@ class Running:
         self.toolchain: ToolchainBoard | None = None
         """The board of forge events, if forges are connected."""
         self._setup = toolchain.setup if toolchain else None
-        programs: dict[str, Performer] = {"script": Programs(deps, driver, lambda: self._api, dict(environ or {}))}
-        if isinstance(driver, Tiers):
-            programs["cli"] = CodingAgents(deps, driver, lambda: self._api, dict(environ or {}), tiers=driver)
         elsewhere = Elsewhere(deps)
         self.dispatcher = Dispatcher(
             deps,
-            {**programs, "human": People(deps), "remote": elsewhere, **(performers or {})},
+            {**self._programs(), "human": People(deps), "remote": elsewhere, **(performers or {})},
             processes,
             slots=self._slots,
             nudge_router=self._look_soon,
@@ -139,6 +136,14 @@ class Running:
             deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
         self._every = toolchain.reconcile_every if toolchain else 0
         self.service.reconciler = self._reconciling(toolchain) if toolchain else None
+
+    def _programs(self) -> dict[str, Performer]:
+        """Who carries out the tasks of agents that are programs, by driver."""
+        deps, driver, environ = self._deps, self._driver, dict(self._environ or {})
+        found: dict[str, Performer] = {"script": Programs(deps, driver, lambda: self._api, environ)}
+        if isinstance(driver, Tiers):
+            found["cli"] = CodingAgents(deps, driver, lambda: self._api, environ, tiers=driver)
+        return found
 
     def _connect(self, toolchain: Connected) -> None:
         deps = self._deps

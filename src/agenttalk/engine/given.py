@@ -1,0 +1,107 @@
+"""What an attempt is given: the files of its inputs, from the versions that are in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import Sheet
+from agenttalk.ports import Handed, Tx
+from agenttalk.rules import rework
+from agenttalk.rules.readiness import Candidate
+
+_TEXT: Final = 32 * 1024
+"""Up to this size the text of an input stands in the prompt."""
+_TEXTS: Final = 128 * 1024
+"""All of them together."""
+
+
+def picked(
+    moves: Moves, command: Command, sources: Mapping[str, tuple[Candidate, ...]]
+) -> tuple[tuple[Handed, ...], list[str]]:
+    """The files of inputs that were just picked, and the messages that brought them."""
+    found: list[Handed] = []
+    used: dict[str, None] = {}
+    for each in command.resolved_inputs or ():
+        for source in sources[each.input_name]:
+            used[source.message_id] = None
+            folder = f"{source.task_id}/{places.segment(source.output_name)}"
+            for path, sha256 in source.paths:
+                if f"{folder}/{path}" in each.paths:
+                    data = moves.contents.get(sha256)
+                    if data is None:
+                        data = _small(moves.tx, sha256)
+                    found.append(Handed(each.input_name, path, sha256, len(data) if data is not None else 0, data))
+    return tuple(found), list(used)
+
+
+def of_command(tx: Tx, sheet: Sheet, command: Command, at: str) -> tuple[tuple[Handed, ...], list[str], bool]:
+    """The files of a command's inputs, the messages that brought them, and whether some are not in force any more."""
+    found: list[Handed] = []
+    used: dict[str, None] = {}
+    room = _TEXTS
+    lost = False
+    for each in rework.own_inputs(command):
+        for path in each.paths:
+            task_id, output_name, inside = path.split("/", 2)
+            version = _version(tx, sheet.plan_id, task_id, output_name)
+            if version is None or inside not in version[1]:
+                lost = True
+                continue
+            message_id, files = version
+            used[message_id] = None
+            sha256, size = files[inside]
+            data = _small(tx, sha256) if size <= room else None
+            room -= len(data) if data else 0
+            found.append(Handed(each.input_name, inside, sha256, size, data))
+    if command.reexecute is not None:
+        found += _extras(tx, command.reexecute, at)
+    return tuple(found), list(used), lost
+
+
+def _extras(tx: Tx, again: Reexecution, at: str) -> Iterator[Handed]:
+    """What was refused, and why."""
+    for each in again.previous:
+        data = _small(tx, each.sha256) if each.size_bytes <= _TEXTS else None
+        path = f"{places.segment(each.output_name)}/{each.path}"
+        yield Handed(rework.PREVIOUS_INPUT, path, each.sha256, each.size_bytes, data)
+    data = rework.feedback(again, at=at).to_bytes() + b"\n"
+    yield Handed(rework.FEEDBACK_INPUT, rework.FEEDBACK, wire.sha256(data), len(data), data)
+
+
+def _small(tx: Tx, sha256: str) -> bytes | None:
+    rows = tx.run("get_blob", hash=sha256)
+    return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+
+
+def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dict[str, tuple[str, int]]] | None:
+    """The newest version of an output, which paths name as a folder is named after it."""
+    rows = tx.run("versions_from", plan_id=plan_id, task_id=task_id)
+    envelope = next((row[5] for row in rows if places.segment(row[0]) == segment), None)
+    if envelope is None:
+        return None
+    artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
+    files = {
+        (file.path.partition("/")[2] or file.path): (file.sha256, file.size_bytes or 0)
+        for file in artifact.payload.files
+    }
+    return artifact.message_id, files
+
+
+def place_of(file: Handed) -> str:
+    """Where a file lies among the inputs."""
+    return f"{places.segment(file.input_name)}/{file.path}"
+
+
+def text_of(file: Handed) -> str | None:
+    """What a file says, if that is text and short enough to be shown."""
+    if file.data is None or len(file.data) > _TEXT:
+        return None
+    try:
+        return file.data.decode()
+    except UnicodeDecodeError:
+        return None
