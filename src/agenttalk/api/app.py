@@ -53,7 +53,7 @@ _SETS_STATE: Final = (
 
 def create_app(service: Service, *, serves: Literal["everything", "agents"] = "everything") -> Starlette:
     """The HTTP API of an engine; or only what the agents of a part need."""
-    routes = [*_for_agents(service), *(_for_engines(service) if serves == "everything" else ())]
+    routes = [*(_for_engines(service) if serves == "everything" else ()), *_for_agents(service)]
     routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _WHO_BUILDS))
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
     app.router.routes.append(Route("/mcp", _Mcp(service, app), methods=["POST"]))

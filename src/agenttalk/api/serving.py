@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -27,6 +27,10 @@ HEAD_SECONDS: Final = 15.0
 """Seconds in which the head of a request has to be here."""
 _GRACE: Final = 3
 """Seconds in which requests may come to their end when we stop."""
+
+
+_MUCH: Final = 65536
+"""Bytes of an answer that are not held back to be sent with others."""
 
 
 class Listening(NamedTuple):
@@ -82,6 +86,42 @@ async def _running(doors: list[_Server]) -> AsyncIterator[None]:
         await asyncio.gather(*tasks)
 
 
+class _Whole:
+    """A transport that sends what is written in one turn of the event loop at once.
+
+    uvicorn writes the head and the body of an answer apart; that would be two calls of the system for each request.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        """Send it before the next turn."""
+        if not self._parts:
+            self._loop.call_soon(self.flush)
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size > _MUCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what was written."""
+        parts, self._parts, self._size = self._parts, [], 0
+        if parts:
+            self._transport.write(b"".join(parts))
+
+    def close(self) -> None:
+        """Send what was written, and hang up."""
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class _Protocol(H11Protocol):
     """One connection. Whoever does not send a whole head in time is hung up on, however slowly he goes on sending.
 
@@ -93,6 +133,7 @@ class _Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody is there."""
         super().connection_made(transport)
+        self.transport = cast("asyncio.Transport", _Whole(transport, self.loop))
         self._watch()
 
     def data_received(self, data: bytes) -> None:

@@ -65,6 +65,8 @@ def mentions(
         return
     edited = event.name in {"comment_edited", "pull_request_edited", "issue_edited"}
     called = texts.added(event.body_before, text) if edited else texts.names(text)
+    if not called:
+        return
     intent = texts.intent(text)
     depth = hop(draft, object_key, text)
     for name in called[:MOST_NAMES]:
