@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agenttalk.contracts.memory import what_is_there_spared
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
@@ -202,7 +203,8 @@ async def serve(
                 try:
                     lock.announce(http=where.http, socket=where.socket)
                     tell(where)
-                    await _until(running, running.run(stop, watch, Api(*where)), job, stop)
+                    with what_is_there_spared():
+                        await _until(running, running.run(stop, watch, Api(*where)), job, stop)
                 finally:
                     watch.close()
 

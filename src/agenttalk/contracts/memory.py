@@ -29,3 +29,17 @@ def collector_paused() -> Iterator[None]:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+@contextmanager
+def what_is_there_spared() -> Iterator[None]:
+    """Spare everything that is there now the collector's looks: the code and tables of a program that runs for long.
+
+    They are most of its objects and will all be kept; looking through them again and again would cost a busy engine
+    a tenth of its time.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

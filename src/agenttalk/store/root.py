@@ -88,10 +88,15 @@ class RootStores:
         self._url = url
         self._witness = witness
         self._databases: dict[str, Database] = {}
+        self._boards: dict[str, Board] = {}
+        """Those that were asked for and are open."""
         self._lock = asyncio.Lock()
 
     async def board(self, name: str) -> Board:
         """The store of a board; made when it is not there yet."""
+        opened = self._boards.get(name)
+        if opened is not None:
+            return opened
         database_path(self._root, name)  # refuses what is no name
         async with self._lock:
             if SYSTEM not in self._databases:
@@ -99,7 +104,8 @@ class RootStores:
             chain = self._chain(name)
             if chain not in self._databases:
                 await self._open(chain, partial(self._copy_head, chain))
-            return Board(self._databases[chain], name)
+            found = self._boards[name] = Board(self._databases[chain], name)
+            return found
 
     async def blobs(self, name: str) -> BoardBlobs:
         """The contents of a board."""
@@ -112,6 +118,7 @@ class RootStores:
     async def close(self) -> None:
         """Close all; the system last, because the others' heads are written into it."""
         async with self._lock:
+            self._boards.clear()
             others = [database for chain, database in self._databases.items() if chain != SYSTEM]
             await asyncio.gather(*(database.close() for database in others))
             if self._databases:
