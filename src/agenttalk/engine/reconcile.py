@@ -230,7 +230,12 @@ async def _found(repository: _Repository, number: int, kinds: set[str], before: 
     if not isinstance(thing, PullRequest):
         return found
     statuses = await forge.statuses(name, thing.head_sha) if thing.head_sha else ()
-    return replace(found, reviews=await forge.reviews(name, number), statuses=statuses)
+    found = replace(found, reviews=await forge.reviews(name, number), statuses=statuses)
+    if found.comments is None:
+        return found
+    lines = [each for review in found.reviews for each in await forge.review_comments(name, number, review.id)]
+    said = {each.id: each for each in (*found.comments, *lines)}
+    return replace(found, comments=tuple(sorted(said.values(), key=lambda each: (each.created_at, each.id))))
 
 
 def _unless_over(error: ForgeError) -> None:

@@ -46,7 +46,7 @@ class Found:
     reviews: tuple[Review, ...] = ()
     """Of the pull request, the oldest first."""
     comments: tuple[Comment, ...] | None = ()
-    """The oldest first; None when they were not read, because nothing new can be among them."""
+    """Those on lines, too, the oldest first; None when they were not read, because nothing new can be among them."""
     statuses: tuple[Status, ...] = ()
     """Of the newest head."""
 
