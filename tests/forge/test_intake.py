@@ -515,12 +515,17 @@ def test_agents_that_only_answer_each_other_are_stopped_and_a_person_begins_anew
     for turn in range(8):
         speaker, other = speakers[turn % 2], speakers[(turn + 1) % 2]
         marker = write_marker(Marker("tc-1", turn))
-        world.see(comment(f"@{other} please {marker}", sender=speaker, number=turn))
+        world.see(comment(f"@{other} please {marker}", sender=speaker, number=turn, at=f"2026-05-01T10:0{turn}:00Z"))
     assert len(world.live()) == 4
     assert [each.code for each in world.last.warnings] == [Code.FORGE_HOPS_EXCEEDED]
-    world.see(comment("@agent-dev go on", number=99))
+    world.see(comment("@agent-dev go on", number=99, at="2026-05-01T11:00:00Z"))
     assert len(world.live()) == 5
     assert world.tasks[-1].hop == 0
+    for turn in range(5):
+        said = f"@{speakers[(turn + 1) % 2]} please"
+        world.see(comment(said, sender=speakers[turn % 2], number=100 + turn, at=f"2026-05-01T12:0{turn}:00Z"))
+    assert len(world.live()) == 9, "four more answers, with or without a marker"
+    assert [each.code for each in world.last.warnings] == [Code.FORGE_HOPS_EXCEEDED]
 
 
 def test_an_agent_cannot_lower_its_hop_by_leaving_the_marker_out() -> None:

@@ -34,15 +34,17 @@ def _by_engine(event: ForgeEvent, registry: Registry, text: str) -> bool:
 def hop(draft: Draft, object_key: str, text: str) -> int:
     """How many answers of agents to agents lie before a text. A person's word begins anew, whatever it carries.
 
-    An agent's own marker cannot lower it: what it was asked for at this place counts, too. Beyond the limit all are
-    the same, whatever a text says.
+    An agent's own marker cannot lower it: what it was asked for at this place since a person last called somebody there
+    counts, too. Beyond the limit all are the same, whatever a text says.
     """
     sender = draft.event.sender
     agent = draft.registry.agent(sender) if sender else None
     if agent is None:
         return 0
     marker = texts.read_marker(text)
-    begun = [each.hop for each in draft.known.tasks if each.object == object_key and each.assignee == agent]
+    here = [each for each in draft.known.tasks if each.object == object_key]
+    anew = max((each.at for each in here if each.action_type == "mention" and each.hop == 0), default="")
+    begun = [each.hop for each in here if each.assignee == agent and each.at >= anew]
     return min(max([marker.hop if marker else 0, *begun]), draft.registry.hops) + 1
 
 
