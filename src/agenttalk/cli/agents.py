@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from agenttalk.cli.nearby import near
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 from agenttalk.errors import Code, UsageError
 
@@ -71,7 +72,7 @@ def try_agent(
 
     given = Settings.merged(ctx, root, as_json)
     out = Output(as_json=given.as_json)
-    profile = _profile(name, given.root)
+    profile = _profile(name, given.root or near(Path.cwd()))
     if model and profile.cli:
         profile = profile.model_copy(update={"cli": profile.cli.model_copy(update={"model": model})})
     if folder is not None and not folder.is_dir():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from agenttalk.cli.nearby import named
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain, shortened
 from agenttalk.errors import Code, MachineError, UsageError
 
@@ -139,11 +140,8 @@ def _setup(
     from agenttalk import settings
 
     given = Settings.merged(ctx, root, as_json)
-    if given.root is None:
-        raise UsageError(
-            Code.OPTION_INVALID, "which root?", hint="give --root FOLDER, the one that holds data/, or AGENTTALK_ROOT"
-        )
-    return Output(as_json=given.as_json), given.root, settings.load(given.root).store_url
+    folder = named(given.root)
+    return Output(as_json=given.as_json), folder, settings.load(folder).store_url
 
 
 def _read(path: Path) -> bytes:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from agenttalk.cli.nearby import near
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def doctor(
     """Say what works on this machine, and what to do about the rest. With a root, also what it is configured for."""
     given = Settings.merged(ctx, root, as_json)
     out = Output(as_json=given.as_json)
-    found = list(examined(_machine(given.root), only or ()))
+    found = list(examined(_machine(given.root or near(Path.cwd())), only or ()))
     ok = all(each.ok for each in found if each.needed)
     if out.as_json:
         out.data({"ok": ok, "probes": [asdict(each) for each in found]})

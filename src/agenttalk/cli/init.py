@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from agenttalk.cli.nearby import INIT
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 from agenttalk.errors import AgentTalkError, Code, MissingError, UsageError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 TOOLS: Final = ("claude", "codex", "gemini", "opencode", "qwen")
-ROOT: Final = ".agenttalk"
 LARGEST: Final = 4 * 1024 * 1024
 PARAGRAPH: Final = """
 ## AgentTalk
@@ -68,7 +68,7 @@ def init(
     chosen = _chosen(tools)
     if not folder.is_dir():
         raise UsageError(Code.FILE_UNREADABLE, f"{folder} is not a folder", hint="look at --dir")
-    place = given.root if given.root is not None else Path(ROOT)
+    place = given.root if given.root is not None else Path(INIT)
     where = (folder / place).absolute()
     told = [*_root(where, chosen)]
     with Folder.open(folder) as repository:

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 RootOption = Annotated[
     Path | None,
-    typer.Option("--root", help="Folder with agents/ and system_runtime/.", envvar="AGENTTALK_ROOT"),
+    typer.Option(
+        "--root",
+        help="Folder with agents/ and system_runtime/; by default that of the folder you work in.",
+        envvar="AGENTTALK_ROOT",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 

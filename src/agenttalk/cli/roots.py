@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import typer
 
 from agenttalk import settings
+from agenttalk.cli.nearby import MARKS, named
 from agenttalk.cli.output import Output, Settings
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, MachineError, UsageError
@@ -20,8 +21,6 @@ from agenttalk.store.rootlock import RootLock
 from agenttalk.wiring import opened_as_set
 
 T = TypeVar("T")
-MARKS = ("agents", "system_runtime", "data", "agenttalk.toml")
-"""What makes a folder a root: one of these."""
 EXIT_INTERRUPTED = 130
 PATIENCE = 3.0
 """Seconds in which an engine has to be there, or gone, once it holds the root."""
@@ -30,11 +29,7 @@ PATIENCE = 3.0
 def chosen(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output, Path]:  # noqa: FBT001 - as given
     """The root that a command is about. Raises UsageError when none is named, or it is no root."""
     given = Settings.merged(ctx, root, as_json)
-    if given.root is None:
-        raise UsageError(
-            Code.OPTION_INVALID, "which root?", hint="give --root FOLDER, the one that holds agents/, or AGENTTALK_ROOT"
-        )
-    folder = given.root.absolute()
+    folder = named(given.root)
     if not any((folder / mark).exists() for mark in MARKS):
         raise UsageError(
             Code.OPTION_INVALID,
@@ -100,13 +95,8 @@ def looped(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
 
 
 def made(ctx: typer.Context, root: Path | None) -> Path:
-    """The root that a plan runs in; made when it is not there. Raises UsageError when none is named."""
-    given = Settings.merged(ctx, root, as_json=False)
-    if given.root is None:
-        raise UsageError(
-            Code.OPTION_INVALID, "which root?", hint="give --root FOLDER; it is made when it is not there yet"
-        )
-    folder = given.root.absolute()
+    """The root that a plan runs in; made when it is not there. Raises UsageError when there is none to be made."""
+    folder = named(Settings.merged(ctx, root, as_json=False).root)
     try:
         for name in MARKS[:2]:
             (folder / name).mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenttalk.cli import decisions
+from agenttalk.cli.nearby import near
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, gist, plain
 from agenttalk.cli.rework import tell_rounds
 
@@ -57,7 +58,7 @@ def run(
     from agenttalk.rules.planfile import waves
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
-    given = Settings.merged(ctx, root, as_json).root
+    given = Settings.merged(ctx, root, as_json).root or near(Path.cwd())
     compiled = compiled_plan(file, given if given is not None and given.is_dir() else None)
     if compiled.problems:
         return refused(out, compiled)

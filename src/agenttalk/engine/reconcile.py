@@ -233,7 +233,8 @@ async def _found(repository: _Repository, number: int, kinds: set[str], before: 
     found = replace(found, reviews=await forge.reviews(name, number), statuses=statuses)
     if found.comments is None:
         return found
-    lines = [each for review in found.reviews for each in await forge.review_comments(name, number, review.id)]
+    reviews = [review.id for review in found.reviews if review.id is not None]
+    lines = [each for review in reviews for each in await forge.review_comments(name, number, review)]
     said = {each.id: each for each in (*found.comments, *lines)}
     return replace(found, comments=tuple(sorted(said.values(), key=lambda each: (each.created_at, each.id))))
 
