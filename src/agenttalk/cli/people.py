@@ -53,7 +53,10 @@ def _tell(out: Output, each: dict[str, Any]) -> None:
     decision = needed.get("decision")
     if decision:
         if decision["question"] != asked["title"]:
-            out.say(f"  ? {one_line(decision['question'])}")
+            first, *more = decision["question"].splitlines() or [""]
+            out.say(f"  ? {one_line(first)}")
+            for line in more:
+                out.say(f"    {one_line(line)}")
         for option in decision.get("options", []):
             label = f": {one_line(option['label'])}" if option["label"] != option["key"] else ""
             out.say(f"    {one_line(option['key'])}{label}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.cli import decisions
+from agenttalk.cli import decisions, drafting
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 if TYPE_CHECKING:
@@ -108,6 +108,10 @@ def apply(
         words = ", ".join(f"{len(told[what])} {what}" for what in ("added", "changed", "removed") if told[what])
         out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {words or 'nothing changed'}")
     return 0
+
+
+app.command("draft")(drafting.draft)
+app.command("assemble", hidden=True)(drafting.assemble)
 
 
 def _is_yaml(file: str, data: bytes) -> bool:

@@ -54,8 +54,6 @@ def run(
     plan again goes on where it was.
     """
     from agenttalk.cli import beforehand, roots
-    from agenttalk.cli.live import Live
-    from agenttalk.rules.planfile import waves
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     given = Settings.merged(ctx, root, as_json).root or near(Path.cwd())
@@ -71,14 +69,34 @@ def run(
         return 0
     beforehand.require_repository(compiled)
     folder = roots.made(ctx, root)
+    return CODES[_carried_out(out, compiled, folder, watch=watch)["result"]]
+
+
+def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
+    """Run a plan file in a root until it ends or waits; how it stands. Raises ContractError when it is no good plan."""
+    from agenttalk.errors import ContractError
+
+    compiled = compiled_plan(file, folder)
+    if compiled.problems:
+        raise ContractError(compiled.problems[0].code, f"{file} is no plan that can be run", compiled.problems)
+    return _carried_out(out, compiled, folder, watch=False, quiet=quiet)
+
+
+def _carried_out(out: Output, compiled: Compiled, folder: Path, *, watch: bool, quiet: bool = False) -> dict[str, Any]:
+    """Run a plan and show how it goes; with `quiet`, what it comes to is left to be told by the caller."""
+    from agenttalk.cli import beforehand
+    from agenttalk.cli.live import Live
+    from agenttalk.rules.planfile import waves
+
     _warn_of_checks(out, compiled, folder)
     beforehand.warn_of_programs(out, compiled, folder)
     order = [task_id for wave in waves(compiled.dag) for task_id in wave]
     by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with Live(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:
         standing = _followed(folder, compiled, live.show, watch=watch)
-    live.conclude(standing)
-    return CODES[standing["result"]]
+    if not quiet:
+        live.conclude(standing)
+    return standing
 
 
 def compiled_plan(file: Path, root: Path | None = None) -> Compiled:

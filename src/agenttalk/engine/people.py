@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,11 +13,13 @@ from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import human, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
-from agenttalk.ports import Job, Made, Performance, Store, Tx
+from agenttalk.ports import Handed, Job, Made, Performance, Store, Tx
 from agenttalk.rules.checks import Confirmation
 
 POLL: Final = 1.0
 """Seconds between looks for an answer."""
+MOST_TEXT: Final = 32_000
+"""Bytes of inputs that stand in a question."""
 
 
 async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str) -> Confirmation:
@@ -70,11 +73,30 @@ class People:
         names = [each.output_name for each in job.command.produces or ()]
         needed = {
             "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in names],
-            "decision": {"question": job.command.prompt},
+            "decision": {"question": "\n\n".join([job.command.prompt, *await self._given(job)])},
         }
         kind = "MISSING_FILE" if names else "CLARIFY"
         asked = await store.transact(lambda tx: _ask(tx, self.deps, job, request_id, kind, job.command.prompt, needed))
         return await self._told(store, (await _answered(store, asked))[0])
+
+    async def _given(self, job: Job) -> list[str]:
+        """What the person is given to work from: texts as they are, up to a limit, anything else by its hash."""
+        told, left = [], MOST_TEXT
+        for each in job.inputs:
+            name = each.input_name if each.path == each.input_name else f"{each.input_name}: {each.path}"
+            text = await self._text(job, each) if each.size <= left else None
+            left -= each.size if text is not None else 0
+            told.append(f"{name}\n{text}" if text is not None else f"{name} ({each.size} bytes, {each.sha256})")
+        return told
+
+    async def _text(self, job: Job, handed: Handed) -> str | None:
+        data = handed.data
+        if data is None:
+            data = await (await self.deps.stores.blobs(job.board)).get(handed.sha256)
+        with suppress(UnicodeDecodeError):
+            text = data.decode()
+            return text if text.isprintable() or all(each.isprintable() or each in "\n\r\t" for each in text) else None
+        return None
 
     async def _told(self, store: Store, response: HumanInterventionResponse) -> Performance:
         if response.decision in {"REJECT", "ABORT"}:

@@ -1,0 +1,243 @@
+"""`agenttalk plan draft`: a planner writes a plan to a goal; the engine checks it, and a person approves it.
+
+Drafting is a plan itself, so what holds for plans holds here: the planner is sent back with reasons, nothing is lost,
+and running the same command again goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.errors import Code, MachineError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.rules.drafting import Frame
+
+PERSON: Final = "agent_human_gateway"
+"""Who answers the planner's questions."""
+TASK: Final = "draft"
+OUTPUT: Final = "plan.yaml"
+_MARK: Final = "drafted "
+_LARGEST: Final = 4 * 1024 * 1024
+_SHOWN: Final = 20_000
+"""Characters of a draft that are shown."""
+
+
+def draft(
+    ctx: typer.Context,
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What the plan is for; - reads standard input.")],
+    planner: Annotated[str, typer.Option("--planner", metavar="AGENT", help="Who drafts it: an agent of the root.")],
+    team: Annotated[
+        list[str] | None,
+        typer.Option("--agent", metavar="AGENT", help="Who may be given tasks; repeatable. By default all others."),
+    ] = None,
+    reviewers: Annotated[
+        list[str] | None,
+        typer.Option("--reviewer", metavar="AGENT", help="Who has to approve the DAG before it begins; repeatable."),
+    ] = None,
+    repository: Annotated[
+        Path | None, typer.Option("--repo", metavar="FOLDER", help="The repository that tasks may work on.")
+    ] = None,
+    plan_id: Annotated[str | None, typer.Option("--plan-id", metavar="ID", help="The id of the plan.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where the plan is written; PLAN_ID.json by default.")
+    ] = None,
+    run: Annotated[bool, typer.Option("--run", help="Run it as soon as it is approved.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Have an agent draft a plan to a goal. It may ask a person once; a person has to approve what it drafts.
+
+    Ends with 3 while somebody is awaited: answer in 'agenttalk inbox', and run the same command again.
+    """
+    from agenttalk.cli import roots
+    from agenttalk.cli import run as runs
+    from agenttalk.contracts import wire
+    from agenttalk.rules import drafting
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    folder = roots.made(ctx, root)
+    said = (sys.stdin.read() if goal == "-" else goal).strip()
+    if not said:
+        raise UsageError(Code.OPTION_INVALID, "a plan needs a goal")
+    known = _agents(folder)
+    chosen = tuple(dict.fromkeys(team or sorted({*known} - {planner, PERSON})))
+    for name in (planner, *chosen, *(reviewers or ())):
+        if name not in known:
+            hint = f"there are: {', '.join(sorted(known)) or 'none; describe them in agenttalk.toml'}"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {name[:80]!r} in this root", hint=hint)
+    if not chosen:
+        raise UsageError(
+            Code.OPTION_INVALID, "there is nobody to plan for", hint="describe agents in agenttalk.toml, or use --agent"
+        )
+    frame = drafting.Frame(
+        plan_id=plan_id or drafting.name_of(said),
+        team=chosen,
+        workspace={"repo": str(repository.absolute())} if repository else None,
+        reviewers=tuple(dict.fromkeys(reviewers or ())),
+    )
+    meta = _meta(frame, said, planner, {name: known[name] for name in chosen})
+    place = folder / "drafts" / frame.plan_id
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "drafting.json").write_bytes(wire.write(meta))
+    standing = runs.carried_out(out, place / "drafting.json", folder, quiet=True)
+    if standing["result"] != "done":
+        _tell_open(out, folder, standing)
+        return runs.CODES[standing["result"]]
+    target = file or Path(f"{frame.plan_id}.json")
+    target.write_text(json.dumps(_approved(folder, standing["plan_id"], frame), ensure_ascii=False, indent=2) + "\n")
+    if run:
+        return runs.CODES[runs.carried_out(out, target, folder)["result"]]
+    if out.as_json:
+        out.data({"ok": True, "plan_id": frame.plan_id, "file": str(target), "drafted_by": standing["plan_id"]})
+    else:
+        out.say(f"[green]✓[/] [bold]{plain(frame.plan_id)}[/] is drafted and approved: {plain(str(target))}")
+        out.say(f"Next: agenttalk run {plain(shlex.quote(str(target)))} --root {plain(shlex.quote(str(folder)))}")
+    return 0
+
+
+def assemble(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A draft.")],
+    frame: Annotated[str, typer.Option("--frame", help="What is settled for it, as JSON.")],
+) -> int:
+    """Say whether a draft can become a plan. The engine asks this of every draft."""
+    import hashlib
+
+    from agenttalk.contracts.plan_reading import plan_of
+    from agenttalk.contracts.yamltext import Source
+    from agenttalk.errors import ContractError
+    from agenttalk.rules.planfile import compile_plan
+
+    out = Output(as_json=False)
+    data = file.read_bytes()[:_LARGEST]
+    try:
+        plan, problems = _assembled(data, _frame(json.loads(frame)))
+        if not problems:
+            plan["agents"] = {name: {"driver": "folder"} for name in plan["agents"]}
+            problems = compile_plan(plan_of(Source(plan))).problems
+    except ContractError as error:
+        problems = tuple(error.problems)
+    if problems:
+        out.problems(problems)
+        return 1
+    out.say(f"{_MARK}sha256:{hashlib.sha256(data).hexdigest()}")
+    return 0
+
+
+def _assembled(data: bytes, frame: Frame) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    from agenttalk.contracts import plan_reading
+    from agenttalk.rules import drafting
+
+    text = drafting.unfenced(data.decode("utf-8", "replace"))
+    return drafting.assembled(plan_reading.parse(text.encode(), yaml=True).value, frame)
+
+
+def _frame(said: dict[str, Any]) -> Frame:
+    from agenttalk.rules.drafting import Frame
+
+    return Frame(said["plan_id"], tuple(said["team"]), said.get("workspace"), tuple(said.get("reviewers") or ()))
+
+
+def _agents(root: Path) -> dict[str, AgentProfile]:
+    """Whoever is described in the root's settings and folders."""
+    from agenttalk.cli.plan import settled
+    from agenttalk.contracts.planfile import PlanFile
+
+    nobody = PlanFile.read({"plan_id": "p", "agents": {}, "tasks": []})
+    return {name: profile for name, profile in settled(root, nobody).items() if profile.driver}
+
+
+def _meta(frame: Frame, goal: str, planner: str, team: Mapping[str, AgentProfile]) -> dict[str, Any]:
+    """The plan by which a plan is drafted: the template, filled in."""
+    from agenttalk.contracts import plan_reading
+
+    said = {
+        "plan_id": frame.plan_id,
+        "team": list(frame.team),
+        "workspace": frame.workspace,
+        "reviewers": list(frame.reviewers),
+    }
+    package = str(Path(str(files("agenttalk"))).parent)
+    command = [sys.executable, "-P", "-m", "agenttalk", "plan", "assemble", OUTPUT, "--frame", json.dumps(said)]
+    words = {
+        "planner": planner,
+        "person": PERSON,
+        "goal": goal,
+        "team": _told(team, repository=frame.workspace is not None),
+        "check": f"PYTHONPATH={shlex.quote(package)} {shlex.join(command)}",
+    }
+    template: Any = plan_reading.parse((files("agenttalk") / "templates" / "draft.yaml").read_bytes(), yaml=True).value
+    meta: dict[str, Any] = {"plan_id": f"draft-{frame.plan_id}", **_filled(template, words)}
+    return {**meta, "agents": {planner: {}, PERSON: {"driver": "human"}}}
+
+
+def _filled(value: Any, words: Mapping[str, str]) -> Any:
+    """The same with every ⟨word⟩ replaced, in texts alone and once: what is filled in stays as it is."""
+    import re
+
+    if isinstance(value, dict):
+        return {key: _filled(each, words) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, words) for each in value]
+    return re.sub(r"⟨(\w+)⟩", lambda match: words[match[1]], value) if isinstance(value, str) else value
+
+
+def _told(team: Mapping[str, AgentProfile], *, repository: bool) -> str:
+    """Who is in the team, in words."""
+    lines = ["The team:"]
+    for name, profile in team.items():
+        about = [profile.prompt or "", f"can: {', '.join(profile.skills)}" if profile.skills else ""]
+        lines.append(f"- {name} ({profile.driver}): {' · '.join(filter(None, about)) or 'no more is known of it'}")
+    if repository:
+        lines.append('Tasks that work on the repository say "workspace: repo".')
+    return "\n".join(lines)
+
+
+def _approved(root: Path, drafting_id: str, frame: Frame) -> dict[str, Any]:
+    """The plan that was approved. What lies there has to be what was checked, to the byte."""
+    import hashlib
+
+    from agenttalk.cli import roots
+    from agenttalk.cli import run as runs
+    from agenttalk.engine.deps import Deps
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await runs.by_hand_service(deps).explain(drafting_id, TASK)
+
+    told = roots.asked(root, f"/api/plans/{drafting_id}/tasks/{TASK}/explanation", by_hand)
+    seen = [check.get("output", "") for check in told["attempts"][-1]["checks"] if check["id"] == "sound"]
+    data = (root / "system_runtime" / "artifacts" / drafting_id / TASK / OUTPUT / OUTPUT).read_bytes()
+    digest = f"{_MARK}sha256:{hashlib.sha256(data).hexdigest()}"
+    if not seen or seen[0].strip() != digest:
+        raise MachineError(Code.FILE_UNSAFE, f"{OUTPUT} is not what was approved", hint="look at who changes the root")
+    plan, problems = _assembled(data, frame)
+    if problems:
+        raise MachineError(Code.FILE_UNSAFE, f"{OUTPUT} is not what was approved: {problems[0].message}")
+    return plan
+
+
+def _tell_open(out: Output, root: Path, standing: dict[str, Any]) -> None:
+    """What was drafted, if somebody has to approve it, and where to answer."""
+    if out.as_json:
+        out.data({"ok": False, **standing})
+        return
+    task = next(each for each in standing["tasks"] if each["task_id"] == TASK)
+    place = root / "agents" / task["agent_id"] / "workspace" / standing["plan_id"] / TASK / ".agenttalk"
+    drafts = sorted(place.glob(f"*/outputs/{OUTPUT}"), key=lambda path: path.stat().st_mtime_ns)
+    if task["phase"] and drafts:
+        out.say(plain(drafts[-1].read_text(errors="replace")[:_SHOWN]))
+    if standing["result"] == "failed":
+        why = "; ".join(each["reason"] for each in standing["tasks"] if each["reason"] and each["board"] == "failed")
+        out.say(f"[bold red]✗[/] no plan came of it: {plain(why)}")
+    out.say("[cyan]→[/] 'agenttalk inbox' shows what is asked; then run the same command again", err=True)

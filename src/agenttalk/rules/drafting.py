@@ -1,0 +1,82 @@
+"""Plans that somebody drafts: what a planner may say, and what is settled by whoever asked for the plan.
+
+A draft names agents of a team and says what they do. Who they are, what they may and what is started for them is none
+of its business: else whoever drafts could have anything be run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts.problem import nearest
+from agenttalk.errors import Code, Problem
+
+KEYS: Final = ("name", "tasks")
+"""What a draft says."""
+_DROPPED: Final = frozenset({"plan_id", "version"})
+"""What planners like to add, and what means nothing here."""
+_FENCED: Final = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_WORD: Final = re.compile(r"[a-z0-9]+")
+_LONGEST_NAME: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What is settled for a plan before anybody drafts it."""
+
+    plan_id: str
+    team: tuple[str, ...]
+    """Agents that may be given tasks."""
+    workspace: Mapping[str, Any] | None = None
+    """The repository that tasks may work on."""
+    reviewers: tuple[str, ...] = ()
+    """Agents that have to approve it before it begins."""
+
+
+def name_of(goal: str) -> str:
+    """An id for the plan to a goal: its first words, and a piece of its hash."""
+    words = "-".join(_WORD.findall(goal.lower()))[:_LONGEST_NAME].strip("-")
+    return f"{words or 'plan'}-{hashlib.sha256(goal.encode()).hexdigest()[:6]}"
+
+
+def unfenced(text: str) -> str:
+    """A draft without the fence of a code block around all of it, which models like to write."""
+    match = _FENCED.match(text)
+    return match[1] + "\n" if match else text
+
+
+def assembled(draft: object, frame: Frame) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+    """The plan file that a draft comes to, and what is wrong with the draft itself."""
+    if not isinstance(draft, dict):
+        return {}, (Problem(Code.FIELD_TYPE, "", "a draft is a mapping with name and tasks", "begin with tasks:"),)
+    problems = [_settled_elsewhere(str(key)) for key in draft if key not in KEYS and key not in _DROPPED]
+    tasks = draft.get("tasks")
+    used = set()
+    for at, task in enumerate(tasks if isinstance(tasks, list) else ()):
+        agent = task.get("agent") if isinstance(task, dict) else None
+        if isinstance(agent, str) and agent not in frame.team:
+            problems.append(_not_in_team(f"tasks[{at}].agent", agent, frame.team))
+        elif isinstance(agent, str):
+            used.add(agent)
+    plan: dict[str, Any] = {"plan_id": frame.plan_id, **{key: draft[key] for key in KEYS if key in draft}}
+    plan["agents"] = {agent: {} for agent in sorted(used | {*frame.reviewers})}
+    if frame.workspace:
+        plan["workspace"] = dict(frame.workspace)
+    if frame.reviewers:
+        plan["review"] = {"reviewers": list(frame.reviewers)}
+    return plan, tuple(problems)
+
+
+def _settled_elsewhere(key: str) -> Problem:
+    message = f"a draft does not say {key!r}: that is settled by whoever asked for the plan"
+    return Problem(Code.FIELD_UNKNOWN, key, message, f"say {' and '.join(KEYS)}, and nothing else")
+
+
+def _not_in_team(field: str, agent: str, team: Collection[str]) -> Problem:
+    near = nearest(agent, team)
+    hint = f"did you mean {near!r}?" if near else f"the team is: {', '.join(sorted(team))}"
+    return Problem(Code.NAME_UNKNOWN, field, f"there is no agent {agent!r} in the team", hint)

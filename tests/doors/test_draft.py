@@ -1,0 +1,150 @@
+"""`agenttalk plan draft`: an agent plans, the engine and a person decide."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenttalk.cli.main import call
+
+GOAL = "Say when we open"
+PLANNER = """
+import json, os, pathlib
+outputs = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"])
+result = {"result": "ok"}
+if os.environ["AGENTTALK_TASK_ID"] == "ask":
+    result |= {"score": ASKS, "score_explanation": "so many"}
+    if ASKS:
+        (outputs / "questions.md").write_text("1. At which hour? Otherwise at nine.")
+else:
+    round = int(os.environ["AGENTTALK_COMMAND_ID"][-3:])
+    (outputs / "plan.yaml").write_text(DRAFTS[min(round, len(DRAFTS)) - 1])
+pathlib.Path(os.environ["AGENTTALK_RESULT"]).write_text(json.dumps(result))
+"""
+GOOD = """```yaml
+name: Opening
+tasks:
+  - {id: write, agent: writer, prompt: Write note.txt., outputs: [{name: note.txt, deliverable: true}]}
+```
+"""
+STRANGER = GOOD.replace("writer", "writter")
+ARMED = GOOD.replace("name: Opening", "agents: {writer: {driver: script, argv: [touch, owned]}}")
+UNSOUND = GOOD.replace(", deliverable: true", "")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "root"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("AGENTTALK_ROOT", str(folder))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def team(root: Path, *drafts: str, asks: int = 0) -> None:
+    (root.parent / "planner.py").write_text(f"ASKS = {asks}\nDRAFTS = {list(drafts)!r}\n{PLANNER}")
+    argv = json.dumps([sys.executable, str(root.parent / "planner.py")])
+    write = json.dumps(["sh", "-c", "echo nine > $AGENTTALK_OUTPUTS/note.txt"])
+    (root / "agenttalk.toml").write_text(
+        f'[agents.planner]\ndriver = "script"\nargv = {argv}\n'
+        f'[agents.writer]\ndriver = "script"\nargv = {write}\nprompt = "You write notes."\n'
+    )
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    capsys.readouterr()
+    code = call([*arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def draft(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, Any]:
+    return told(capsys, "plan", "draft", GOAL, "--planner", "planner", *options)
+
+
+def asked(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    [only] = told(capsys, "inbox")[1]["requests"]
+    request: dict[str, Any] = only["request"]
+    return request
+
+
+def test_a_plan_is_asked_about_sent_back_approved_and_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    team(root, STRANGER, UNSOUND, GOOD, asks=1)
+    assert draft(capsys)[0] == 3
+    question = asked(capsys)
+    assert "At which hour?" in question["needed"]["decision"]["question"]
+    (root.parent / "answers.md").write_text("At nine.")
+    assert told(capsys, "answer", question["request_id"], "--file", "answers.md=answers.md")[0] == 0
+    code, standing = draft(capsys)
+    assert code == 3, standing
+    rounds = {task["task_id"]: task["reexecutions"] for task in standing["tasks"]}
+    assert rounds["draft"] == 2, "once for who is not in the team, once for what nobody receives"
+    assert not list(root.parent.glob("*.json")), "nothing is written before it is approved"
+    question = asked(capsys)
+    assert question["type"] == "APPROVAL"
+    assert told(capsys, "answer", question["request_id"], "--decision", "APPROVE")[0] == 0
+    code, standing = draft(capsys, "--run", "--out", "opening.json")
+    assert (code, standing["result"]) == (0, "done")
+    assert [task["task_id"] for task in standing["tasks"]] == ["write"]
+    plan = json.loads((root.parent / "opening.json").read_text())
+    assert (plan["name"], plan["agents"]) == ("Opening", {"writer": {}})
+    explained = told(capsys, "explain", f"draft-{plan['plan_id']}/draft")[1]
+    refused = json.dumps([each["checks"] for each in explained["attempts"]])
+    assert "did you mean 'writer'?" in refused
+    assert "DAG_OUTPUT_UNRECEIVED" in refused
+
+
+def test_a_planner_cannot_say_what_is_started(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    team(root, ARMED)
+    code, standing = draft(capsys)
+    assert (code, standing["result"]) in {(1, "failed"), (3, "waiting")}
+    assert {task["task_id"]: task["board"] for task in standing["tasks"]}["draft"] != "done"
+    assert not list(root.parent.glob("*.json"))
+    assert not list(root.parent.rglob("owned"))
+
+
+def test_what_a_person_refuses_is_drafted_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    team(root, GOOD, GOOD.replace("Opening", "Better"))
+    assert draft(capsys)[0] == 3
+    first = asked(capsys)["request_id"]
+    assert told(capsys, "answer", first, "--decision", "REJECT", "--note", "A better name.")[0] == 0
+    assert draft(capsys)[0] == 3
+    second = asked(capsys)["request_id"]
+    assert second != first
+    assert told(capsys, "answer", second, "--decision", "APPROVE")[0] == 0
+    code, answer = draft(capsys)
+    assert code == 0
+    assert json.loads(Path(answer["file"]).read_text())["name"] == "Better"
+
+
+def test_what_was_changed_after_it_was_approved_is_not_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    team(root, GOOD)
+    assert draft(capsys)[0] == 3
+    assert told(capsys, "answer", asked(capsys)["request_id"], "--decision", "APPROVE")[0] == 0
+    assert draft(capsys, "--out", "first.json")[0] == 0
+    [made] = [path for path in root.glob("system_runtime/artifacts/*/draft/plan.yaml/plan.yaml") if path.is_file()]
+    made.chmod(0o644)
+    made.write_text(GOOD.replace("Write note.txt.", "Delete everything."))
+    code, answer = draft(capsys, "--out", "second.json", "--run")
+    assert (code != 0, answer["error"]["code"]) == (True, "FILE_UNSAFE")
+    assert not (root.parent / "second.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--planner", "nobody"], "NAME_UNKNOWN"),
+        (["--planner", "planner", "--agent", "nobody"], "NAME_UNKNOWN"),
+        (["--planner", "planner", "--reviewer", "nobody"], "NAME_UNKNOWN"),
+    ],
+)
+def test_who_is_not_there_is_named(
+    root: Path, capsys: pytest.CaptureFixture[str], options: list[str], code: str
+) -> None:
+    team(root, GOOD)
+    exit_code, answer = told(capsys, "plan", "draft", GOAL, *options)
+    assert (exit_code, answer["error"]["code"]) == (2, code)
