@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -183,7 +184,7 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     tx.later("start_task", {**attempt.lease_row(moves.at), "delivery": delivery, "epoch": epoch}, lost)
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
-    _note(moves, attempt, order.message_id, sha256, used, lines=[order.line])
+    _note(moves, attempt, order.message_id, sha256, used, order.line)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
     return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
@@ -284,13 +285,18 @@ class _Attempt:
     kind: tuple[TaskKind, KindTask] | None = None
     """What sets the task apart, if its board has a kind of its own."""
     number: int = 1
-    lease: str = field(default_factory=lambda: f"lease_{secrets.token_hex(12)}")
+    lease: str = ""
     token: str = ""
+    fence: str = ""
+    """What stands around the texts of others in the prompt."""
     passage: Passage = PLAIN
     watching: Watching | None = None
 
     def __post_init__(self) -> None:
-        secret = secrets.token_urlsafe(24)
+        chance = secrets.token_bytes(48)
+        self.lease = f"lease_{chance[:12].hex()}"
+        self.fence = chance[12:24].hex()
+        secret = urlsafe_b64encode(chance[24:]).decode()
         self.token = attempt_token(self.board, self.command.plan_id, self.command.task_id, self.epoch, secret)
 
     def watch(self) -> Watching:
@@ -319,7 +325,7 @@ class _Attempt:
         remote = self.profile.driver == "remote"
         folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
-        outputs = tuple(each.output_name for each in command.produces or ())
+        outputs = tuple([each.output_name for each in command.produces or ()])
         told = execute(
             self.profile.prompt or "",
             command,
@@ -329,7 +335,7 @@ class _Attempt:
             ],
             (),
             Handover(f"{base}/outputs", f"{base}/result.json", outputs),
-            fence=secrets.token_hex(12),
+            fence=self.fence,
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
         )
@@ -346,7 +352,7 @@ class _Attempt:
         return self.kind[1] if self.kind is not None else None
 
     def _prompt_of_kind(self, kind: TaskKind, task: KindTask) -> str:
-        fence, profile = secrets.token_hex(12), self.profile
+        fence, profile = self.fence, self.profile
         sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
         told = composed(profile.prompt or "", sections, self.command, fence=fence, locale=profile.locale)
         return told + elsewhere(locale=profile.locale) if profile.driver == "remote" else told
@@ -422,28 +428,24 @@ def _note(
     message_id: str,
     prompt_sha256: str,
     used: Sequence[str],
-    **more: Any,
+    line: str = "",
 ) -> None:
-    """Write down that an attempt began, and with which inputs."""
+    """Write down that an attempt began, and with which inputs. `line` is what the journal says of its command."""
     plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
     for each in used:
         marked: dict[str, Any] = {"plan_id": plan_id, "message_id": each, "receiver": agent_id, "at": moves.at}
         moves.tx.later("mark_artifact_injected", marked)
-    body: dict[str, Any] = {
-        "message_id": message_id,
-        "lease": attempt.lease,
-        "epoch": attempt.epoch,
-        "attempt": attempt.number,
-        "prompt_sha256": prompt_sha256,
-        "inputs": list(used),
-        "lines": [],
-        **more,
-    }
+    gates, promise = "", ""
     if attempt.passage.decisions:
-        body["gates"] = gating.told(attempt.passage.decisions)
+        gates = f',"gates":{wire.text(gating.told(attempt.passage.decisions))}'
         if attempt.command.promise is not None:
-            body["promise_id"] = attempt.command.promise.id
-    moves.note("turn.started", plan_id, body)
+            promise = f',"promise_id":{wire.quoted(attempt.command.promise.id)}'
+    inputs = ",".join([wire.quoted(each) for each in used])
+    body = (
+        f'{{"attempt":{attempt.number},"epoch":{attempt.epoch}{gates},"inputs":[{inputs}],"lease":"{attempt.lease}",'
+        f'"lines":[{line}],"message_id":{wire.quoted(message_id)}{promise},"prompt_sha256":"{prompt_sha256}"}}'
+    )
+    moves.note("turn.started", plan_id, wire.encoded(body))
     if attempt.kind is not None:
         attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.at)
 

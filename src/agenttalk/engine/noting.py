@@ -128,7 +128,7 @@ class Noting:
         self._put_into_queue(order, cause, delivery)
         self.count(order.plan_id, "sent")
         self.count(order.plan_id, "delivered")
-        self.note("commands.queued", order.plan_id, {"lines": [order.line]})
+        self.note("commands.queued", order.plan_id, _lines([order.line]))
         return delivery
 
     def goes_on(self, plan_id: str) -> bool:
@@ -139,8 +139,8 @@ class Noting:
         """Count what became of tasks (completed, failed, skipped) and messages (sent, delivered)."""
         self._counts[plan_id][what] += number
 
-    def note(self, kind: str, plan_id: str, body: dict[str, Any]) -> int:
-        """Append a fact that holds lines of the plan's journal; its number."""
+    def note(self, kind: str, plan_id: str, body: bytes) -> int:
+        """Append a fact that holds lines of the plan's journal, in its canonical form; its number."""
         seq = self.tx.record(kind, records.journal_subject(plan_id), body)
         self._counts[plan_id]["journal"] = seq
         return seq
@@ -181,7 +181,7 @@ class Noting:
 
     def finish(self) -> None:
         """Put what nobody took into queues, write down what was counted, and say of plans that they ended."""
-        lines: dict[str, list[dict[str, Any]]] = {}
+        lines: dict[str, list[str]] = {}
         for order, _, cause in sorted(chain.from_iterable(self.orders.values()), key=_age):
             delivery = commanding.enqueue(self.tx, order, at=self.at)
             self._put_into_queue(order, cause, delivery)
@@ -190,7 +190,7 @@ class Noting:
             self.count(order.plan_id, "delivered")
             lines.setdefault(order.plan_id, []).append(order.line)
         for plan_id, told in lines.items():
-            self.note("commands.queued", plan_id, {"lines": told})
+            self.note("commands.queued", plan_id, _lines(told))
         for plan_id, counts in self._counts.items():
             self._write_counts(plan_id, counts)
 
@@ -216,6 +216,10 @@ class Noting:
             self.tx.record("plan.ended", plan_id, totals)
             self.undecided |= releases.due(self.tx, plan_id, self.sheets.of(self.tx, plan_id).policies, at=self.at)
             self.closed.append(plan_id)
+
+
+def _lines(told: Sequence[str]) -> bytes:
+    return wire.encoded(f'{{"lines":[{",".join(told)}]}}')
 
 
 def _age(made: tuple[Order, Picked, Cause]) -> int:

@@ -122,11 +122,15 @@ class Sheet:
         promise = node.promise
         if promise is not None and promise.id != _UNNAMED:
             return promise
-        digest = hashlib.sha256(f"{self.plan_id}/{node.task_id}".encode()).hexdigest()
-        promise_id = f"cp-{self.began_ms}-{digest[:4]}"
+        promise_id = self.promise_id(node.task_id)
         if promise is None:
             return done.derive(node, promise_id=promise_id, score=score)
         return promise.model_copy(update={"id": promise_id})
+
+    def promise_id(self, task_id: str) -> str:
+        """The id of a promise that has none of its own."""
+        digest = hashlib.sha256(f"{self.plan_id}/{task_id}".encode()).hexdigest()
+        return f"cp-{self.began_ms}-{digest[:4]}"
 
     def profile(self, agent_id: str) -> AgentProfile:
         """How an agent is driven; one that nobody described is worked by hand."""
