@@ -19,11 +19,11 @@ from agenttalk.engine import commanding, gating, given, superseding
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.gating import PLAIN, Passage
 from agenttalk.engine.moves import Moves
+from agenttalk.engine.noting import changed_meanwhile
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watching
-from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Handed, Job, KindTask, Row, TaskKind, Tx
 from agenttalk.prompts.execute import Handover, InputText, composed, elsewhere, execute, previous_attempt
 from agenttalk.rules import rework, stuck
@@ -96,7 +96,8 @@ def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
     try:
         while seated := _seated(desk, agents):
             tickets |= seated
-            queues = {each: moves.tx.run("next_task", agent_id=each) for each in seated}  # before anything is written
+            queues = _queues(moves, seated)  # before anything is written
+            _ask_which_go_on(moves, going)
             for agent_id, ticket in seated.items():
                 given = _next(moves, desk, agent_id, ticket, queues, going)
                 if given is not None:
@@ -109,6 +110,22 @@ def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
             desk.slots.free(agent_id, ticket)
         raise
     return granted
+
+
+def _queues(moves: Moves, agents: Iterable[str]) -> dict[str, list[Row]]:
+    """The first in the queue of each agent."""
+    found: dict[str, list[Row]] = {each: [] for each in agents}
+    for *row, agent_id in moves.tx.run_each("next_tasks", [{"agent_id": each} for each in found]):
+        found[agent_id].append(tuple(row))
+    return found
+
+
+def _ask_which_go_on(moves: Moves, going: dict[str, bool]) -> None:
+    """Ask at once of all plans for which this transaction made commands, whether they go on."""
+    plans = {each[0].plan_id for made in moves.orders.values() for each in made} - going.keys()
+    going.update(dict.fromkeys(plans, False))
+    for (plan_id,) in moves.tx.run_each("running_plan", [{"plan_id": each} for each in plans]):
+        going[plan_id] = True
 
 
 def _seated(desk: Desk, agents: Iterable[str]) -> dict[str, int]:
@@ -162,8 +179,8 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     epoch = retries = sent_back = 0
     fact = None
     if not order.first:
-        row = tx.run("engine_task", plan_id=order.plan_id, task_id=command.task_id)[0]
-        epoch, retries, sent_back, fact = row[2], row[11], row[12], row[19]
+        task = tx.run("engine_task", plan_id=order.plan_id, task_id=command.task_id)[0]
+        epoch, retries, sent_back, fact = task[2], task[11], task[12], task[19]
     sheet = moves.sheets.of(tx, order.plan_id)
     sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
     if sources is not None:
@@ -180,8 +197,10 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     prompt = attempt.prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commanding.hand_over(tx, order, at=moves.at, prompt_sha256=sha256)
-    lost = ConflictError(Code.LEASE_LOST, f"task {command.task_id!r} was given to somebody else meanwhile")
-    tx.later("start_task", {**attempt.lease_row(moves.at), "delivery": delivery, "epoch": epoch}, lost)
+    starts = "start_first" if moves.is_unmet(order.plan_id, command.task_id) else "start_task"
+    row = attempt.lease_row(moves.at)
+    row["delivery"], row["epoch"] = delivery, epoch
+    tx.later(starts, row, changed_meanwhile(command.task_id))
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
     _note(moves, attempt, order.message_id, sha256, used, order.line)
@@ -211,7 +230,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
             return None
         attempt.passage = passage.under(attempt.lease)
     attempt.number = before + 1
-    lost_to = ConflictError(Code.LEASE_LOST, f"task {task_id!r} was given to somebody else meanwhile")
+    lost_to = changed_meanwhile(task_id)
     tx.later("lease_task", attempt.lease_row(moves.at), lost_to)
     prompt = attempt.prompt()
     if sent_back and reason:

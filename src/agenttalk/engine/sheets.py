@@ -43,6 +43,8 @@ class Spec:
     """Tasks that can say so of this one."""
     last: bool = False
     """Whether it is known that nobody waits for it, nor ever will."""
+    followers: tuple[str, ...] = ()
+    """All that wait for it, if it is known that each of them waits for nothing else."""
 
 
 _NOBODY: Final[dict[str, Spec]] = {}
@@ -64,10 +66,13 @@ def remember(
     if len(nodes) <= _KEPT and dag_sha256 not in _submitted:
         _remembered[0] += len(nodes)
         specs = _submitted[dag_sha256] = {}
+        alone = {node.task_id for node in nodes if len(node.depends_on) == 1 and node.task_id not in guards}
         for node in nodes:
             name = node.task_id
-            last = name not in dependants and name not in guards  # else it may stand in for somebody
-            specs[name] = Spec(node, tuple(wards.get(name, ())), tuple(guards.get(name, ())), last)
+            known = name not in guards  # else it may stand in for somebody
+            last = known and name not in dependants
+            follow = tuple(dependants[name]) if known and not last and alone.issuperset(dependants[name]) else ()
+            specs[name] = Spec(node, tuple(wards.get(name, ())), tuple(guards.get(name, ())), last, follow)
 
 
 _remembered = [0]

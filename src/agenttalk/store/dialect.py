@@ -30,6 +30,9 @@ class Connection(Protocol):
     def execute(self, statement: str, params: Params) -> list[Row]:
         """Run one statement and return its rows."""
 
+    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Row]:
+        """Run one statement for each of many parameters; the rows of all answers."""
+
     def execute_many(self, statement: str, params: Sequence[Params]) -> int:
         """Run one statement for each of many parameters; how many rows it wrote."""
 

@@ -55,6 +55,10 @@ class SqliteConnection:
         """One statement."""
         return self._cursor.execute(statement, params).fetchall()
 
+    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Row]:
+        """One statement, many times, with all of its rows."""
+        return self._cursor.executemany(statement, params).fetchall()
+
     def execute_many(self, statement: str, params: Sequence[Params]) -> int:
         """One statement, many times."""
         count, cursor = self._connection.total_changes, self._cursor

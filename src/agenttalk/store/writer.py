@@ -106,6 +106,19 @@ class Batch:
         self._make_way(query_name)
         self._run_many(query_name, [{**row, "board": self.board} for row in rows])
 
+    def run_each(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> list[Row]:
+        """One named statement, many times, with all of its rows."""
+        if not rows:
+            return []
+        self._make_way(query_name)
+        try:
+            return self._connection.execute_each(
+                self._queries[query_name], [{**row, "board": self.board} for row in rows]
+            )
+        except Exception as error:
+            self.failed = self._dialect.translated(error) or error
+            raise self.failed from error
+
     def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> None:
         """One named statement, before the work is over."""
         params["board"] = self.board
