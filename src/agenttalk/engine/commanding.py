@@ -58,15 +58,14 @@ def order(
     """Make the next command of a task, which may be its `first`. It has still to be put into a queue."""
     last = 0 if first else tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)[0][0]
     document, command = compose(sheet, node, inputs, last + 1, rework)
-    quoted = wire.quoted
     agent_id = node.assigned_agent_id
     in_folder = sheet.profile(agent_id).driver == FOLDER
     message_id = records.named("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
     envelope = wire.encoded(
-        f'{{"command_id":{quoted(command.command_id)},"created_at":"{records.written(at)}",'
-        f'"idempotency_key":{quoted(command.idempotency_key or "")},"message_id":"{message_id}",'
-        f'"payload":{{"command":{document}}},"plan_id":{quoted(sheet.plan_id)},"producer_agent_id":"{ENGINE}",'
-        f'"schema_version":"1.0","task_id":{quoted(node.task_id)},"type":"command"}}'
+        f'{{"command_id":"{command.command_id}","created_at":"{records.written(at)}",'
+        f'"idempotency_key":"{command.idempotency_key}","message_id":"{message_id}",'
+        f'"payload":{{"command":{document}}},"plan_id":"{sheet.plan_id}","producer_agent_id":"{ENGINE}",'
+        f'"schema_version":"1.0","task_id":"{node.task_id}","type":"command"}}'
     )
     sha256 = wire.sha256(envelope)
     number = _keep(
@@ -159,6 +158,7 @@ def compose(
     if again is not None:
         inputs = (*inputs, *reworks.extra_inputs(again))
     command_id = f"cmd_{node.task_id}_{seq:03d}"
+    dag_ref = _dag_ref(sheet.dag_sha256, sheet.revision)
     fields: dict[str, Any] = {
         "schema_version": "1.0",
         "plan_id": sheet.plan_id,
@@ -173,35 +173,63 @@ def compose(
         "retry_times": node.retry_times or 0,
         "priority": node.priority or "MEDIUM",
         "idempotency_key": f"{sheet.plan_id}:{node.task_id}:{command_id}",
-        "dag_ref": _dag_ref(sheet.dag_sha256, sheet.revision),
+        "dag_ref": dag_ref[0],
         "resolved_inputs": tuple(inputs),
     }
-    if node.score_required:
-        fields["score_criteria"] = node.score_criteria or "0-100"
     outputs = gates.due_outputs(node, None)
+    produces = _produces(tuple([each.name for each in outputs]))
     if outputs:
-        fields["produces"] = _produces(tuple([each.name for each in outputs]))
+        fields["produces"] = produces[0]
+    special = _special(sheet, node)
+    if again is not None:
+        document = {
+            **Command.of(**fields, **special).as_json(),
+            "reexecute": rework,
+        }  # as it was ordered, to the letter
+        return wire.text(document), Command.of(**fields, **special, reexecute=again)
+    command = Command.of(**fields, **special)
+    return canonical.text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
+
+
+def _special(sheet: Sheet, node: Node) -> dict[str, Any]:
+    """What only some commands have."""
+    found: dict[str, Any] = {}
+    if node.score_required:
+        found["score_criteria"] = node.score_criteria or "0-100"
     if node.promise is not None or node.task_id in sheet.joined:
-        fields["promise"] = sheet.promise(node)
+        found["promise"] = sheet.promise(node)
     if node.on_complete is not None:
-        fields["on_complete"] = node.on_complete
+        found["on_complete"] = node.on_complete
     if node.on_failure is not None:
-        fields["on_failure"] = node.on_failure
-    if again is None:
-        command = Command.of(**fields)
-        return canonical.text(command), command
-    document = {**Command.of(**fields).as_json(), "reexecute": rework}  # as it was ordered, to the letter
-    return wire.text(document), Command.of(**fields, reexecute=again)
+        found["on_failure"] = node.on_failure
+    return found
+
+
+def _plain_text(command: Command, dag_ref: str, produces: str) -> str:
+    """The canonical form of a command without anything special: as `canonical` has it, only quicker."""
+    paths = ",".join([wire.quoted(path) for path in command.required_inputs])
+    inputs = ",".join([canonical.text(each) for each in command.resolved_inputs or ()])
+    return (
+        f'{{"command_id":"{command.command_id}","command_seq":{command.command_seq},"dag_ref":{dag_ref},'
+        f'"idempotency_key":"{command.idempotency_key}","plan_id":"{command.plan_id}","priority":"{command.priority}",'
+        f'{produces}"prompt":{wire.quoted(command.prompt)},"required_inputs":[{paths}],"resolved_inputs":[{inputs}],'
+        f'"retry_times":{command.retry_times},"schema_version":"1.0","score_required":false,'
+        f'"task_id":"{command.task_id}","timeout":{command.timeout},"wait_for_inputs":false}}'
+    )
 
 
 @lru_cache(maxsize=64)
-def _dag_ref(sha256: str, revision: int) -> DagRef:
-    return DagRef.of(sha256=sha256, revision=revision)
+def _dag_ref(sha256: str, revision: int) -> tuple[DagRef, str]:
+    """The reference to a DAG, and its text."""
+    part = DagRef.of(sha256=sha256, revision=revision)
+    return part, canonical.text(part)
 
 
 @lru_cache(maxsize=256)
-def _produces(names: tuple[str, ...]) -> tuple[Produces, ...]:
-    return tuple(Produces.of(output_name=name, files=()) for name in names)
+def _produces(names: tuple[str, ...]) -> tuple[tuple[Produces, ...], str]:
+    """What a command says of outputs, and its text where there are any."""
+    parts = tuple(Produces.of(output_name=name, files=()) for name in names)
+    return parts, f'"produces":[{",".join([canonical.text(each) for each in parts])}],' if parts else ""
 
 
 def _keep(tx: Tx, sheet: Sheet, command: Command, message: tuple[str, str, bytes], *, at: str, state: str) -> int:

@@ -459,10 +459,10 @@ def _note(
         gates = f',"gates":{wire.text(gating.told(attempt.passage.decisions))}'
         if attempt.command.promise is not None:
             promise = f',"promise_id":{wire.quoted(attempt.command.promise.id)}'
-    inputs = ",".join([wire.quoted(each) for each in used])
+    inputs = ",".join([f'"{each}"' for each in used])
     body = (
         f'{{"attempt":{attempt.number},"epoch":{attempt.epoch}{gates},"inputs":[{inputs}],"lease":"{attempt.lease}",'
-        f'"lines":[{line}],"message_id":{wire.quoted(message_id)}{promise},"prompt_sha256":"{prompt_sha256}"}}'
+        f'"lines":[{line}],"message_id":"{message_id}"{promise},"prompt_sha256":"{prompt_sha256}"}}'
     )
     moves.note("turn.started", plan_id, wire.encoded(body))
     if attempt.kind is not None:

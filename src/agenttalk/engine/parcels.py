@@ -140,14 +140,14 @@ def pack(
     ]
     again, rework = "", command.reexecute
     if rework is not None:
-        again = f'"reexecution":{{"command_id":{quoted(command.command_id)},"count":{rework.attempt}}},'
+        again = f'"reexecution":{{"command_id":"{command.command_id}","count":{rework.attempt}}},'
     scored = f',"score":{{"value":{wire.text(score)}}}' if score is not None else ""
     envelope = wire.encoded(
-        f'{{"command_id":{quoted(command.command_id)},"created_at":"{records.written(at)}",'
+        f'{{"command_id":"{command.command_id}","created_at":"{records.written(at)}",'
         f'"idempotency_key":{quoted(f"{command.command_id}/{output.name}")},"message_id":"{message_id}",'
         f'"output_name":{quoted(output.name)},"payload":{{"files":[{",".join(listed)}]}},'
-        f'"plan_id":{quoted(job.plan_id)},"producer_agent_id":{quoted(job.agent_id)},{again}'
-        f'"schema_version":"1.0"{scored},"task_id":{quoted(job.task_id)},"type":"artifact"}}'
+        f'"plan_id":"{job.plan_id}","producer_agent_id":"{job.agent_id}",{again}'
+        f'"schema_version":"1.0"{scored},"task_id":"{job.task_id}","type":"artifact"}}'
     )
     sha256 = wire.sha256(envelope)
     letter = records.Letter(job.plan_id, message_id, sha256, job.agent_id, job.task_id, command.command_id, output.name)

@@ -100,16 +100,19 @@ class Sheet:
 
     def spec(self, tx: Tx, task_id: str) -> Spec:
         """What is asked for in a task, and whose fate hangs on it."""
-        found = self.specs.get(task_id) or _submitted.get(self.dag_sha256, _NOBODY).get(task_id)
+        found = self.specs.get(task_id)
+        if found is not None:
+            return found
+        found = _submitted.get(self.dag_sha256, _NOBODY).get(task_id)
         if found is None:
             rows = tx.run("node", plan_id=self.plan_id, task_id=task_id)
             if not rows:
                 raise MissingError(Code.TASK_NOT_FOUND, f"plan {self.plan_id!r} has no task {task_id!r}")
             data, wards, guards = rows[0]
             found = Spec(Node.model_validate_json(bytes(data)), _names(wards), _names(guards))
-            if len(self.specs) >= _KEPT:
-                self.specs.clear()
-            self.specs[task_id] = found
+        if len(self.specs) >= _KEPT:
+            self.specs.clear()
+        self.specs[task_id] = found
         return found
 
     def node(self, tx: Tx, task_id: str) -> Node:

@@ -61,17 +61,23 @@ def _plain(
     moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, state: str, lines: Sequence[str]
 ) -> bytes:
     """The fact of a plain turn: the same as of any other, only quicker."""
-    job, quoted = granted.job, wire.quoted
-    said = wire.write(performance.result)
-    result = f'"result":{said.decode()}' if len(said) <= _SHOWN else f'"result_sha256":"{wire.sha256(said)}"'
+    job, result, explanation = granted.job, performance.result, performance.explanation
+    said = wire.quoted(result) if type(result) is str else wire.text(result)
+    if len(said) > _SHOWN // 4 and len(data := wire.encoded(said)) > _SHOWN:
+        shown = f'"result_sha256":"{wire.sha256(data)}"'
+    else:
+        shown = f'"result":{said}'
+    scored = "null" if performance.score is None else wire.text(performance.score)
+    explained = '""' if explanation == "" else wire.text(explanation)
+    fact_before = "null" if granted.fact is None else str(granted.fact)
     before, after = _verdict_text(outcome.verdict)
     return wire.encoded(
-        f'{{"ack":{_ack(moves, granted, outcome)},"attempt":{job.attempt},"before":{wire.text(granted.fact)},'
-        f'"cause":"{outcome.cause}","command_id":{quoted(job.command.command_id)},"epoch":{job.epoch},'
+        f'{{"ack":{_ack(moves, granted, outcome)},"attempt":{job.attempt},"before":{fact_before},'
+        f'"cause":"{outcome.cause}","command_id":"{job.command.command_id}","epoch":{job.epoch},'
         f'"how":"finished","lease":"{job.lease}","lines":[{",".join(lines)}],'
-        f'"message_id":{quoted(granted.message_id)},{result},"score":{wire.text(performance.score)},'
-        f'"score_explanation":{wire.text(performance.explanation)},"state":"{state}",'
-        f'"usage":{{"duration_s":{wire.text(round(performance.seconds, 3))}}},'
+        f'"message_id":"{granted.message_id}",{shown},"score":{scored},'
+        f'"score_explanation":{explained},"state":"{state}",'
+        f'"usage":{{"duration_s":{round(performance.seconds, 3)!r}}},'
         f'"verdict":{before}"promise_id":{wire.text(outcome.promise_id)}{after}}}'
     )
 
@@ -168,12 +174,12 @@ def receipt(outcome: Outcome) -> tuple[str, str | None]:
 
 def _ack(moves: Moves, granted: Granted, outcome: Outcome) -> str:
     """The receipt for a command, in its canonical form."""
-    command, quoted = granted.job.command, wire.quoted
+    command = granted.job.command
     status, details = receipt(outcome)
-    result = '{"ok":true}' if details is None else f'{{"details":{quoted(details)},"ok":false}}'
+    result = '{"ok":true}' if details is None else f'{{"details":{wire.quoted(details)},"ok":false}}'
     return (
-        f'{{"command_id":{quoted(command.command_id)},"command_seq":{command.command_seq},'
-        f'"consumed_at":"{granted.consumed_at}","consumer_agent_id":{quoted(granted.job.agent_id)},'
-        f'"finished_at":"{moves.at}","message_id":{quoted(granted.message_id)},"plan_id":{quoted(command.plan_id)},'
-        f'"result":{result},"schema_version":"1.0","status":"{status}","task_id":{quoted(command.task_id)}}}'
+        f'{{"command_id":"{command.command_id}","command_seq":{command.command_seq},'
+        f'"consumed_at":"{granted.consumed_at}","consumer_agent_id":"{granted.job.agent_id}",'
+        f'"finished_at":"{moves.at}","message_id":"{granted.message_id}","plan_id":"{command.plan_id}",'
+        f'"result":{result},"schema_version":"1.0","status":"{status}","task_id":"{command.task_id}"}}'
     )
