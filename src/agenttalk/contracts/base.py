@@ -76,10 +76,15 @@ def _check_hash(text: str) -> str:
     return text if text.startswith("sha256:") else f"sha256:{text}"
 
 
-def _check_path(text: str) -> str:
+def is_path(text: str) -> bool:
+    """Whether a text is a path that stays in its folder, and that file systems take."""
     # Only a long path can have a part that is too long for a file system; the others are spared the look.
     too_long = len(text) > 63 and (len(text) > 1024 or any(len(part.encode()) > 255 for part in text.split("/")))
-    if too_long or not _PATH.match(text):
+    return not too_long and _PATH.match(text) is not None
+
+
+def _check_path(text: str) -> str:
+    if not is_path(text):
         raise PydanticCustomError(
             Code.PATH_OUTSIDE_FOLDER, "not a path inside the folder: {text}", {"text": repr(text[:140])}
         )

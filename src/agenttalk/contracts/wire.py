@@ -12,7 +12,7 @@ import hashlib
 import json.encoder
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -83,7 +83,36 @@ def write(value: JsonValue) -> bytes:
     try:
         return _canonical(value).encode("utf-8")
     except (ValueError, TypeError, RecursionError) as error:
-        raise JsonError(Code.JSON_VALUE, f"this value cannot be written as JSON: {error}") from error
+        raise _unwritable(error) from error
+
+
+quoted: Final[Callable[[str], str]] = json.encoder.encode_basestring
+"""A text as the canonical form has it."""
+
+
+def text(value: JsonValue) -> str:
+    """The canonical form before it becomes bytes, to be put into a larger one."""
+    try:
+        return _canonical(value)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _unwritable(error) from error
+
+
+def object_of(texts: Mapping[str, str]) -> str:
+    """The canonical form of an object whose values are in their canonical form already."""
+    return f"{{{','.join([f'{quoted(name)}:{texts[name]}' for name in sorted(texts)])}}}"
+
+
+def encoded(canonical: str) -> bytes:
+    """The bytes of a canonical form that was put together; raises JsonError for half characters."""
+    try:
+        return canonical.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise _unwritable(error) from error
+
+
+def _unwritable(error: Exception) -> JsonError:
+    return JsonError(Code.JSON_VALUE, f"this value cannot be written as JSON: {error}")
 
 
 def sha256(data: bytes) -> str:

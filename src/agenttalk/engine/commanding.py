@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts import canonical, places, wire
 from agenttalk.contracts.command import PRIORITIES, Command, DagRef, Produces, Reexecution, ResolvedInput
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
@@ -36,8 +37,8 @@ class Order:
     message_id: str
     delivery_id: str
     priority: int
-    line: dict[str, Any]
-    """What the journal says of its delivery."""
+    line: str
+    """What the journal says of its delivery, in its canonical form."""
     first: bool
     """Whether it is the first one of its task."""
     in_folder: bool
@@ -60,19 +61,11 @@ def order(
     agent_id = node.assigned_agent_id
     in_folder = sheet.profile(agent_id).driver == FOLDER
     message_id = records.named("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
-    envelope = wire.write(
-        {
-            "schema_version": "1.0",
-            "message_id": message_id,
-            "plan_id": sheet.plan_id,
-            "producer_agent_id": ENGINE,
-            "type": "command",
-            "created_at": records.written(at),
-            "task_id": node.task_id,
-            "command_id": command.command_id,
-            "idempotency_key": document["idempotency_key"],
-            "payload": {"command": document},
-        }
+    envelope = wire.encoded(
+        f'{{"command_id":"{command.command_id}","created_at":"{records.written(at)}",'
+        f'"idempotency_key":"{command.idempotency_key}","message_id":"{message_id}",'
+        f'"payload":{{"command":{document}}},"plan_id":"{sheet.plan_id}","producer_agent_id":"{ENGINE}",'
+        f'"schema_version":"1.0","task_id":"{node.task_id}","type":"command"}}'
     )
     sha256 = wire.sha256(envelope)
     number = _keep(
@@ -80,7 +73,7 @@ def order(
     )
     delivery_id = records.named("dlv", message_id)
     letter = records.Letter(sheet.plan_id, message_id, sha256, ENGINE, node.task_id, command.command_id)
-    line = records.line(letter, "DELIVERED", at=at, delivery_id=delivery_id, to=agent_id)
+    line = records.delivered(letter, at=at, delivery_id=delivery_id, to=agent_id)
     priority = PRIORITIES[command.priority]
     return Order(sheet.plan_id, agent_id, command, number, message_id, delivery_id, priority, line, first, in_folder)
 
@@ -159,56 +152,84 @@ def inputs_of(tx: Tx, delivery: int) -> tuple[ResolvedInput, ...]:
 
 def compose(
     sheet: Sheet, node: Node, inputs: Sequence[ResolvedInput], seq: int, rework: dict[str, Any] | None = None
-) -> tuple[dict[str, Any], Command]:
-    """The command, as JSON and as a model. It is not validated once more: all of its parts were, with the plan."""
-    if rework is not None:
-        inputs = (*inputs, *reworks.extra_inputs(Reexecution.model_validate(rework)))
+) -> tuple[str, Command]:
+    """The command, in its canonical form and as a model. It is not validated once more: all of its parts were."""
+    again = Reexecution.model_validate(rework) if rework is not None else None
+    if again is not None:
+        inputs = (*inputs, *reworks.extra_inputs(again))
+    command_id = f"cmd_{node.task_id}_{seq:03d}"
+    dag_ref = _dag_ref(sheet.dag_sha256, sheet.revision)
     fields: dict[str, Any] = {
         "schema_version": "1.0",
         "plan_id": sheet.plan_id,
         "task_id": node.task_id,
-        "command_id": f"cmd_{node.task_id}_{seq:03d}",
+        "command_id": command_id,
         "command_seq": seq,
         "prompt": node.prompt or node.name or node.task_id,
-        "required_inputs": [path for each in inputs for path in each.paths],
+        "required_inputs": tuple([path for each in inputs for path in each.paths]),
         "wait_for_inputs": False,
         "score_required": bool(node.score_required),
         "timeout": node.timeout or sheet.policies.timeout_default_seconds,
         "retry_times": node.retry_times or 0,
         "priority": node.priority or "MEDIUM",
+        "idempotency_key": f"{sheet.plan_id}:{node.task_id}:{command_id}",
+        "dag_ref": dag_ref[0],
+        "resolved_inputs": tuple(inputs),
     }
-    fields["idempotency_key"] = f"{sheet.plan_id}:{node.task_id}:{fields['command_id']}"
-    if node.score_required:
-        fields["score_criteria"] = node.score_criteria or "0-100"
-    told, parts = _parts(sheet, node, inputs, rework)
-    command = Command.of(**{**fields, "required_inputs": tuple(fields["required_inputs"])}, **parts)
-    return fields | told, command
-
-
-def _parts(
-    sheet: Sheet, node: Node, inputs: Sequence[ResolvedInput], rework: dict[str, Any] | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What has fields of its own, as JSON and as models."""
-    told: dict[str, Any] = {
-        "dag_ref": {"sha256": sheet.dag_sha256, "revision": sheet.revision},
-        "resolved_inputs": [each.as_json() for each in inputs],
-    }
-    parts: dict[str, Any] = {"dag_ref": DagRef.of(**told["dag_ref"]), "resolved_inputs": tuple(inputs)}
     outputs = gates.due_outputs(node, None)
+    produces = _produces(tuple([each.name for each in outputs]))
     if outputs:
-        told["produces"] = [{"output_name": each.name, "files": []} for each in outputs]
-        parts["produces"] = tuple(Produces.of(output_name=each.name, files=()) for each in outputs)
+        fields["produces"] = produces[0]
+    special = _special(sheet, node)
+    if again is not None:
+        document = {
+            **Command.of(**fields, **special).as_json(),
+            "reexecute": rework,
+        }  # as it was ordered, to the letter
+        return wire.text(document), Command.of(**fields, **special, reexecute=again)
+    command = Command.of(**fields, **special)
+    return canonical.text(command) if special else _plain_text(command, dag_ref[1], produces[1]), command
+
+
+def _special(sheet: Sheet, node: Node) -> dict[str, Any]:
+    """What only some commands have."""
+    found: dict[str, Any] = {}
+    if node.score_required:
+        found["score_criteria"] = node.score_criteria or "0-100"
     if node.promise is not None or node.task_id in sheet.joined:
-        parts["promise"] = sheet.promise(node)
-        told["promise"] = parts["promise"].as_json()
-    for name, notice in (("on_complete", node.on_complete), ("on_failure", node.on_failure)):
-        if notice is not None:
-            parts[name] = notice
-            told[name] = notice.as_json()
-    if rework is not None:
-        told["reexecute"] = rework
-        parts["reexecute"] = Reexecution.model_validate(rework)
-    return told, parts
+        found["promise"] = sheet.promise(node)
+    if node.on_complete is not None:
+        found["on_complete"] = node.on_complete
+    if node.on_failure is not None:
+        found["on_failure"] = node.on_failure
+    return found
+
+
+def _plain_text(command: Command, dag_ref: str, produces: str) -> str:
+    """The canonical form of a command without anything special: as `canonical` has it, only quicker."""
+    paths = ",".join([wire.quoted(path) for path in command.required_inputs])
+    inputs = ",".join([canonical.text(each) for each in command.resolved_inputs or ()])
+    return (
+        f'{{"command_id":"{command.command_id}","command_seq":{command.command_seq},"dag_ref":{dag_ref},'
+        f'"idempotency_key":"{command.idempotency_key}","plan_id":"{command.plan_id}","priority":"{command.priority}",'
+        f'{produces}"prompt":{wire.quoted(command.prompt)},"required_inputs":[{paths}],"resolved_inputs":[{inputs}],'
+        f'"retry_times":{command.retry_times},"schema_version":"1.0","score_required":false,'
+        f'"task_id":"{command.task_id}","timeout":{command.timeout},"wait_for_inputs":false}}'
+    )
+
+
+@lru_cache(maxsize=64)
+def _dag_ref(sha256: str, revision: int) -> tuple[DagRef, str]:
+    """The reference to a DAG, and its text."""
+    part = DagRef.of(sha256=sha256, revision=revision)
+    return part, canonical.text(part)
+
+
+@lru_cache(maxsize=256)
+def _produces(names: tuple[str, ...]) -> tuple[tuple[Produces, ...], str]:
+    """What a command says of outputs, and its text where there are any."""
+    parts = tuple(Produces.of(output_name=name, files=()) for name in names)
+    return parts, f'"produces":[{",".join([canonical.text(each) for each in parts])}],' if parts else ""
 
 
 def _keep(tx: Tx, sheet: Sheet, command: Command, message: tuple[str, str, bytes], *, at: str, state: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import asking, human, parcels, reworking, rounds, steering, superseding
@@ -154,7 +155,7 @@ def _send(moves: Moves, sheet: Sheet, task_id: str, row: Row, told: dict[str, An
     command = CommandEnvelope.model_validate_json(bytes(envelope)).payload.command
     work = _Work(sheet.plan_id, task_id, row[0], command)
     outputs = {each.name: each for each in sheet.node(tx, task_id).outputs}
-    lines: list[dict[str, Any]] = []
+    lines: list[str] = []
     for name, files in reworking.made(told["files"]).items():
         if name in outputs:
             key = f"accepted/{message_id}/{told['shown']}"
@@ -162,7 +163,8 @@ def _send(moves: Moves, sheet: Sheet, task_id: str, row: Row, told: dict[str, An
             parcel.send(moves, sheet, work)
             lines += parcel.lines
     if lines:
-        moves.note("outputs.accepted", sheet.plan_id, {"task_id": task_id, "lines": lines})
+        body = {"lines": f"[{','.join(lines)}]", "task_id": wire.text(task_id)}
+        moves.note("outputs.accepted", sheet.plan_id, wire.encoded(wire.object_of(body)))
 
 
 @dataclass(frozen=True, slots=True)

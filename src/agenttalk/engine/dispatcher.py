@@ -350,7 +350,7 @@ class Dispatcher(Attending, Operating, Recovering):
             kept = False
             try:
                 after = [end.granted for end, _ in ends]
-                await self._step(board, partial(ending.conclude, ends=[end for end, _ in ends]), after=after)
+                await self._step(board, partial(_conclude_all, ends=[end for end, _ in ends]), after=after)
                 kept = True
             except Exception as error:  # noqa: BLE001 - each is tried by itself then, and told whose fault it is
                 LOG.info("%d turns are ended one by one: %s", len(ends), error, extra={"action": "dispatcher.ends"})
@@ -428,6 +428,12 @@ def _conclude(end: End, seen: Review | None, moves: Moves) -> None:
     ending.conclude(moves, [end])
     if seen is not None:
         regressing.mark(moves, end.granted.job.plan_id, seen)
+
+
+def _conclude_all(moves: Moves, ends: Sequence[End]) -> None:
+    """Write down the ends of turns. What is not as it should be undoes all of it, and each is written by itself."""
+    moves.lightly = True
+    ending.conclude(moves, ends)
 
 
 def _offer(moves: Moves, agents: list[str]) -> None:

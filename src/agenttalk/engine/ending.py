@@ -19,7 +19,7 @@ from agenttalk.engine.parcels import FOLDER, Parcel
 from agenttalk.engine.resuming import UNCOUNTED, VERIFYING, Left
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.spending import Allowance
-from agenttalk.engine.telling import ack, receipt, told
+from agenttalk.engine.telling import fact, receipt
 from agenttalk.engine.worth import NO_PROOF, Outcome, gated
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance, Proof
@@ -72,11 +72,8 @@ def _write_end(moves: Moves, end: End) -> Outcome:
     state = lifecycle.move("RUNNING", outcome.cause)
     sends = outcome.cause in {"FULFILLED", "GATE_UNMET"}
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
-    body = told(granted, performance, outcome, proof) | {
-        "state": state,
-        "lines": [line for each in parcels for line in each.lines],
-    }
-    body |= {} if outcome.again else {"ack": ack(moves, granted, outcome)}
+    lines = [line for each in parcels for line in each.lines]
+    body = fact(moves, granted, performance, outcome, proof, state, lines)
     _end_turn(moves, granted, performance, outcome, moves.note("turn.ended", job.plan_id, body))
     _keep(moves, granted, outcome, proof)
     if outcome.again:

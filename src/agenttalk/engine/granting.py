@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -18,11 +19,11 @@ from agenttalk.engine import commanding, gating, given, superseding
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.gating import PLAIN, Passage
 from agenttalk.engine.moves import Moves
+from agenttalk.engine.noting import changed_meanwhile
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watching
-from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Handed, Job, KindTask, Row, TaskKind, Tx
 from agenttalk.prompts.execute import Handover, InputText, composed, elsewhere, execute, previous_attempt
 from agenttalk.rules import rework, stuck
@@ -95,7 +96,8 @@ def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
     try:
         while seated := _seated(desk, agents):
             tickets |= seated
-            queues = {each: moves.tx.run("next_task", agent_id=each) for each in seated}  # before anything is written
+            queues = _queues(moves, seated)  # before anything is written
+            _ask_which_go_on(moves, going)
             for agent_id, ticket in seated.items():
                 given = _next(moves, desk, agent_id, ticket, queues, going)
                 if given is not None:
@@ -108,6 +110,22 @@ def grant(moves: Moves, desk: Desk, agents: Iterable[str]) -> list[Granted]:
             desk.slots.free(agent_id, ticket)
         raise
     return granted
+
+
+def _queues(moves: Moves, agents: Iterable[str]) -> dict[str, list[Row]]:
+    """The first in the queue of each agent."""
+    found: dict[str, list[Row]] = {each: [] for each in agents}
+    for *row, agent_id in moves.tx.run_each("next_tasks", [{"agent_id": each} for each in found]):
+        found[agent_id].append(tuple(row))
+    return found
+
+
+def _ask_which_go_on(moves: Moves, going: dict[str, bool]) -> None:
+    """Ask at once of all plans for which this transaction made commands, whether they go on."""
+    plans = {each[0].plan_id for made in moves.orders.values() for each in made} - going.keys()
+    going.update(dict.fromkeys(plans, False))
+    for (plan_id,) in moves.tx.run_each("running_plan", [{"plan_id": each} for each in plans]):
+        going[plan_id] = True
 
 
 def _seated(desk: Desk, agents: Iterable[str]) -> dict[str, int]:
@@ -161,8 +179,8 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     epoch = retries = sent_back = 0
     fact = None
     if not order.first:
-        row = tx.run("engine_task", plan_id=order.plan_id, task_id=command.task_id)[0]
-        epoch, retries, sent_back, fact = row[2], row[11], row[12], row[19]
+        task = tx.run("engine_task", plan_id=order.plan_id, task_id=command.task_id)[0]
+        epoch, retries, sent_back, fact = task[2], task[11], task[12], task[19]
     sheet = moves.sheets.of(tx, order.plan_id)
     sources = picked.sources if picked.sources or not (picked.inputs or command.reexecute) else None
     if sources is not None:
@@ -179,11 +197,13 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     prompt = attempt.prompt()
     sha256 = wire.sha256(prompt.encode("utf-8", "replace"))
     delivery = commanding.hand_over(tx, order, at=moves.at, prompt_sha256=sha256)
-    lost = ConflictError(Code.LEASE_LOST, f"task {command.task_id!r} was given to somebody else meanwhile")
-    tx.later("start_task", {**attempt.lease_row(moves.at), "delivery": delivery, "epoch": epoch}, lost)
+    starts = "start_first" if moves.is_unmet(order.plan_id, command.task_id) else "start_task"
+    row = attempt.lease_row(moves.at)
+    row["delivery"], row["epoch"] = delivery, epoch
+    tx.later(starts, row, changed_meanwhile(command.task_id))
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
-    _note(moves, attempt, order.message_id, sha256, used, lines=[order.line])
+    _note(moves, attempt, order.message_id, sha256, used, order.line)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
     return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
@@ -210,7 +230,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
             return None
         attempt.passage = passage.under(attempt.lease)
     attempt.number = before + 1
-    lost_to = ConflictError(Code.LEASE_LOST, f"task {task_id!r} was given to somebody else meanwhile")
+    lost_to = changed_meanwhile(task_id)
     tx.later("lease_task", attempt.lease_row(moves.at), lost_to)
     prompt = attempt.prompt()
     if sent_back and reason:
@@ -284,13 +304,18 @@ class _Attempt:
     kind: tuple[TaskKind, KindTask] | None = None
     """What sets the task apart, if its board has a kind of its own."""
     number: int = 1
-    lease: str = field(default_factory=lambda: f"lease_{secrets.token_hex(12)}")
+    lease: str = ""
     token: str = ""
+    fence: str = ""
+    """What stands around the texts of others in the prompt."""
     passage: Passage = PLAIN
     watching: Watching | None = None
 
     def __post_init__(self) -> None:
-        secret = secrets.token_urlsafe(24)
+        chance = secrets.token_bytes(48)
+        self.lease = f"lease_{chance[:12].hex()}"
+        self.fence = chance[12:24].hex()
+        secret = urlsafe_b64encode(chance[24:]).decode()
         self.token = attempt_token(self.board, self.command.plan_id, self.command.task_id, self.epoch, secret)
 
     def watch(self) -> Watching:
@@ -319,7 +344,7 @@ class _Attempt:
         remote = self.profile.driver == "remote"
         folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
-        outputs = tuple(each.output_name for each in command.produces or ())
+        outputs = tuple([each.output_name for each in command.produces or ()])
         told = execute(
             self.profile.prompt or "",
             command,
@@ -329,7 +354,7 @@ class _Attempt:
             ],
             (),
             Handover(f"{base}/outputs", f"{base}/result.json", outputs),
-            fence=secrets.token_hex(12),
+            fence=self.fence,
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
         )
@@ -346,7 +371,7 @@ class _Attempt:
         return self.kind[1] if self.kind is not None else None
 
     def _prompt_of_kind(self, kind: TaskKind, task: KindTask) -> str:
-        fence, profile = secrets.token_hex(12), self.profile
+        fence, profile = self.fence, self.profile
         sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
         told = composed(profile.prompt or "", sections, self.command, fence=fence, locale=profile.locale)
         return told + elsewhere(locale=profile.locale) if profile.driver == "remote" else told
@@ -422,28 +447,24 @@ def _note(
     message_id: str,
     prompt_sha256: str,
     used: Sequence[str],
-    **more: Any,
+    line: str = "",
 ) -> None:
-    """Write down that an attempt began, and with which inputs."""
+    """Write down that an attempt began, and with which inputs. `line` is what the journal says of its command."""
     plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
     for each in used:
         marked: dict[str, Any] = {"plan_id": plan_id, "message_id": each, "receiver": agent_id, "at": moves.at}
         moves.tx.later("mark_artifact_injected", marked)
-    body: dict[str, Any] = {
-        "message_id": message_id,
-        "lease": attempt.lease,
-        "epoch": attempt.epoch,
-        "attempt": attempt.number,
-        "prompt_sha256": prompt_sha256,
-        "inputs": list(used),
-        "lines": [],
-        **more,
-    }
+    gates, promise = "", ""
     if attempt.passage.decisions:
-        body["gates"] = gating.told(attempt.passage.decisions)
+        gates = f',"gates":{wire.text(gating.told(attempt.passage.decisions))}'
         if attempt.command.promise is not None:
-            body["promise_id"] = attempt.command.promise.id
-    moves.note("turn.started", plan_id, body)
+            promise = f',"promise_id":{wire.quoted(attempt.command.promise.id)}'
+    inputs = ",".join([f'"{each}"' for each in used])
+    body = (
+        f'{{"attempt":{attempt.number},"epoch":{attempt.epoch}{gates},"inputs":[{inputs}],"lease":"{attempt.lease}",'
+        f'"lines":[{line}],"message_id":"{message_id}"{promise},"prompt_sha256":"{prompt_sha256}"}}'
+    )
+    moves.note("turn.started", plan_id, wire.encoded(body))
     if attempt.kind is not None:
         attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.at)
 

@@ -15,7 +15,7 @@ from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine import asking, objections, picking, superseding
-from agenttalk.engine.noting import AT_ONCE, Noting
+from agenttalk.engine.noting import AT_ONCE, Noting, changed_meanwhile
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Row
 from agenttalk.rules import failure, lifecycle, readiness
@@ -184,9 +184,17 @@ class Moves(Noting):
             case Picked():
                 self.queue(sheet, node, picked, "PENDING", "INPUTS_PICKED", first=first)
             case Missing():
+                self._meet_now(sheet, node.task_id)
                 self._wait(sheet, node, picked)
             case Ambiguous():
+                self._meet_now(sheet, node.task_id)
                 self._ask_which(sheet, node, picked, "PENDING")
+
+    def _meet_now(self, sheet: Sheet, task_id: str) -> None:
+        """Write down that what a task waited for has ended, if its first command was to say so."""
+        if self.is_unmet(sheet.plan_id, task_id):
+            lost = changed_meanwhile(task_id)
+            self.tx.later("meet_first", {"plan_id": sheet.plan_id, "task_id": task_id}, lost)
 
     def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
         """Fill the inputs of a task with what is there."""
@@ -320,7 +328,12 @@ class Moves(Noting):
         self.queue(sheet, node, picked, state, moved)
 
     def _meet(self, sheet: Sheet, task_id: str) -> None:
-        if sheet.spec(self.tx, task_id).last:
+        spec = sheet.spec(self.tx, task_id)
+        if spec.last:
+            return
+        if spec.followers and self._held is not None and self.lightly:
+            self._unmet.update([(sheet.plan_id, each) for each in spec.followers])
+            self._held += [(sheet, each, True) for each in spec.followers]
             return
         for dependant, unmet, state, delivery in self.tx.run("meet", plan_id=sheet.plan_id, task_id=task_id):
             if unmet == 0 and state == "PENDING":
@@ -338,6 +351,8 @@ class Moves(Noting):
         self._held = None
         room = self.room
         self.left = self.left or len(held) > room
+        for sheet, task_id, _ in held[room:]:
+            self._meet_now(sheet, task_id)
         due = [(sheet, sheet.node(self.tx, task_id), first) for sheet, task_id, first in held[:room]]
         picked = [self.pick(sheet, node) for sheet, node, _ in due]
         for (sheet, node, first), each in zip(due, picked, strict=True):

@@ -14,6 +14,7 @@ from agenttalk.engine import commanding, picking, records, releases
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
+from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Tx
 from agenttalk.rules import lifecycle
 from agenttalk.rules.lifecycle import Cause, State
@@ -21,6 +22,8 @@ from agenttalk.rules.readiness import Picked
 
 AT_ONCE: Final = 64
 """Tasks that one transaction makes ready."""
+_ENDS: Final = ("completed", "failed", "skipped")
+"""How a task ends, as plans count it."""
 
 
 @dataclass(slots=True)
@@ -33,6 +36,8 @@ class Noting:
     at: str
     agents: dict[str, None] = field(default_factory=dict)
     """Agents that have something new in their queue."""
+    lightly: bool = False
+    """Whether rows of tasks may be taken to be as they should. If one is not, all of the transaction is undone."""
     in_folders: bool = False
     """Whether a message has to be brought to an inbox."""
     left: bool = False
@@ -57,6 +62,8 @@ class Noting:
     """What became of tasks and messages of each plan."""
     _held: list[tuple[Sheet, str, bool]] | None = None
     """Tasks that are due, while several are gathered."""
+    _unmet: set[tuple[str, str]] = field(default_factory=set)
+    """Tasks whose first command, or what comes of it, is to say that what they waited for has ended."""
     _ordered: set[tuple[str, str]] = field(default_factory=set)
     """Tasks that this transaction made a command for. Rows of those that were PENDING tell so in the end only."""
 
@@ -108,9 +115,17 @@ class Noting:
             self.orders.setdefault(order.agent_id, deque()).append((order, picked, cause))
             self.agents[order.agent_id] = None
 
+    def is_unmet(self, plan_id: str, task_id: str) -> bool:
+        """Whether the row of a task is still to say that what it waited for has ended. Whoever asks writes that."""
+        waits = bool(self._unmet) and (plan_id, task_id) in self._unmet
+        if waits:
+            self._unmet.remove((plan_id, task_id))
+        return waits
+
     def _put_into_queue(self, order: Order, cause: Cause, delivery: int) -> None:
+        unmet = self.is_unmet(order.plan_id, order.command.task_id)
         self.tx.later(
-            "queue_task",
+            "queue_first" if unmet else "queue_task",
             {
                 "plan_id": order.plan_id,
                 "task_id": order.command.task_id,
@@ -120,6 +135,7 @@ class Noting:
                 "attempt": 0,
                 "at": self.at,
             },
+            changed_meanwhile(order.command.task_id) if unmet else None,
         )
 
     def set_aside(self, order: Order, cause: Cause) -> int:
@@ -128,7 +144,7 @@ class Noting:
         self._put_into_queue(order, cause, delivery)
         self.count(order.plan_id, "sent")
         self.count(order.plan_id, "delivered")
-        self.note("commands.queued", order.plan_id, {"lines": [order.line]})
+        self.note("commands.queued", order.plan_id, _lines([order.line]))
         return delivery
 
     def goes_on(self, plan_id: str) -> bool:
@@ -139,8 +155,8 @@ class Noting:
         """Count what became of tasks (completed, failed, skipped) and messages (sent, delivered)."""
         self._counts[plan_id][what] += number
 
-    def note(self, kind: str, plan_id: str, body: dict[str, Any]) -> int:
-        """Append a fact that holds lines of the plan's journal; its number."""
+    def note(self, kind: str, plan_id: str, body: bytes) -> int:
+        """Append a fact that holds lines of the plan's journal, in its canonical form; its number."""
         seq = self.tx.record(kind, records.journal_subject(plan_id), body)
         self._counts[plan_id]["journal"] = seq
         return seq
@@ -181,7 +197,7 @@ class Noting:
 
     def finish(self) -> None:
         """Put what nobody took into queues, write down what was counted, and say of plans that they ended."""
-        lines: dict[str, list[dict[str, Any]]] = {}
+        lines: dict[str, list[str]] = {}
         for order, _, cause in sorted(chain.from_iterable(self.orders.values()), key=_age):
             delivery = commanding.enqueue(self.tx, order, at=self.at)
             self._put_into_queue(order, cause, delivery)
@@ -190,25 +206,27 @@ class Noting:
             self.count(order.plan_id, "delivered")
             lines.setdefault(order.plan_id, []).append(order.line)
         for plan_id, told in lines.items():
-            self.note("commands.queued", plan_id, {"lines": told})
-        for plan_id, counts in self._counts.items():
-            self._write_counts(plan_id, counts)
+            self.note("commands.queued", plan_id, _lines(told))
+        ended = [row for plan_id, counts in self._counts.items() if (row := self._write_counts(plan_id, counts))]
+        for still_open, closing, *totals, plan_id in self.tx.run_each("count_run", ended):
+            if still_open or plan_id == self.tx.board:  # a board's own run never ends
+                continue
+            if closing:
+                self.closing += [plan_id] if self.goes_on(plan_id) else []
+            else:
+                self.end_run(plan_id, dict(zip(_ENDS, totals, strict=True)))
 
-    def _write_counts(self, plan_id: str, counts: Counter[str]) -> None:
+    def _write_counts(self, plan_id: str, counts: Counter[str]) -> dict[str, Any] | None:
+        """Write down what was counted of messages; what is to be counted of tasks, if any ended."""
         if counts["journal"]:
             self.tx.later("journal_grown", {"plan_id": plan_id, "seq": counts["journal"]})
         if counts["sent"] or counts["delivered"]:
             records.tally(self.tx, plan_id, sent=counts["sent"], delivered=counts["delivered"])
-        ended = {what: counts[what] for what in ("completed", "failed", "skipped")}
-        if not any(ended.values()):
-            return
-        [(still_open, closing, *totals)] = self.tx.run("count_run", plan_id=plan_id, open=-sum(ended.values()), **ended)
-        if plan_id == self.tx.board:  # a board's own run never ends
-            return
-        if still_open == 0 and closing:
-            self.closing += [plan_id] if self.goes_on(plan_id) else []
-        elif still_open == 0:
-            self.end_run(plan_id, dict(zip(ended, totals, strict=True)))
+        completed, failed, skipped = counts["completed"], counts["failed"], counts["skipped"]
+        if not (completed or failed or skipped):
+            return None
+        ended = {"completed": completed, "failed": failed, "skipped": skipped}
+        return {"plan_id": plan_id, "open": -(completed + failed + skipped), **ended}
 
     def end_run(self, plan_id: str, totals: dict[str, int]) -> None:
         """Nothing of a plan is left to do; `totals` say what became of its tasks. What it ships is decided now."""
@@ -216,6 +234,15 @@ class Noting:
             self.tx.record("plan.ended", plan_id, totals)
             self.undecided |= releases.due(self.tx, plan_id, self.sheets.of(self.tx, plan_id).policies, at=self.at)
             self.closed.append(plan_id)
+
+
+def changed_meanwhile(task_id: str) -> ConflictError:
+    """A task is not as it was: somebody else has written it."""
+    return ConflictError(Code.LEASE_LOST, f"task {task_id!r} was given to somebody else meanwhile")
+
+
+def _lines(told: Sequence[str]) -> bytes:
+    return wire.encoded(f'{{"lines":[{",".join(told)}]}}')
 
 
 def _age(made: tuple[Order, Picked, Cause]) -> int:

@@ -52,8 +52,8 @@ class Parcel:
     """Whoever gets it at once, and under which id."""
     in_folders: tuple[str, ...]
     """Whom the router brings it."""
-    lines: tuple[dict[str, Any], ...]
-    """What the journal says of it."""
+    lines: tuple[str, ...]
+    """What the journal says of it, in its canonical form."""
     score: float | None
     """What its agent says of it."""
 
@@ -133,33 +133,28 @@ def pack(
 ) -> Parcel:
     """Make the message of an output; the same `key` gives it the same id."""
     message_id = records.named("msg", f"{job.plan_id}/{key}/{output.name}")
-    listed = [{"path": f"{message_id}/{each.path}", "sha256": each.sha256, "size_bytes": each.size} for each in files]
-    document: dict[str, Any] = {
-        "schema_version": "1.0",
-        "message_id": message_id,
-        "plan_id": job.plan_id,
-        "producer_agent_id": job.agent_id,
-        "type": "artifact",
-        "created_at": records.written(at),
-        "task_id": job.task_id,
-        "command_id": job.command.command_id,
-        "output_name": output.name,
-        "idempotency_key": f"{job.command.command_id}/{output.name}",
-        "payload": {"files": listed},
-    }
-    if score is not None:
-        document["score"] = {"value": score}
-    if job.command.reexecute is not None:
-        document["reexecution"] = {"count": job.command.reexecute.attempt, "command_id": job.command.command_id}
-    envelope = wire.write(document)
-    sha256 = wire.sha256(envelope)
-    letter = records.Letter(
-        job.plan_id, message_id, sha256, job.agent_id, job.task_id, job.command.command_id, output.name, tuple(listed)
+    quoted, command = wire.quoted, job.command
+    listed = [
+        f'{{"path":{quoted(f"{message_id}/{each.path}")},"sha256":"{each.sha256}","size_bytes":{each.size}}}'
+        for each in files
+    ]
+    again, rework = "", command.reexecute
+    if rework is not None:
+        again = f'"reexecution":{{"command_id":"{command.command_id}","count":{rework.attempt}}},'
+    scored = f',"score":{{"value":{wire.text(score)}}}' if score is not None else ""
+    envelope = wire.encoded(
+        f'{{"command_id":"{command.command_id}","created_at":"{records.written(at)}",'
+        f'"idempotency_key":{quoted(f"{command.command_id}/{output.name}")},"message_id":"{message_id}",'
+        f'"output_name":{quoted(output.name)},"payload":{{"files":[{",".join(listed)}]}},'
+        f'"plan_id":"{job.plan_id}","producer_agent_id":"{job.agent_id}",{again}'
+        f'"schema_version":"1.0"{scored},"task_id":"{job.task_id}","type":"artifact"}}'
     )
+    sha256 = wire.sha256(envelope)
+    letter = records.Letter(job.plan_id, message_id, sha256, job.agent_id, job.task_id, command.command_id, output.name)
     receivers = sheet.receivers(output)
     by_hand = tuple(each for each in receivers if sheet.profile(each).driver == FOLDER)
     direct = {each: records.named("dlv", f"{message_id}/{each}") for each in receivers if each not in by_hand}
-    lines = [records.line(letter, "DELIVERED", at=at, delivery_id=known, to=each) for each, known in direct.items()]
+    lines = [records.delivered(letter, at=at, delivery_id=known, to=to, files=listed) for to, known in direct.items()]
     if not receivers:
-        lines.append(records.line(letter, "DELIVERED", at=at, delivery_id=records.named("dlv", message_id)))
+        lines.append(records.delivered(letter, at=at, delivery_id=records.named("dlv", message_id), files=listed))
     return Parcel(output, files, message_id, sha256, envelope, direct, by_hand, tuple(lines), score)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -130,6 +131,23 @@ def line(
         **more,
     }
     return {key: value for key, value in entry.items() if value is not None}
+
+
+def delivered(letter: Letter, *, at: str, delivery_id: str, to: str | None = None, files: Sequence[str] = ()) -> str:
+    """The line of a message that was delivered, in its canonical form: what `line` says, only quicker.
+
+    `files` are those of the letter, in their canonical form. Ids, times and hashes hold nothing that needs an escape.
+    """
+    command = f'"command_id":"{letter.command_id}",' if letter.command_id is not None else ""
+    output = f'"output_name":{wire.quoted(letter.output_name)},' if letter.output_name is not None else ""
+    payload = f'"payload":{{"files":[{",".join(files)}]}},' if files else ""
+    task = f',"task_id":"{letter.task_id}"' if letter.task_id is not None else ""
+    receiver = f',"to_agent_id":"{to}"' if to is not None else ""
+    return (
+        f'{{{command}"delivered_at":"{at}","delivery_id":"{delivery_id}","envelope_sha256":"{letter.sha256}",'
+        f'"from_agent_id":"{letter.sender}","message_id":"{letter.message_id}",{output}{payload}'
+        f'"plan_id":"{letter.plan_id}","schema_version":"1.0","status":"DELIVERED"{task}{receiver}}}'
+    )
 
 
 def journal(

@@ -43,6 +43,8 @@ class Spec:
     """Tasks that can say so of this one."""
     last: bool = False
     """Whether it is known that nobody waits for it, nor ever will."""
+    followers: tuple[str, ...] = ()
+    """All that wait for it, if it is known that each of them waits for nothing else."""
 
 
 _NOBODY: Final[dict[str, Spec]] = {}
@@ -64,10 +66,13 @@ def remember(
     if len(nodes) <= _KEPT and dag_sha256 not in _submitted:
         _remembered[0] += len(nodes)
         specs = _submitted[dag_sha256] = {}
+        alone = {node.task_id for node in nodes if len(node.depends_on) == 1 and node.task_id not in guards}
         for node in nodes:
             name = node.task_id
-            last = name not in dependants and name not in guards  # else it may stand in for somebody
-            specs[name] = Spec(node, tuple(wards.get(name, ())), tuple(guards.get(name, ())), last)
+            known = name not in guards  # else it may stand in for somebody
+            last = known and name not in dependants
+            follow = tuple(dependants[name]) if known and not last and alone.issuperset(dependants[name]) else ()
+            specs[name] = Spec(node, tuple(wards.get(name, ())), tuple(guards.get(name, ())), last, follow)
 
 
 _remembered = [0]
@@ -95,16 +100,19 @@ class Sheet:
 
     def spec(self, tx: Tx, task_id: str) -> Spec:
         """What is asked for in a task, and whose fate hangs on it."""
-        found = self.specs.get(task_id) or _submitted.get(self.dag_sha256, _NOBODY).get(task_id)
+        found = self.specs.get(task_id)
+        if found is not None:
+            return found
+        found = _submitted.get(self.dag_sha256, _NOBODY).get(task_id)
         if found is None:
             rows = tx.run("node", plan_id=self.plan_id, task_id=task_id)
             if not rows:
                 raise MissingError(Code.TASK_NOT_FOUND, f"plan {self.plan_id!r} has no task {task_id!r}")
             data, wards, guards = rows[0]
             found = Spec(Node.model_validate_json(bytes(data)), _names(wards), _names(guards))
-            if len(self.specs) >= _KEPT:
-                self.specs.clear()
-            self.specs[task_id] = found
+        if len(self.specs) >= _KEPT:
+            self.specs.clear()
+        self.specs[task_id] = found
         return found
 
     def node(self, tx: Tx, task_id: str) -> Node:
@@ -122,11 +130,15 @@ class Sheet:
         promise = node.promise
         if promise is not None and promise.id != _UNNAMED:
             return promise
-        digest = hashlib.sha256(f"{self.plan_id}/{node.task_id}".encode()).hexdigest()
-        promise_id = f"cp-{self.began_ms}-{digest[:4]}"
+        promise_id = self.promise_id(node.task_id)
         if promise is None:
             return done.derive(node, promise_id=promise_id, score=score)
         return promise.model_copy(update={"id": promise_id})
+
+    def promise_id(self, task_id: str) -> str:
+        """The id of a promise that has none of its own."""
+        digest = hashlib.sha256(f"{self.plan_id}/{task_id}".encode()).hexdigest()
+        return f"cp-{self.began_ms}-{digest[:4]}"
 
     def profile(self, agent_id: str) -> AgentProfile:
         """How an agent is driven; one that nobody described is worked by hand."""

@@ -31,6 +31,10 @@ _ENDINGS: Final[dict[str, failure.Ending]] = {
 }
 NO_PROOF: Final = Proof()
 NO_CLAIMS: Final = Claims()
+_MET: Final = Gate(met=True)
+_REMEMBERED: Final = 1000
+"""Verdicts on plain turns."""
+_verdicts: dict[tuple[Any, ...], Verdict] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,10 @@ def _worth(
     later: tuple[Decision, ...],
 ) -> Outcome:
     """Hold what was found against the promise."""
+    if not later and _is_plain(sheet, node, granted, performance, proof):
+        verdict = _plain_verdict(node, performance, moves.at)
+        if verdict.fulfilled:
+            return Outcome("FULFILLED", None, verdict, _MET, sheet.promise_id(node.task_id))
     promise = sheet.promise(node, performance.score)
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
     refused = proof.refused or (str(checkpoints.drift(proof.breach)) if proof.breach else "")
@@ -154,6 +162,36 @@ def _worth(
     reason = "; ".join(_faults(performance, verdict))
     found = (*seen, *proof.evidence, *said.evidence)
     return Outcome(left, reason, verdict, promise_id=promise.id, claims=said, evidence=found)
+
+
+def _is_plain(sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> bool:
+    """Whether nothing was promised but what follows from the node, and nothing was found but what the engine saw."""
+    return (
+        node.promise is None
+        and node.gates is None
+        and not node.score_required
+        and node.task_id not in sheet.joined
+        and granted.kind_task is None
+        and not granted.gates
+        and performance.score is None
+        and not performance.claims
+        and not performance.misfits
+        and proof is NO_PROOF
+    )
+
+
+def _plain_verdict(node: Node, performance: Performance, at: str) -> Verdict:
+    """What `decide` says of a plain turn. It says the same whenever the same is asked for and the same was seen."""
+    asked = tuple([(each.name, each.optional, each.when) for each in node.outputs])
+    key = (asked, frozenset([each.output_name for each in performance.outputs]), _says_something(performance.result))
+    verdict = _verdicts.get(key)
+    if verdict is None:
+        promise = done.derive(node, promise_id="")
+        verdict = done.decide(promise, evidence(node, performance, _MET, at), ())
+        if len(_verdicts) >= _REMEMBERED:
+            _verdicts.clear()
+        _verdicts[key] = verdict
+    return verdict
 
 
 def _faults(performance: Performance, verdict: Verdict) -> list[str]:

@@ -34,6 +34,9 @@ class Tx(Protocol):
     def run_many(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> None:
         """Run one named statement for each of many parameters. Raises as `run` does; rows are not returned."""
 
+    def run_each(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> list[Row]:
+        """Run one named statement for each of many parameters; the rows of all answers, one after the other."""
+
     def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> None:
         """Run one named statement before the work is over, and before any other that looks at the same tables.
 

@@ -75,7 +75,7 @@ def execute(
         (wording.handover, prompt.handover(command, handover)),
         (wording.rework, prompt.rework(rework)),
     ]
-    return "\n\n".join(f"# {title}\n\n{text}" for title, text in sections if text) + "\n"
+    return "\n\n".join([f"# {title}\n\n{text}" for title, text in sections if text]) + "\n"
 
 
 def previous_attempt(path: str, *, locale: Locale = "en") -> str:

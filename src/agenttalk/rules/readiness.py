@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from agenttalk.contracts import places
-from agenttalk.contracts.base import is_hash, same_hash
+from agenttalk.contracts.base import is_hash, is_path, same_hash
 from agenttalk.contracts.command import ResolvedInput
 from agenttalk.contracts.dag import ByMessageType, ByValue, Input, Node, PickPolicy
 from agenttalk.rules.archive import File, files_of
@@ -97,6 +97,8 @@ def pick(
     not depend on them. Of each output only the artifacts of the newest command count. While a required input is
     missing nothing is said of doubts, because what is still to come may end them.
     """
+    if len(candidates) == 1 and len(node.needs) == 1 and (only := _pick_only(node, node.needs[0], candidates[0])):
+        return only
     unfinished = {*node.depends_on, *producers}.difference(final)
     current = _newest(candidates)
     choices = [(need, _choose(need, _matches(node, need, current), unfinished)) for need in node.needs]
@@ -116,6 +118,27 @@ def pick(
         sources[need.name] = (*sources.get(need.name, ()), *chosen)
     absent = dict.fromkeys(need.name for need, choice in choices if choice is None)
     return Picked(tuple(inputs), sources, tuple(absent))
+
+
+def _pick_only(node: Node, need: Input, only: Candidate) -> Picked | None:
+    """The usual case at once: one output for one input that wants the latest of its name. None where it is another."""
+    selector = need.selector
+    if (
+        selector.type != "by_output_name"
+        or selector.value != only.output_name
+        or (only.task_id == node.task_id and not need.external)
+        or need.policy != "latest_by_delivered_at"
+        or (need.min_count or 1) > 1
+        or _microseconds(only.delivered_at) is None
+    ):
+        return None
+    folder = f"{only.task_id}/{places.segment(only.output_name)}"
+    prefix = f"{only.message_id}/"
+    paths = tuple([f"{folder}/{path.removeprefix(prefix)}" for path, _ in only.paths])
+    if len(paths) != 1 or not paths[0].isascii() or not is_path(paths[0]) or not is_hash(only.paths[0][1]):
+        return None
+    filled = ResolvedInput.of(input_name=need.name, required=need.required, paths=paths)
+    return Picked((filled,), {need.name: (only,)})
 
 
 def pick_what_there_is(node: Node, candidates: Sequence[Candidate], *, final: Collection[str]) -> Picked | Ambiguous:

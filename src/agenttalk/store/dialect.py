@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from agenttalk.errors import AgentTalkError
@@ -30,6 +29,9 @@ class Connection(Protocol):
 
     def execute(self, statement: str, params: Params) -> list[Row]:
         """Run one statement and return its rows."""
+
+    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Row]:
+        """Run one statement for each of many parameters; the rows of all answers."""
 
     def execute_many(self, statement: str, params: Sequence[Params]) -> int:
         """Run one statement for each of many parameters; how many rows it wrote."""
@@ -75,13 +77,21 @@ class Dialect(Protocol):
         """What a foreign error means; None for a fault of the program, which is raised as it is."""
 
 
-@contextmanager
-def translating(dialect: Dialect, *, committing: bool = False) -> Iterator[None]:
+class translating:  # noqa: N801 - reads like a function where it is used
     """Foreign errors leave the block in our words, all others as they are."""
-    try:
-        yield
-    except Exception as error:
-        meaning = dialect.translated(error, committing=committing)
-        if meaning is None:
-            raise
-        raise meaning from error
+
+    __slots__ = ("_committing", "_dialect")
+
+    def __init__(self, dialect: Dialect, *, committing: bool = False) -> None:
+        self._dialect = dialect
+        self._committing = committing
+
+    def __enter__(self) -> None:
+        """Nothing is to be done before."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Say in our words what went wrong."""
+        if isinstance(error, Exception):
+            meaning = self._dialect.translated(error, committing=self._committing)
+            if meaning is not None:
+                raise meaning from error

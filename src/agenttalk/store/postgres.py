@@ -52,6 +52,15 @@ class PostgresConnection:
         cursor = self._cursor.execute(statement, params or None)
         return cursor.fetchall() if cursor.description else []
 
+    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Row]:
+        """One statement, many times, with all of its rows, without waiting for each answer."""
+        cursor = self._cursor
+        cursor.executemany(statement, params, returning=True)
+        found = cursor.fetchall()
+        while cursor.nextset():
+            found += cursor.fetchall()
+        return found
+
     def execute_many(self, statement: str, params: Sequence[Params]) -> int:
         """One statement, many times, without waiting for each answer."""
         if len(params) == 1:

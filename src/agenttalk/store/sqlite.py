@@ -55,14 +55,19 @@ class SqliteConnection:
         """One statement."""
         return self._cursor.execute(statement, params).fetchall()
 
+    def execute_each(self, statement: str, params: Sequence[Params]) -> list[Row]:
+        """One statement, many times, with all of its rows."""
+        return self._cursor.executemany(statement, params).fetchall()
+
     def execute_many(self, statement: str, params: Sequence[Params]) -> int:
         """One statement, many times."""
-        before = self._connection.total_changes()
+        count, cursor = self._connection.total_changes, self._cursor
+        before = count()
         if len(params) == 1:
-            self._cursor.execute(statement, params[0]).fetchall()
+            cursor.execute(statement, params[0]).fetchall()
         else:
-            self._cursor.executemany(statement, params).fetchall()
-        return self._connection.total_changes() - before
+            cursor.executemany(statement, params).fetchall()
+        return count() - before
 
     def version(self) -> int | None:
         """What SQLite counts for this connection."""

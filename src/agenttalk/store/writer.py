@@ -53,6 +53,7 @@ class Batch:
         "_last",
         "_lost",
         "_queries",
+        "_silent",
         "_tables",
         "_touched",
         "_waiting",
@@ -70,6 +71,7 @@ class Batch:
         self._dialect = dialect
         self._connection = connection
         self._queries = queries.load(dialect.name)
+        self._silent = queries.silent(dialect.name)
         self._tables = queries.tables(dialect.name)
         self._last = queries.later_ones(dialect.name)
         self._waiting: dict[str, list[dict[str, Value]]] = {}
@@ -105,6 +107,19 @@ class Batch:
         """One named statement, many times."""
         self._make_way(query_name)
         self._run_many(query_name, [{**row, "board": self.board} for row in rows])
+
+    def run_each(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> list[Row]:
+        """One named statement, many times, with all of its rows."""
+        if not rows:
+            return []
+        self._make_way(query_name)
+        try:
+            return self._connection.execute_each(
+                self._queries[query_name], [{**row, "board": self.board} for row in rows]
+            )
+        except Exception as error:
+            self.failed = self._dialect.translated(error) or error
+            raise self.failed from error
 
     def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> None:
         """One named statement, before the work is over."""
@@ -164,7 +179,7 @@ class Batch:
 
     def _run_many(self, query_name: str, rows: Sequence[Params]) -> int:
         try:
-            return self._connection.execute_many(self._queries[query_name], rows)
+            return self._connection.execute_many(self._silent[query_name], rows)
         except Exception as error:
             self.failed = self._dialect.translated(error) or error
             raise self.failed from error

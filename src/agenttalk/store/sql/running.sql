@@ -59,7 +59,7 @@ RETURNING plan_id
 UPDATE runs
 SET open = open + :open, completed = completed + :completed, failed = failed + :failed, skipped = skipped + :skipped
 WHERE board = :board AND plan_id = :plan_id
-RETURNING open, closing, completed, failed, skipped
+RETURNING open, closing, completed, failed, skipped, plan_id
 
 -- What is asked for. Many rows come as one JSON object, by task: that is one statement, during which other threads work.
 -- name: put_nodes
@@ -142,6 +142,10 @@ UPDATE tasks SET unmet = unmet - 1
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 RETURNING unmet, state
 
+-- name: meet_first
+UPDATE tasks SET unmet = 0
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND unmet = 1 AND state = 'PENDING' AND delivery IS NULL
+
 -- name: activate
 UPDATE tasks SET unmet = unmet - 1, held = 0
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND held = 1
@@ -188,6 +192,15 @@ WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND E
 ORDER BY t.priority, t.queued
 LIMIT 1
 
+-- The same for many agents, each with its own answer.
+-- name: next_tasks
+SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority, t.agent_id
+FROM tasks AS t
+WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
+    SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
+ORDER BY t.priority, t.queued
+LIMIT 1
+
 -- name: lease_task
 UPDATE tasks
 SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = epoch + 1, lease = :lease,
@@ -203,6 +216,20 @@ SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = 
     missing = NULL, request_id = NULL, waiting_since = NULL, reason = NULL
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
 RETURNING attempt
+
+-- The same for the first command of a task that waited for one other task, which has just ended.
+-- name: start_first
+UPDATE tasks
+SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = 1, lease = :lease,
+    owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = 1, delivery = :delivery, unmet = 0
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND epoch = :epoch
+    AND unmet = 1 AND state = 'PENDING' AND delivery IS NULL
+
+-- name: queue_first
+UPDATE tasks
+SET state = 'READY', cause = :cause, delivery = :delivery, queued = :queued, updated_at = :at, attempt = :attempt, unmet = 0
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL
+    AND unmet = 1 AND state = 'PENDING' AND delivery IS NULL
 
 -- name: set_phase
 UPDATE tasks SET phase = :phase
@@ -254,6 +281,9 @@ WHERE board = :board AND plan_id = :plan_id AND (state = 'PENDING' OR unmet > 0)
 
 -- name: run_state
 SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id
+
+-- name: running_plan
+SELECT plan_id FROM runs WHERE board = :board AND plan_id = :plan_id AND state = 'RUNNING'
 
 -- The end of a turn. Nothing is written with an old epoch.
 -- name: end_turn
