@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from agenttalk.contracts.base import Count, Part, Positive, Text
 
+MODEL_DRIVERS: Final = frozenset({"llm", "local"})
+"""Drivers by which an agent is a model, which has neither files nor tools."""
 Provider = Literal["openai", "anthropic", "google", "ollama"]
 """Whose interface a service speaks."""
 Retries = Annotated[int, Field(ge=0, le=10)]
@@ -28,7 +30,8 @@ class LlmUse(Part):
     """Which model an agent is, with the driver `llm`."""
 
     provider: Provider
-    """Whose interface its service speaks: `openai` (also many others, by `base_url`), `anthropic`, `google`, `ollama`."""
+    """Whose interface its service speaks: `openai` (many others speak it, too: see `base_url`), `anthropic`, `google`,
+    `ollama`."""
     model: Text
     """The model, by the name that the service has for it."""
     base_url: Text | None = None
