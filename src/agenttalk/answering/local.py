@@ -74,7 +74,7 @@ def _said(server: Any, wanted: dict[str, Any], account: Account) -> tuple[str, b
     try:
         reply = server.handle_chat_completions(wanted)
     except Exception as error:
-        raise UnansweredError(Code.COMMAND_FAILED, f"the model failed: {str(error)[:500]}") from error
+        raise UnansweredError(Code.COMMAND_FAILED, f"the model failed: {type(error).__name__}: {str(error)[:500]}") from error
     if "error" in reply:
         why = str(reply["error"].get("message"))[:500]
         raise UnansweredError(Code.MODEL_UNUSABLE, f"the model cannot be asked this: {why}; see context")
