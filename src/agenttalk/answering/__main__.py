@@ -44,7 +44,7 @@ def _answered(request: Request, tell: Tell) -> Answer:
 
         return asyncio.run(service.ask(request, tell, os.environ.pop(model_talk.KEY, "")))
     except ImportError as error:
-        why = f"the package {error.name or 'pydantic-ai-slim'} is not installed; pip install 'agenttalk[llm]'"
+        why = f"the library that asks models cannot be loaded ({error}); pip install 'agenttalk[llm]'"
         raise UnansweredError(Code.MODEL_UNUSABLE, why) from error
 
 

@@ -45,10 +45,11 @@ def ask(request: Request, tell: Tell) -> Answer:
 
 def _loaded(use: LocalUse) -> Any:
     """The model, loaded. Nothing is fetched from anywhere."""
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # it would start a debugger when it fails
     try:
         import xllamacpp
     except ImportError as error:
-        why = "the package xllamacpp is not installed; pip install 'agenttalk[local]'"
+        why = f"the library for local models cannot be loaded ({error}); pip install 'agenttalk[local]'"
         raise UnansweredError(Code.MODEL_UNUSABLE, why) from error
     if not Path(use.model_file).is_file():
         raise UnansweredError(Code.MODEL_UNUSABLE, f"there is no file {use.model_file!r}; correct model_file")
@@ -74,7 +75,9 @@ def _said(server: Any, wanted: dict[str, Any], account: Account) -> tuple[str, b
     try:
         reply = server.handle_chat_completions(wanted)
     except Exception as error:
-        raise UnansweredError(Code.COMMAND_FAILED, f"the model failed: {type(error).__name__}: {str(error)[:500]}") from error
+        raise UnansweredError(
+            Code.COMMAND_FAILED, f"the model failed: {type(error).__name__}: {str(error)[:500]}"
+        ) from error
     if "error" in reply:
         why = str(reply["error"].get("message"))[:500]
         raise UnansweredError(Code.MODEL_UNUSABLE, f"the model cannot be asked this: {why}; see context")
