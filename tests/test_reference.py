@@ -14,6 +14,8 @@ from pydantic.fields import FieldInfo
 
 from agenttalk.contracts import catalogue
 from agenttalk.contracts.agent import CliUse
+from agenttalk.contracts.base import Part
+from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.errors import MEANINGS, Code
 from agenttalk.rules.coding_agents import TABLE
 from agenttalk.settings import AccountSettings, AgentSettings, Section, Settings, SourceSettings
@@ -87,6 +89,25 @@ def coding_agents_page() -> str:
         parts += ["", f"## {name}", "", "| | |", "|---|---|"]
         parts += [f"| {what} | {said} |" for what, said in rows.items() if said]
     return "\n".join([*parts, ""])
+
+
+def models_page() -> str:
+    parts = [
+        "# Models",
+        "",
+        "What the drivers `llm` and `local` are told of a model; [how to use them](../howto/use-models.md). This page is",
+        "written from the code.",
+    ]
+    tables: dict[str, type[Part]] = {"llm": LlmUse, "llm.prices": Prices, "local": LocalUse}
+    for name, table in tables.items():
+        rows = [f"| `{key}` | {_shown(field)} | {_told(field)} |" for key, field in table.model_fields.items()]
+        parts += ["", f"## {name}", "", (table.__doc__ or "").strip(), "", "| key | default | what it says |"]
+        parts += ["|---|---|---|", *rows]
+    return "\n".join([*parts, ""])
+
+
+def test_the_page_of_models_is_up_to_date() -> None:
+    check("models.md", models_page())
 
 
 def _code(parts: Sequence[str]) -> str:

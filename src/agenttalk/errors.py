@@ -125,6 +125,10 @@ class Code(StrEnum):
     AGENT_UNFIT = "AGENT_UNFIT"
     AGENT_DENIED = "AGENT_DENIED"
     AGENT_SILENT = "AGENT_SILENT"
+    ANSWER_INVALID = "ANSWER_INVALID"
+    MODEL_REFUSED = "MODEL_REFUSED"
+    MODEL_UNAVAILABLE = "MODEL_UNAVAILABLE"
+    MODEL_UNUSABLE = "MODEL_UNUSABLE"
     OUTPUT_MISSING = "OUTPUT_MISSING"
     SECRET_EXPOSED = "SECRET_EXPOSED"  # noqa: S105 - a code
     SCORE_MISSING = "SCORE_MISSING"
@@ -268,7 +272,11 @@ MEANINGS: dict[Code, Meaning] = {
     Code.COMMAND_FAILED: Meaning("An agent's program failed and no retry is left."),
     Code.AGENT_UNFIT: Meaning("An agent says that it is not fit for a command, and returned it."),
     Code.AGENT_DENIED: Meaning("A coding agent was not permitted to do something that it tried."),
-    Code.AGENT_SILENT: Meaning("A coding agent ended without having said or done anything."),
+    Code.AGENT_SILENT: Meaning("A coding agent ended without having said or done anything, or a model said nothing."),
+    Code.ANSWER_INVALID: Meaning("A model did not answer in the form that was asked for."),
+    Code.MODEL_REFUSED: Meaning("A model, or the service that has it, would not answer."),
+    Code.MODEL_UNAVAILABLE: Meaning("A model's service does not answer, is busy or out of order.", retriable=True),
+    Code.MODEL_UNUSABLE: Meaning("A model cannot be asked like this: its package, key, name, file or size is wrong."),
     Code.OUTPUT_MISSING: Meaning("A program ended without one of the outputs that its command declares."),
     Code.SECRET_EXPOSED: Meaning("A file that a program handed over holds a secret that it was given."),
     Code.SCORE_MISSING: Meaning("A score was required and none was given."),

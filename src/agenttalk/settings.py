@@ -17,6 +17,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile, CliUse, Switch, Tier, cli_named
 from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.forge import ForgeKind
+from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.problem import field_path, nearest, problems_of
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.ports import MailRules
@@ -68,17 +69,42 @@ class CliSettings(CliUse):
     model_config = ConfigDict(extra="forbid")
 
 
+class PriceSettings(Prices):
+    """What a model costs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class LlmSettings(LlmUse):
+    """Which model an agent is, and where that is asked."""
+
+    model_config = ConfigDict(extra="forbid")
+    prices: PriceSettings | None = None
+    """What it costs, for budgets."""
+
+
+class LocalSettings(LocalUse):
+    """Which model an agent is, and where its file lies."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class AgentSettings(Section):
     """How an agent is driven. What is said here wins over the agent's own profile."""
 
     name: str | None = None
     """What people call it."""
     driver: Text | None = None
-    """`script`, `cli`, `folder`, or `remote` for an agent that works elsewhere."""
+    """`script`, `cli`, `llm`, `local`, `folder`, or `remote` for an agent that works elsewhere."""
     argv: Many[str] | None = None
     """The program and its arguments."""
     cli: Annotated[CliSettings, BeforeValidator(cli_named)] | None = None
     """Which coding agent it is, with the driver `cli`: its name, or a table with more."""
+    llm: LlmSettings | None = None
+    """Which model it is and where that is asked, with the driver `llm`: a table, see
+    [models](models.md)."""
+    local: LocalSettings | None = None
+    """Which model it is and where its file lies, with the driver `local`: a table."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None

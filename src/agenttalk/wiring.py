@@ -92,6 +92,7 @@ async def opened(
                 walls=walls,
                 kinds=kinds or {},
                 self_check=(sys.executable, "-P", "-m", "agenttalk", "promise", "check"),
+                asks_models=(sys.executable, "-P", "-m", "agenttalk.answering"),
             )
         finally:
             await stores.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,30 @@ def test_a_probe_that_breaks_does_not_hide_the_others(
     code, found = examined(capsys)
     assert (code, found["python"]["ok"]) == (1, True)
     assert "RuntimeError: broken" in found["a"]["detail"]
+
+
+def test_it_says_what_models_need(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if name == "xllamacpp":
+            raise PackageNotFoundError(name)
+        return "2.66.0"
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    bare(tmp_path / "bin", monkeypatch)
+    code, found = examined(capsys, "drivers")
+    assert (code, found["driver llm"]["ok"], found["driver local"]["ok"]) == (0, True, False)
+    assert found["driver local"]["remedy"] == "pip install 'agenttalk[local]'"
+    (tmp_path / "agenttalk.toml").write_text(
+        "[agents.a]\ndriver = 'llm'\nllm = {provider = 'openai', model = 'm', temperature = 1}\n"
+        "[agents.b]\ndriver = 'local'\nlocal = {model_file = 'm.gguf'}\n"
+        "[agents.c]\ndriver = 'llm'\nllm = {provider = 'ollama', model = 'm'}\n"
+    )
+    code, found = examined(capsys, "drivers", "--root", str(tmp_path))
+    assert code == 1
+    assert "OPENAI_API_KEY" in found["agent a"]["detail"]
+    assert "m.gguf" in found["agent b"]["detail"]
+    assert "agent c" not in found
+    assert found["driver local"]["needed"]

@@ -208,6 +208,7 @@ def _drivers(machine: Machine) -> Iterator[Finding]:
     for name, what in (("folder", "worked by hand"), ("human", "a person"), ("python", "functions, when embedded")):
         yield Finding(f"driver {name}", True, what)
     yield from _coding_agents(machine)
+    yield from _models(machine)
     agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
     for agent_id, agent in agents.items():
         program = (agent.argv or ("",))[0]
@@ -255,6 +256,39 @@ def _coding_agent(entry: CodingAgent) -> Finding:
     keys = [name for name in entry.handed if name in os.environ]
     told = f"with {', '.join(keys)}" if keys else f"no key is set, so in a sandbox it cannot log in: {entry.handed[0]}"
     return Finding("", True, f"{said[:80]}; {told}")
+
+
+def _models(machine: Machine) -> Iterator[Finding]:
+    """What is needed to ask models, and of those that agents are, what is not there."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
+    for driver, package in (("llm", "pydantic-ai-slim"), ("local", "xllamacpp")):
+        used = any(agent.driver == driver for agent in agents.values())
+        remedy = f"pip install 'agenttalk[{driver}]'"
+        try:
+            yield Finding(f"driver {driver}", True, f"{package} {version(package)}")
+        except PackageNotFoundError:
+            yield Finding(f"driver {driver}", False, f"{package} is not installed", remedy, needed=used)
+    for agent_id, agent in agents.items():
+        missing, remedy = _missing_for(machine, agent)
+        if missing:
+            yield Finding(f"agent {agent_id}", False, missing, remedy)
+
+
+def _missing_for(machine: Machine, agent: Any) -> tuple[str, str]:
+    """What an agent that is a model lacks here, and what to do about it."""
+    from agenttalk.rules import model_services
+
+    if agent.driver == "llm" and agent.llm:
+        name = model_services.key_of(agent.llm)
+        if name and not os.environ.get(name, "").strip():
+            return f"the variable {name}, which holds its key, is not set here", "set it where the engine runs"
+    if agent.driver == "local" and agent.local and machine.root:
+        path = machine.root / agent.local.model_file
+        if not path.is_file():
+            return f"there is no file {path}", "put the model there, or correct local.model_file"
+    return "", ""
 
 
 def _said(program: str, *arguments: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from agenttalk.contracts.base import AgentIdText, Document, Many, Part, Positive, Text
+from agenttalk.contracts.model_use import LlmUse, LocalUse
 
 Locale = Literal["en", "zh"]
 Tier = Literal["plain", "landlock", "bubblewrap", "best"]
@@ -71,7 +72,8 @@ class AgentProfile(Document):
     name: str | None = None
     """What people call it."""
     driver: Text = "folder"
-    """How it is driven: `script` starts `argv`, `cli` a coding agent, `folder` nothing; `remote` works elsewhere.
+    """How it is driven: `script` starts `argv`, `cli` a coding agent, `folder` nothing; `remote` works elsewhere;
+    `llm` and `local` are models that are asked.
 
     Others are not supported.
     """
@@ -79,6 +81,10 @@ class AgentProfile(Document):
     """The program and its arguments. A relative path that lies in the agent's folder means that file."""
     cli: AnyCliUse | None = None
     """Which coding agent it is, with the driver `cli`."""
+    llm: LlmUse | None = None
+    """Which model it is and where that is asked, with the driver `llm`."""
+    local: LocalUse | None = None
+    """Which model it is and where its file lies, with the driver `local`."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] = ()

@@ -32,6 +32,7 @@ from agenttalk.contracts.dag import (
     ScoreCondition,
     Versioning,
 )
+from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.plan import PhaseTimeout, PhaseTimeouts, PlanLimits, Policies, Workspace
 from agenttalk.contracts.promise import (
     AnyCheck,
@@ -188,6 +189,26 @@ class CliUseSpec(CliUse):
     model_config = ConfigDict(extra="forbid")
 
 
+class PricesSpec(Prices):
+    """What a model costs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class LlmUseSpec(LlmUse):
+    """Which model an agent is, and where that is asked."""
+
+    model_config = ConfigDict(extra="forbid")
+    prices: PricesSpec | None = None
+    """What it costs."""
+
+
+class LocalUseSpec(LocalUse):
+    """Which model an agent is, and where its file lies."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class AgentSpec(Spec):
     """An agent, as the plan file describes it."""
 
@@ -199,6 +220,10 @@ class AgentSpec(Spec):
     """The program and its arguments."""
     cli: Annotated[CliUseSpec, BeforeValidator(cli_named)] | None = None
     """Which coding agent it is, with the driver `cli`: its name, or an object with more."""
+    llm: LlmUseSpec | None = None
+    """Which model it is, with the driver `llm`."""
+    local: LocalUseSpec | None = None
+    """Which model it is, with the driver `local`."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None

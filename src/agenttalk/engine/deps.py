@@ -63,6 +63,8 @@ class Deps:
     """Boards of their own that cannot be read, and why; the others go on without them."""
     self_check: tuple[str, ...] = ()
     """The command by which an agent sees, where it works, what its promise still misses; empty if there is none."""
+    asks_models: tuple[str, ...] = ()
+    """The command that asks models, for agents that are models; empty if there is none."""
 
     def now(self) -> datetime:
         """The time."""

@@ -11,6 +11,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Handed, Tx
+from agenttalk.prompts.execute import InputText
 from agenttalk.rules import rework
 from agenttalk.rules.readiness import Candidate
 
@@ -95,6 +96,11 @@ def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dic
 def place_of(file: Handed) -> str:
     """Where a file lies among the inputs."""
     return f"{places.segment(file.input_name)}/{file.path}"
+
+
+def shown(file: Handed, above: str) -> InputText:
+    """A file as the prompt has it; `above` is said before its place among the inputs."""
+    return InputText(file.input_name, f"{above}{place_of(file)}", file.sha256, text_of(file))
 
 
 def text_of(file: Handed) -> str | None:

@@ -14,6 +14,7 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.plan import Workspace
 from agenttalk.engine import commanding, gating, given, superseding
 from agenttalk.engine.commanding import Order
@@ -25,7 +26,7 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watching
 from agenttalk.ports import Handed, Job, KindTask, Row, TaskKind, Tx
-from agenttalk.prompts.execute import Handover, InputText, composed, elsewhere, execute, previous_attempt
+from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, previous_attempt
 from agenttalk.rules import rework, stuck
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.leases import History, time_limit
@@ -341,19 +342,16 @@ class _Attempt:
         command = self.command
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind)
-        remote = self.profile.driver == "remote"
+        remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS
         folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
         outputs = tuple([each.output_name for each in command.produces or ()])
         told = execute(
             self.profile.prompt or "",
             command,
-            [
-                InputText(each.input_name, f"{base}/inputs/{given.place_of(each)}", each.sha256, given.text_of(each))
-                for each in self.inputs
-            ],
+            [given.shown(each, "" if is_model else f"{base}/inputs/") for each in self.inputs],
             (),
-            Handover(f"{base}/outputs", f"{base}/result.json", outputs),
+            Handover(f"{base}/outputs", f"{base}/result.json", outputs, by_answer=is_model),
             fence=self.fence,
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,

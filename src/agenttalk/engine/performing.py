@@ -80,7 +80,7 @@ class Programs:
         feedback = None
         for file in job.inputs:
             target = f"{layout.inputs}/{places.segment(file.input_name)}/{file.path}"
-            await asyncio.to_thread(seat.root.write, target, await _content(seat, file), parents=True)
+            await asyncio.to_thread(seat.root.write, target, await content(seat, file), parents=True)
             if job.command.reexecute is not None and file.input_name == rework.FEEDBACK_INPUT:
                 feedback = target
         return feedback
@@ -179,7 +179,8 @@ def _make_folders(seat: Seat, job: Job, layout: Layout) -> None:
     root.write(layout.command, job.command.to_bytes() + b"\n")
 
 
-async def _content(seat: Seat, file: Handed) -> bytes:
+async def content(seat: Seat, file: Handed) -> bytes:
+    """What a file that an agent is given holds. Raises InputError when it cannot be read."""
     if file.data is not None:
         return file.data
     try:

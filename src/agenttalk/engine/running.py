@@ -14,8 +14,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.problem import nearest
 from agenttalk.engine import kinds, letters, mail, publish
+from agenttalk.engine.answering import Models
 from agenttalk.engine.coding import CodingAgents
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
@@ -145,6 +147,9 @@ class Running:
         found: dict[str, Performer] = {"script": Programs(deps, driver, lambda: self._api, environ)}
         if isinstance(driver, Tiers):
             found["cli"] = CodingAgents(deps, driver, lambda: self._api, environ, tiers=driver)
+        if deps.asks_models:
+            models = Models(deps, driver, lambda: self._api, environ, program=deps.asks_models)
+            found |= dict.fromkeys(MODEL_DRIVERS, models)
         return found
 
     def _connect(self, toolchain: Connected) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.prompts.context import Section
-from agenttalk.prompts.wording import ELSEWHERE, EXECUTE, PATCH, ExecuteWording, Locale
+from agenttalk.prompts.wording import ANSWERED, ELSEWHERE, EXECUTE, PATCH, ExecuteWording, Locale
 
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 
@@ -37,6 +37,8 @@ class Handover:
     """The file for the result."""
     outputs: tuple[str, ...] = ()
     """Names of the outputs that are asked for."""
+    by_answer: bool = False
+    """Whether everything is handed over in one answer, by a model that sees no files."""
 
 
 def execute(
@@ -60,7 +62,7 @@ def execute(
     The same arguments always give the same prompt.
     """
     _require_fence(fence)
-    wording, rework = EXECUTE[locale], command.reexecute
+    wording, rework = ANSWERED[locale] if handover.by_answer else EXECUTE[locale], command.reexecute
     parts = [role, command.prompt, *missing, handover.outputs_dir, handover.result_path, *handover.outputs]
     parts += [part for each in inputs for part in (each.name, each.path, each.sha256, each.text or "")]
     if rework is not None:
@@ -81,6 +83,14 @@ def execute(
 def previous_attempt(path: str, *, locale: Locale = "en") -> str:
     """What an agent that works on a repository is told of its previous attempt, after the prompt."""
     return f"\n{PATCH[locale].format(path=_line(path))}\n"
+
+
+def appended(inputs: Sequence[InputText], prompt: str, *, fence: str, locale: Locale = "en") -> str:
+    """The texts of inputs that are too long for the prompt, for a model that sees no files; after the prompt."""
+    _require_fence(fence)
+    texts = [part for each in inputs for part in (each.name, each.path, each.text or "")]
+    within = _Prompt(EXECUTE[locale], free_fence(fence, [prompt, *texts]))
+    return f"\n# {EXECUTE[locale].inputs}\n\n{within.inputs(inputs)}\n"
 
 
 def elsewhere(*, locale: Locale = "en") -> str:

@@ -9,10 +9,11 @@ from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile, CliUse
 from agenttalk.contracts.base import AgentId
-from agenttalk.contracts.planfile import InputSpec, PlanFile, TaskSpec
+from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse
+from agenttalk.contracts.planfile import AgentSpec, InputSpec, PlanFile, TaskSpec
 from agenttalk.contracts.problem import nearest
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import coding_agents, policy_checks, promise_checks
+from agenttalk.rules import coding_agents, model_services, policy_checks, promise_checks
 from agenttalk.rules.routing import RESERVED
 
 DRIVERS: Final = ("script", "folder", "cli", "acp", "llm", "local", "python", "human", "remote")
@@ -111,16 +112,7 @@ class Findings:
             where = f"agents.{agent_id}"
             if agent_id in RESERVED:
                 self.refuse(Code.NAME_TAKEN, where, f"{agent_id!r} is a name of our own", "take another")
-            settled = self.settled.get(agent_id)
-            driver, argv = (settled.driver, settled.argv) if settled else (spec.driver, spec.argv)
-            if driver == "script" and not argv:
-                self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
-            if driver == "cli":
-                self._check_cli(where, settled.cli if settled else spec.cli)
-            if driver is not None and driver not in DRIVERS:
-                near = nearest(driver, DRIVERS)
-                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
-                self.doubt(f"{where}.driver", f"{driver!r} is no driver of ours", hint)
+            self._check_driver(where, self.settled.get(agent_id) or spec)
         for number, agent_id in enumerate(plan.policies.commanders or ()):
             if agent_id not in self._known:
                 where = f"policies.commanders[{number}]"
@@ -129,12 +121,32 @@ class Findings:
         if plan.workspace and all(task.workspace is None for task in plan.tasks):
             self.doubt("workspace", "no task works in the repository", "write workspace: repo at those that do")
 
+    def _check_driver(self, where: str, agent: AgentProfile | AgentSpec) -> None:
+        driver = agent.driver
+        if driver == "script" and not agent.argv:
+            self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
+        if driver == "cli":
+            self._check_cli(where, agent.cli)
+        if driver in MODEL_DRIVERS:
+            self._check_model(where, driver, agent.llm if driver == "llm" else agent.local)
+        if driver is not None and driver not in DRIVERS:
+            near = nearest(driver, DRIVERS)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
+            self.doubt(f"{where}.driver", f"{driver!r} is no driver of ours", hint)
+
     def _check_cli(self, where: str, use: CliUse | None) -> None:
         try:
             coding_agents.entry(use)
         except ValueError as error:
             message, _, hint = str(error).partition("; ")
             self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.cli", message, hint)
+
+    def _check_model(self, where: str, driver: str, use: LlmUse | LocalUse | None) -> None:
+        try:
+            model_services.checked(use, driver)
+        except ValueError as error:
+            message, _, hint = str(error).partition("; ")
+            self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.{driver}", message, hint)
 
     def _driver(self, agent_id: AgentId) -> str | None:
         known = self.settled.get(agent_id) or self.plan.agents.get(agent_id)
@@ -150,6 +162,9 @@ class Findings:
             hint = "have it make outputs, or give it a driver of this machine"
             message = f"{task.agent!r} works elsewhere, and cannot reach the repository"
             self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, hint)
+        if task.workspace and self._driver(task.agent) in MODEL_DRIVERS:
+            message = f"{task.agent!r} is a model, which sees no files"
+            self.refuse(Code.FIELD_VALUE, f"tasks[{at}].workspace", message, "have it make outputs, or use driver cli")
         if task.fallback and task.on_dependency_failed not in {None, "FALLBACK"}:
             message = f"{task.fallback!r} never takes a place, because on_dependency_failed is not FALLBACK"
             self.doubt(f"tasks[{at}].fallback", message, "remove one of the two")

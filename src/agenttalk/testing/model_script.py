@@ -62,9 +62,20 @@ class Refuse:
 
     status: int = 400
     message: str = "the scripted model refuses"
+    retry_after: float | None = None
+    """Seconds after which it wants to be asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """The service answers something that is none of its answers."""
+
+    data: bytes = b"<html>It works!</html>"
 
 
 Step: TypeAlias = Say | Write | Shell | Call | Refuse
+Fault: TypeAlias = Refuse | Garbage
+"""What happens to a request instead of the next step."""
 Script: TypeAlias = Sequence[Step]
 
 

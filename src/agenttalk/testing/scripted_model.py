@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
@@ -12,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from agenttalk.testing.model_apis import Api, Body, Tokens, api_of, counted
-from agenttalk.testing.model_script import Refuse, Script, next_step, reply
+from agenttalk.testing.model_script import Fault, Garbage, Refuse, Script, next_step, reply
 
 _LARGEST: Final = 64 * 1024 * 1024
 
@@ -29,10 +31,12 @@ class ScriptedModel:
     """A server on the loopback that answers as its script says. Use it in a `with` block.
 
     `script` may be replaced while it runs. It keeps every request in `asked`, without headers: they hold keys.
+    Each of `faults` happens once, to the next request, and the script goes on afterwards.
     """
 
-    def __init__(self, script: Script, *, tokens: Tokens | None = None) -> None:
+    def __init__(self, script: Script, *, tokens: Tokens | None = None, faults: Iterable[Fault] = ()) -> None:
         self.script = script
+        self.faults = deque(faults)
         self.asked: list[Asked] = []
         self._tokens = tokens or Tokens()
         self._numbers = count(1)
@@ -66,10 +70,13 @@ class ScriptedModel:
 
     def _play(self, api: Api, path: str, body: Body, door: _Door) -> None:
         talk = api.read(body)
-        step = next_step(self.script, talk)
+        step = self.faults.popleft() if self.faults else next_step(self.script, talk)
+        if isinstance(step, Garbage):
+            door.send_bytes(200, step.data)
+            return
         if isinstance(step, Refuse):
             error = {"type": "invalid_request_error", "message": step.message, "code": step.status}
-            door.send(step.status, {"type": "error", "error": error})
+            door.send(step.status, {"type": "error", "error": error}, retry_after=step.retry_after)
             return
         answer, name = reply(step, talk), f"{next(self._numbers):04}"
         if talk.streams or ":stream" in path:
@@ -121,10 +128,15 @@ class _Door(BaseHTTPRequestHandler):
         self.rfile.readline()
         return b"".join(parts)
 
-    def send(self, status: int, body: Body) -> None:
+    def send(self, status: int, body: Body, *, retry_after: float | None = None) -> None:
         """Answer in one piece."""
-        data = json.dumps(body).encode()
+        self.send_bytes(status, json.dumps(body).encode(), retry_after=retry_after)
+
+    def send_bytes(self, status: int, data: bytes, *, retry_after: float | None = None) -> None:
+        """Answer with anything."""
         self.send_response(status)
+        if retry_after is not None:
+            self.send_header("retry-after", f"{retry_after:g}")
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data)))
         self.end_headers()

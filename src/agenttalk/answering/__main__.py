@@ -1,0 +1,52 @@
+"""Reads a request, has a model answer it, and leaves the answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from agenttalk.answering import telling
+from agenttalk.answering.telling import Tell, UnansweredError
+from agenttalk.errors import Code
+from agenttalk.rules import model_talk
+from agenttalk.rules.answers import Answer
+from agenttalk.rules.model_talk import Request
+
+
+def main() -> int:
+    """The exit code: 0 for an answer, 1 when there is none."""
+    out = sys.stdout.buffer
+
+    def tell(line: bytes) -> None:
+        out.write(line)
+        out.flush()
+
+    request = Request.read(sys.stdin.buffer.read())
+    try:
+        telling.leave(_answered(request, tell))
+    except UnansweredError as error:
+        why = error.why.encode("utf-8", "replace").decode()
+        tell(model_talk.line("fault", code=error.code, text=why))
+        return 1
+    tell(model_talk.line("end"))
+    return 0
+
+
+def _answered(request: Request, tell: Tell) -> Answer:
+    if request.driver == "local":
+        from agenttalk.answering import local
+
+        return local.ask(request, tell)
+    import asyncio
+
+    try:
+        from agenttalk.answering import service
+
+        return asyncio.run(service.ask(request, tell, os.environ.pop(model_talk.KEY, "")))
+    except ImportError as error:
+        why = f"the library that asks models cannot be loaded ({error}); pip install 'agenttalk[llm]'"
+        raise UnansweredError(Code.MODEL_UNUSABLE, why) from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

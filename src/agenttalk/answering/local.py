@@ -1,0 +1,91 @@
+"""A model whose file lies on this machine, in this process."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from agenttalk.answering.telling import Account, Tell, UnansweredError
+from agenttalk.contracts.model_use import LocalUse
+from agenttalk.errors import Code
+from agenttalk.prompts.answers import again
+from agenttalk.rules import answers, model_talk
+from agenttalk.rules.answers import Answer
+from agenttalk.rules.model_talk import Request
+from agenttalk.rules.results import Fault
+
+
+def ask(request: Request, tell: Tell) -> Answer:
+    """Have the model answer, and again with the reason while it does not answer in the form that was asked for.
+
+    Its words are forced into the form as they come, so that what is wrong is mostly what they say.
+    """
+    use = LocalUse.model_validate(dict(request.use))
+    server = _loaded(use)
+    tell(model_talk.line("model", name=Path(use.model_file).name))
+    account = Account(tell)
+    messages = [{"role": "user", "content": request.prompt}]
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": answers.schema(request.asked)}}
+    wanted: dict[str, Any] = {"max_tokens": use.max_tokens, "response_format": form}
+    wanted |= {"temperature": use.temperature} if use.temperature is not None else {}
+    fault = Fault(Code.ANSWER_INVALID, "it was not asked")
+    for number in range(use.retries + 1):
+        seed = {"seed": use.seed + number} if use.seed is not None else {}
+        text, whole = _said(server, {"messages": messages, **wanted, **seed}, account)
+        found = answers.read(request.asked, text)
+        if isinstance(found, Answer):
+            return found
+        fault = found if whole else Fault(found.code, f"the answer was cut off at {use.max_tokens} tokens")
+        messages = [*messages, {"role": "assistant", "content": text}]
+        messages.append({"role": "user", "content": again(fault.message, locale=request.locale)})
+    raise UnansweredError(fault.code, fault.message)
+
+
+def _loaded(use: LocalUse) -> Any:
+    """The model, loaded. Nothing is fetched from anywhere."""
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # it would start a debugger when it fails
+    try:
+        import xllamacpp
+    except ImportError as error:
+        why = f"the library for local models cannot be loaded ({error}); pip install 'agenttalk[local]'"
+        raise UnansweredError(Code.MODEL_UNUSABLE, why) from error
+    if not Path(use.model_file).is_file():
+        raise UnansweredError(Code.MODEL_UNUSABLE, f"there is no file {use.model_file!r}; correct model_file")
+    threads = use.threads or max(1, (os.cpu_count() or 1) // 2)
+    params = xllamacpp.CommonParams()
+    params.model.path = use.model_file
+    params.n_ctx = use.context
+    params.n_parallel = 1
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    params.verbosity = -1
+    params.warmup = False
+    params.api_keys = [secrets.token_urlsafe(24)]  # it also listens on a loopback port, where nobody shall use it
+    try:
+        return xllamacpp.Server(params)
+    except Exception as error:
+        why = f"{use.model_file!r} cannot be loaded: it is no model that this release reads, or needs more memory"
+        raise UnansweredError(Code.MODEL_UNUSABLE, f"{why} ({str(error)[:200]})") from error
+
+
+def _said(server: Any, wanted: dict[str, Any], account: Account) -> tuple[str, bool]:
+    """What the model says, and whether that is all that it wanted to say."""
+    try:
+        reply = server.handle_chat_completions(wanted)
+    except Exception as error:
+        raise UnansweredError(
+            Code.COMMAND_FAILED, f"the model failed: {type(error).__name__}: {str(error)[:500]}"
+        ) from error
+    if "error" in reply:
+        why = str(reply["error"].get("message"))[:500]
+        raise UnansweredError(Code.MODEL_UNUSABLE, f"the model cannot be asked this: {why}; see context")
+    [choice] = reply["choices"]
+    used = reply.get("usage") or {}
+    account.read += int(used.get("prompt_tokens") or 0)
+    account.written += int(used.get("completion_tokens") or 0)
+    account.requests += 1
+    text = choice["message"].get("content") or ""
+    account.answered(text)
+    return text, choice.get("finish_reason") != "length"

@@ -1,0 +1,219 @@
+"""A model that a service answers for, through pydantic-ai."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import httpx2
+from pydantic_ai import Agent, ModelRetry, StructuredDict, ToolOutput, UsageLimits, exceptions
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import RetryModelRequest
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+
+from agenttalk.answering.telling import Account, Tell, UnansweredError
+from agenttalk.contracts.model_use import LlmUse
+from agenttalk.errors import Code
+from agenttalk.prompts.answers import again
+from agenttalk.rules import answers, model_services, model_talk
+from agenttalk.rules.answers import Answer
+from agenttalk.rules.model_talk import Request
+from agenttalk.rules.results import Fault
+
+_BUSY = (
+    exceptions.ModelRateLimitError,
+    exceptions.ModelUnavailableError,
+    exceptions.ModelServerError,
+    exceptions.ModelConnectionError,
+    exceptions.ModelRequestTimeout,
+)
+"""What may be over soon."""
+_CONNECT = 10.0
+"""Seconds in which a service must be reached."""
+_SHOWN = 500
+
+
+async def ask(request: Request, tell: Tell, key: str) -> Answer:
+    """Have the model answer, and again with the reason while it does not answer in the form that was asked for."""
+    use = LlmUse.model_validate(dict(request.use))
+    ends = time.monotonic() + request.seconds
+    timeout = httpx2.Timeout(request.seconds, connect=min(_CONNECT, request.seconds))
+    async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as client:
+        tell(model_talk.line("model", name=use.model))
+        return await _Conversation(use, request, tell, ends).hold(_model(use, key, client))
+
+
+def _model(use: LlmUse, key: str, client: httpx2.AsyncClient) -> Model[Any]:
+    """The model, behind the interface that its service speaks."""
+    if use.provider == "anthropic":
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        anthropic = AnthropicProvider(api_key=key or "none", base_url=use.base_url, http_client=client)
+        return AnthropicModel(use.model, provider=anthropic)
+    if use.provider == "google":
+        from pydantic_ai.models.google import GoogleModel
+        from pydantic_ai.providers.google import GoogleProvider
+
+        google = GoogleProvider(api_key=key or "none", base_url=use.base_url, http_client=client)
+        return GoogleModel(use.model, provider=google)
+    from pydantic_ai.models.openai import OpenAIChatModel
+
+    if use.provider == "ollama":
+        from pydantic_ai.providers.ollama import OllamaProvider
+
+        url = use.base_url or model_services.OLLAMA
+        return OpenAIChatModel(use.model, provider=OllamaProvider(url, key or None, http_client=client))
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    openai = OpenAIProvider(use.base_url, key or "none", http_client=client)
+    return OpenAIChatModel(use.model, provider=openai)
+
+
+class _Conversation:
+    """One conversation with a model, until it has answered."""
+
+    def __init__(self, use: LlmUse, request: Request, tell: Tell, ends: float) -> None:
+        self._use = use
+        self._request = request
+        self._tell = tell
+        self._ends = ends
+        self._account = Account(tell)
+        self._said = len(request.prompt)
+        """Characters of the conversation so far."""
+        self._fault = Fault(Code.ANSWER_INVALID, "it did not answer")
+        """What is wrong with the last answer."""
+        self._answer: Answer | None = None
+
+    async def hold(self, model: Model[Any]) -> Answer:
+        """Ask until there is an answer. Raises UnansweredError with what is wrong."""
+        try:
+            await self._held(self._agent(model))
+        except exceptions.ContentFilterError as error:
+            raise UnansweredError(Code.MODEL_REFUSED, f"the model would not answer: {str(error)[:_SHOWN]}") from error
+        except (exceptions.UnexpectedModelBehavior, exceptions.UsageLimitExceeded) as error:
+            if not self._account.requests:
+                raise UnansweredError(Code.MODEL_UNAVAILABLE, _unreadable(error)) from error
+        except exceptions.ModelAPIError as error:
+            raise _refused(error) from error
+        except exceptions.UserError as error:
+            raise UnansweredError(Code.MODEL_UNUSABLE, str(error)[:_SHOWN]) from error
+        if self._answer is None:
+            raise UnansweredError(self._fault.code, self._fault.message)
+        return self._answer
+
+    def _agent(self, model: Model[Any]) -> Agent[object, Any]:
+        use = self._use
+        settings = ModelSettings(max_retries=0)  # it is asked again here, where it is known how much time is left
+        if use.temperature is not None:
+            settings["temperature"] = use.temperature
+        if use.max_tokens is not None:
+            settings["max_tokens"] = use.max_tokens
+        form = StructuredDict(answers.schema(self._request.asked), name="answer")
+        agent: Agent[object, Any] = Agent(
+            model,
+            output_type=ToolOutput(form, name="answer", description="Your one answer, which ends this conversation"),
+            retries={"output": use.retries, "tools": use.retries},
+            model_settings=settings,
+            capabilities=[_Patience(use.retries, self._ends, self._tell)],
+        )
+        agent.output_validator(self._judge)
+        return agent
+
+    async def _held(self, agent: Agent[object, Any]) -> None:
+        limits = UsageLimits(request_limit=self._use.retries + 1)
+        async with agent.iter(self._request.prompt, usage_limits=limits) as conversation:
+            async for node in conversation:
+                if Agent.is_call_tools_node(node):
+                    self._hear(node.model_response, conversation.usage.cost)
+
+    def _judge(self, said: Any) -> Any:
+        """Take an answer, or send it back with the reason."""
+        found = answers.judged(self._request.asked, said)
+        if isinstance(found, Fault):
+            self._fault = found
+            raise ModelRetry(again(found.message, locale=self._request.locale))
+        self._answer = found
+        return said
+
+    def _hear(self, response: ModelResponse, cost: Any) -> None:
+        """Count and tell what came. Until somebody finds more, its form is what is wrong with it."""
+        calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+        text = "\n".join(
+            [each.args_as_json_str() for each in calls]
+            or [part.content for part in response.parts if isinstance(part, TextPart)]
+        )
+        account, used = self._account, response.usage
+        account.requests += 1
+        if used.input_tokens or used.output_tokens:
+            account.read += used.input_tokens
+            account.written += used.output_tokens
+        else:
+            account.estimated = True
+            account.read += model_services.estimate(self._said)
+            account.written += model_services.estimate(len(text))
+        self._said += len(text)
+        if self._use.prices is not None:
+            account.cost_usd = model_services.price(self._use.prices, account.read, account.written)
+        elif cost is not None:
+            account.cost_usd = float(cost)
+        account.answered(text)
+        self._fault = _first_fault(response, text, called=bool(calls))
+
+
+def _first_fault(response: ModelResponse, text: str, *, called: bool) -> Fault:
+    if response.finish_reason == "content_filter":
+        why = (response.provider_details or {}).get("refusal") or text or "it does not say why"
+        raise UnansweredError(Code.MODEL_REFUSED, f"the model would not answer: {str(why)[:_SHOWN]}")
+    if response.finish_reason == "length":
+        return Fault(Code.ANSWER_INVALID, "the answer was cut off, because it has more tokens than one may have")
+    if not text.strip():
+        return Fault(Code.AGENT_SILENT, "the answer is empty")
+    what = "holds no object" if called else "is a text, and not in the form that was asked for"
+    return Fault(Code.ANSWER_INVALID, f"the answer {what}: {' '.join(text.split())[:_SHOWN]!r}")
+
+
+class _Patience(AbstractCapability[Any]):
+    """Asks a service again that is busy or out of order, when that makes sense."""
+
+    def __init__(self, retries: int, ends: float, tell: Tell) -> None:
+        self._retries = retries
+        self._ends = ends
+        self._tell = tell
+        self._failed = 0
+
+    async def on_model_request_error(self, ctx: Any, *, request_context: Any, error: Exception) -> ModelResponse:  # noqa: ARG002 - so it is called
+        """Wait as long as the service says, and ask again; or let the error go on."""
+        if not isinstance(error, _BUSY):
+            raise error
+        self._failed += 1
+        left = self._ends - time.monotonic()
+        wait = model_services.pause(self._failed, retries=self._retries, asked=error.retry_after, left=left)
+        if wait is None:
+            raise error
+        self._tell(model_talk.line("waiting", text=f"{_why(error)}; it is asked again in {wait:g} s"))
+        await asyncio.sleep(wait)
+        raise RetryModelRequest
+
+
+def _refused(error: exceptions.ModelAPIError) -> UnansweredError:
+    """What a service that gave no answer means to us."""
+    if isinstance(error, (*_BUSY, exceptions.ModelQuotaExceededError)):
+        asked = f"; it wants to be asked again in {error.retry_after:g} s" if error.retry_after else ""
+        return UnansweredError(Code.MODEL_UNAVAILABLE, f"{_why(error)}{asked}")
+    if isinstance(error, exceptions.ModelRequestRejectedError):
+        return UnansweredError(Code.MODEL_UNUSABLE, f"the service refuses the request: {_why(error)}")
+    return UnansweredError(Code.MODEL_UNAVAILABLE, _why(error))
+
+
+def _why(error: exceptions.ModelAPIError) -> str:
+    status = getattr(error, "status_code", None)
+    said = str(error) if status is None else f"status {status}, {error.body or error.message}"
+    return f"the service does not answer ({said[:_SHOWN]})"
+
+
+def _unreadable(error: Exception) -> str:
+    return f"the service answered something that cannot be read: {str(error)[:_SHOWN]}"

@@ -1,0 +1,57 @@
+"""What the program reads, tells and leaves behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from agenttalk.contracts import places, wire
+from agenttalk.errors import Code
+from agenttalk.rules import model_talk
+from agenttalk.rules.answers import Answer
+
+_SHOWN: Final = 16 * 1024
+"""Characters of an answer that are told."""
+
+Tell: TypeAlias = Callable[[bytes], object]
+"""Where lines go to."""
+
+
+class UnansweredError(Exception):
+    """There is no answer that can be used."""
+
+    def __init__(self, code: Code, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+        self.why = why
+
+
+@dataclass(slots=True)
+class Account:
+    """Counts what is used, and tells it."""
+
+    tell: Tell
+    read: int = 0
+    written: int = 0
+    requests: int = 0
+    estimated: bool = False
+    cost_usd: float = 0.0
+
+    def answered(self, text: str) -> None:
+        """Tell what the model said, and what it has used by now."""
+        shown = text.encode("utf-8", "replace").decode()
+        self.tell(model_talk.line("text", text=shown[:_SHOWN]))
+        counts = {"input_tokens": self.read, "output_tokens": self.written, "requests": self.requests}
+        more = {"cost_usd": self.cost_usd} if self.cost_usd else {}
+        self.tell(model_talk.line("usage", **counts, **more, estimated=self.estimated))
+
+
+def leave(answer: Answer, environ: Mapping[str, str] = os.environ) -> None:
+    """Put an answer where programs leave their results."""
+    outputs = Path(environ["AGENTTALK_OUTPUTS"])
+    for name, text in answer.outputs.items():
+        (outputs / places.segment(name)).write_bytes(text.encode("utf-8", "replace"))
+    Path(environ["AGENTTALK_RESULT"]).write_bytes(wire.write(answer.result) + b"\n")

@@ -1,0 +1,126 @@
+"""What a model must answer, and what is wrong with an answer that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.errors import Code
+from agenttalk.rules.answers import Answer, Asked, judged, read, schema
+from agenttalk.rules.results import Fault
+
+ASKED = Asked(score=True, outputs=("a.md", "b.md"))
+BOTH = [{"name": "a.md", "text": "A"}, {"name": "b.md", "text": "B"}]
+WHOLE: dict[str, Any] = {"result": "done", "score": 70, "score_explanation": "why", "outputs": BOTH}
+JUDGED: dict[str, Any] = {"score": 20, "decision": "REJECT", "reason": "short", "issues": [{"description": "x"}]}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+ASKS = st.builds(Asked, st.booleans(), st.sampled_from([(), ("a.md",), ("a.md", "b.md")]), st.booleans(), st.booleans())
+
+
+def code(asked: Asked, said: object) -> Code | None:
+    found = judged(asked, said)
+    return found.code if isinstance(found, Fault) else None
+
+
+def test_a_whole_answer_is_a_result_and_its_outputs() -> None:
+    found = judged(ASKED, WHOLE)
+    assert found == Answer({"result": "done", "score": 70, "score_explanation": "why"}, {"a.md": "A", "b.md": "B"})
+    assert read(ASKED, f" {json.dumps(WHOLE)}\n") == found
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"result": " "}, Code.AGENT_SILENT),
+        ({"result": 7}, Code.AGENT_SILENT),
+        ({"result": "\ud800"}, Code.ANSWER_INVALID),
+        ({"score": None}, Code.SCORE_MISSING),
+        ({"score": 101}, Code.SCORE_INVALID),
+        ({"score": "70"}, Code.SCORE_INVALID),
+        ({"score": float("nan")}, Code.ANSWER_INVALID),
+        ({"outputs": None}, Code.OUTPUT_MISSING),
+        ({"outputs": BOTH[:1]}, Code.OUTPUT_MISSING),
+        ({"outputs": [*BOTH[:1], {"name": "b.md", "text": " "}]}, Code.OUTPUT_MISSING),
+        ({"outputs": [*BOTH, BOTH[0]]}, Code.ANSWER_INVALID),
+        ({"outputs": [*BOTH, {"name": "../c", "text": ""}]}, Code.ANSWER_INVALID),
+        ({"outputs": ["a.md"]}, Code.ANSWER_INVALID),
+        ({"outputs": [{"name": "a.md"}]}, Code.ANSWER_INVALID),
+    ],
+)
+def test_what_is_wrong_with_an_answer_is_told_by_a_code(change: dict[str, Any], wrong: Code) -> None:
+    assert code(ASKED, {**WHOLE, **change}) is wrong
+
+
+def test_a_score_that_nobody_asked_for_and_is_none_is_left_out() -> None:
+    assert judged(Asked(), {"result": "done", "score": 900}) == Answer({"result": "done"})
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"), [("", Code.AGENT_SILENT), ("Well", Code.ANSWER_INVALID), ("[1]", Code.ANSWER_INVALID)]
+)
+def test_a_text_that_is_no_object_is_no_answer(text: str, wrong: Code) -> None:
+    found = read(Asked(), text)
+    assert isinstance(found, Fault)
+    assert found.code is wrong
+
+
+def test_a_long_text_is_not_quoted_in_full() -> None:
+    found = read(Asked(), "word " * 500)
+    assert isinstance(found, Fault)
+    assert found.message.endswith("…'")
+    assert len(found.message) < 400
+
+
+def test_who_may_refuse_says_so_and_brings_nothing() -> None:
+    unfit = {"self_assessment": {"score": 20, "reason": "no Greek"}, "result": ""}
+    asked = Asked(outputs=("a.md",), may_refuse=True)
+    assert judged(asked, unfit) == Answer({"self_assessment": unfit["self_assessment"]})
+    assert code(Asked(), unfit) is Code.AGENT_SILENT
+    assert code(asked, {**unfit, "self_assessment": {"score": 90, "reason": "Greek"}}) is Code.AGENT_SILENT
+
+
+def test_a_judgement_is_a_score_a_decision_and_why() -> None:
+    asked = Asked(judges=True)
+    assert judged(asked, {**JUDGED, "more": 1}) == Answer(JUDGED)
+    assert code(asked, {**JUDGED, "decision": "accept"}) is Code.ANSWER_INVALID
+    assert code(asked, {**JUDGED, "score": -1}) is Code.SCORE_INVALID
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (ASKED, WHOLE),
+        (Asked(judges=True), JUDGED),
+        (Asked(may_refuse=True), {"result": "", "self_assessment": {"score": 1, "reason": "x"}}),
+        (Asked(), {"result": "x"}),
+    ],
+)
+def test_what_can_be_used_meets_the_schema(asked: Asked, said: dict[str, Any]) -> None:
+    jsonschema.validate(said, schema(asked))
+    assert isinstance(judged(asked, said), Answer)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**said, "more": 1}, schema(asked))
+
+
+@given(ASKS)
+def test_what_is_asked_for_survives_the_way_to_the_program(asked: Asked) -> None:
+    assert Asked.from_json(json.loads(json.dumps(asked.as_json()))) == asked
+
+
+@given(ASKS, JSON)
+def test_whatever_is_said_is_an_answer_or_has_a_fault(asked: Asked, said: object) -> None:
+    found = judged(asked, said)
+    if isinstance(found, Answer) and not asked.judges and "result" in found.result:
+        assert found.result["result"].strip()
+        assert set(found.outputs) == set(asked.outputs)
+        assert not asked.score or 0 <= found.result["score"] <= 100
+    assert isinstance(found, Answer) or found.message
