@@ -28,6 +28,7 @@ from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.router import Router
 from agenttalk.engine.standing import Standing
+from agenttalk.engine.talking import SpokenAgents
 from agenttalk.ports import Clock, Driver, Performer
 from agenttalk.proving import Prover
 from agenttalk.rules.planfile import Compiled, compile_plan
@@ -134,6 +135,7 @@ async def engine(
             "human": People(deps),
             "script": Programs(deps, driver),
             "cli": CodingAgents(deps, driver, environ=os.environ, tiers=driver),
+            "acp": SpokenAgents(deps, driver, environ=os.environ, tiers=driver, dialogues=driver.dialogue),
             "remote": elsewhere,
         }
         prover = proved(root, deps, driver) if proving else None

@@ -125,6 +125,7 @@ class Code(StrEnum):
     AGENT_UNFIT = "AGENT_UNFIT"
     AGENT_DENIED = "AGENT_DENIED"
     AGENT_SILENT = "AGENT_SILENT"
+    AGENT_PROTOCOL = "AGENT_PROTOCOL"
     OUTPUT_MISSING = "OUTPUT_MISSING"
     SECRET_EXPOSED = "SECRET_EXPOSED"  # noqa: S105 - a code
     SCORE_MISSING = "SCORE_MISSING"
@@ -269,6 +270,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.AGENT_UNFIT: Meaning("An agent says that it is not fit for a command, and returned it."),
     Code.AGENT_DENIED: Meaning("A coding agent was not permitted to do something that it tried."),
     Code.AGENT_SILENT: Meaning("A coding agent ended without having said or done anything."),
+    Code.AGENT_PROTOCOL: Meaning("A coding agent does not keep to the protocol by which it is driven.", retriable=True),
     Code.OUTPUT_MISSING: Meaning("A program ended without one of the outputs that its command declares."),
     Code.SECRET_EXPOSED: Meaning("A file that a program handed over holds a secret that it was given."),
     Code.SCORE_MISSING: Meaning("A score was required and none was given."),

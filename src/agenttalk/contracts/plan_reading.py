@@ -16,6 +16,7 @@ from agenttalk.contracts.base import (
 from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.planfile import (
     BESIDE_CHECK,
+    AcpUseSpec,
     AgentSpec,
     BranchSpec,
     CliUseSpec,
@@ -146,6 +147,7 @@ _KEYS: Final = {
     ("review",): _keys(ReviewSpec),
     ("agents",): _keys(AgentSpec),
     ("agents", "cli"): _keys(CliUseSpec),
+    ("agents", "acp"): _keys(AcpUseSpec),
     ("tasks",): _keys(TaskSpec),
     ("tasks", "inputs"): _keys(InputSpec),
     ("tasks", "outputs"): _keys(OutputSpec),

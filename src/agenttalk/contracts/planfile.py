@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from agenttalk.contracts import quick
-from agenttalk.contracts.agent import CliUse, Locale, ProgramLimits, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, CliUse, Locale, ProgramLimits, Switch, Tier, cli_named
 from agenttalk.contracts.base import (
     AgentIdText,
     Count,
@@ -188,6 +188,12 @@ class CliUseSpec(CliUse):
     model_config = ConfigDict(extra="forbid")
 
 
+class AcpUseSpec(AcpUse):
+    """Which coding agent an agent is that speaks the Agent Client Protocol, and what it may do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class AgentSpec(Spec):
     """An agent, as the plan file describes it."""
 
@@ -199,6 +205,8 @@ class AgentSpec(Spec):
     """The program and its arguments."""
     cli: Annotated[CliUseSpec, BeforeValidator(cli_named)] | None = None
     """Which coding agent it is, with the driver `cli`: its name, or an object with more."""
+    acp: Annotated[AcpUseSpec, BeforeValidator(cli_named)] | None = None
+    """Which coding agent it is and what it may do, with the driver `acp`: its name, or an object with more."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None

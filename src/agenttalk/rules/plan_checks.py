@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agenttalk.contracts.agent import AgentProfile, CliUse
+from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.base import AgentId
-from agenttalk.contracts.planfile import InputSpec, PlanFile, TaskSpec
+from agenttalk.contracts.planfile import AgentSpec, InputSpec, PlanFile, TaskSpec
 from agenttalk.contracts.problem import nearest
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import coding_agents, policy_checks, promise_checks
+from agenttalk.rules import acp_agents, coding_agents, policy_checks, promise_checks
 from agenttalk.rules.routing import RESERVED
 
 DRIVERS: Final = ("script", "folder", "cli", "acp", "llm", "local", "python", "human", "remote")
@@ -115,8 +115,8 @@ class Findings:
             driver, argv = (settled.driver, settled.argv) if settled else (spec.driver, spec.argv)
             if driver == "script" and not argv:
                 self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
-            if driver == "cli":
-                self._check_cli(where, settled.cli if settled else spec.cli)
+            if driver in {"cli", "acp"}:
+                self._check_coding(where, settled or spec, driver)
             if driver is not None and driver not in DRIVERS:
                 near = nearest(driver, DRIVERS)
                 hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
@@ -129,12 +129,13 @@ class Findings:
         if plan.workspace and all(task.workspace is None for task in plan.tasks):
             self.doubt("workspace", "no task works in the repository", "write workspace: repo at those that do")
 
-    def _check_cli(self, where: str, use: CliUse | None) -> None:
+    def _check_coding(self, where: str, said: AgentProfile | AgentSpec, driver: str) -> None:
+        use = said.cli if driver == "cli" else said.acp
         try:
-            coding_agents.entry(use)
+            coding_agents.entry(said.cli) if driver == "cli" else acp_agents.entry(said.acp)
         except ValueError as error:
             message, _, hint = str(error).partition("; ")
-            self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.cli", message, hint)
+            self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.{driver}", message, hint)
 
     def _driver(self, agent_id: AgentId) -> str | None:
         known = self.settled.get(agent_id) or self.plan.agents.get(agent_id)
