@@ -120,6 +120,7 @@ async def engine(
     performers: Mapping[str, Performer] | None = None,
     clock: Clock | None = None,
     limits: Limits | None = None,
+    grace: float = 0.3,
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
     """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""
@@ -128,7 +129,7 @@ async def engine(
     known: dict[str, Agent] = _Fine(agents)
     async with opened(root, clock=clock, limits=limits) as deps:
         processes = LocalProcesses()
-        driver = ScriptDriver(processes, grace=0.3)
+        driver = ScriptDriver(processes, grace=grace)
         elsewhere = Elsewhere(deps)
         usual: dict[str, Performer] = {
             "python": Calls(known, deps.stores.blobs),

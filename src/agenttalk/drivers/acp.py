@@ -24,7 +24,7 @@ from agenttalk.rules.coding_events import Event, about
 from agenttalk.rules.permissions import Option, Wish
 from agenttalk.rules.usage import Used, spent
 
-MOST_BYTES: Final = 128 * 1024 * 1024
+MOST_BYTES: Final = 64 * 1024 * 1024
 """What an agent may tell in one prompt. Whoever tells more does not work but talk."""
 MOST_MESSAGES: Final = 500_000
 MOST_GARBAGE: Final = 100
@@ -66,8 +66,10 @@ class AcpDialogue:
         self._heard = [0, 0, 0]
         self._pieces: list[str] = []
         self._tools: dict[str, Wish] = {}
+        self._untold: dict[str, bool] = {}
         self._wishes: dict[int, tuple[Any, tuple[Option, ...]]] = {}
         self._cost = 0.0
+        self._tokens = 0
         self._denied = False
         self.ready = False
         """Whether it was given its prompt."""
@@ -114,7 +116,7 @@ class AcpDialogue:
 
     def give_up(self, why: str) -> Iterator[Event]:
         """Say no more to it."""
-        yield from self._told_text()
+        yield from self._told_all()
         yield from self._break(why)
 
     def take(self, line: bytes) -> Iterator[Event | Asks]:
@@ -168,7 +170,7 @@ class AcpDialogue:
         yield Event("error", f"it does not keep to the Agent Client Protocol: {why}")
 
     def _fail(self, why: str) -> Iterator[Event]:
-        yield from self._told_text()
+        yield from self._told_all()
         self.over = True
         yield Event("error", why)
 
@@ -195,6 +197,9 @@ class AcpDialogue:
             return
         yield from self._told_text()
         wish = self._wish(wanted.tool_call)
+        if wanted.tool_call.tool_call_id in self._tools:
+            self._tools[wanted.tool_call.tool_call_id] = wish
+        yield from self._told_tool(wanted.tool_call.tool_call_id)
         self._next += 1
         self._wishes[self._next] = (request_id, tuple(Option(each.option_id, each.kind) for each in wanted.options))
         yield Asks(self._next, wish)
@@ -215,6 +220,9 @@ class AcpDialogue:
         if isinstance(update, schema.AgentMessageChunk):
             if isinstance(update.content, schema.TextContentBlock) and len(self._pieces) < _PIECES:
                 self._pieces.append(update.content.text.replace("\0", "\ufffd"))
+            if tokens := _tokens(_part(update.field_meta, "usage"), "totalTokens"):
+                self._tokens += tokens
+                yield Event("usage", used=Used(self._tokens, self._cost))
         elif isinstance(update, schema.ToolCallStart | schema.ToolCallProgress):
             yield from self._told_text()
             yield from self._called(update)
@@ -224,13 +232,29 @@ class AcpDialogue:
             yield Event("usage", used=Used(spent({"tokens": update.used}).tokens, self._cost))
 
     def _called(self, call: schema.ToolCallStart | schema.ToolCallProgress) -> Iterator[Event]:
-        new = call.tool_call_id not in self._tools
+        """A tool is called, which is told once, when it is known what for: some say that only after a while."""
+        number = call.tool_call_id
+        if number not in self._tools:
+            self._untold[number] = True
         wish = self._wish(call)
-        self._tools[call.tool_call_id] = wish
+        self._tools[number] = wish
         if len(self._tools) > _REMEMBERED:
-            del self._tools[next(iter(self._tools))]
-        if new:
-            yield Event("tool", wish.about or ", ".join(wish.paths), wish.kind)
+            first = next(iter(self._tools))
+            yield from self._told_tool(first)
+            del self._tools[first]
+        if call.raw_input or call.locations or call.status in {"completed", "failed"}:
+            yield from self._told_tool(number)
+
+    def _told_tool(self, *numbers: str) -> Iterator[Event]:
+        for number in numbers:
+            if self._untold.pop(number, False):
+                wish = self._tools[number]
+                yield Event("tool", wish.about or ", ".join(wish.paths), wish.kind)
+
+    def _told_all(self) -> Iterator[Event]:
+        """What was kept back, when nothing more comes."""
+        yield from self._told_tool(*self._untold)
+        yield from self._told_text()
 
     def _told_text(self) -> Iterator[Event]:
         text = "".join(self._pieces)
@@ -340,11 +364,14 @@ class AcpDialogue:
 
     def _stopped(self, result: object) -> Iterator[Event]:
         """It says why it stopped. That it is finished is a claim."""
-        yield from self._told_text()
+        yield from self._told_all()
         reason = result.get("stopReason") if isinstance(result, dict) else None
         found = _checked(schema.PromptResponse, result)
-        if found is not None and found.usage is not None:
-            yield Event("usage", used=Used(spent({"tokens": found.usage.total_tokens}).tokens, self._cost))
+        if found is not None:
+            counted = _part(found.field_meta, "quota", "token_count")
+            tokens = found.usage.total_tokens if found.usage else _tokens(counted, "input_tokens", "output_tokens")
+            if tokens:
+                yield Event("usage", used=Used(spent({"tokens": tokens}).tokens, self._cost))
         if found is None:
             yield from self.give_up(f"it stopped for a reason that nobody knows: {str(reason)[:40]!r}")
         elif found.stop_reason == "end_turn" or (found.stop_reason == "cancelled" and self._denied):
@@ -400,6 +427,17 @@ def _checked(model: type[Model], said: object) -> Model | None:
 
 def _plain(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _part(said: object, *keys: str) -> dict[str, Any]:
+    """What an agent tells beside the protocol, if it does. Qwen Code and Gemini CLI tell there what they used."""
+    for key in keys:
+        said = said.get(key) if isinstance(said, dict) else None
+    return said if isinstance(said, dict) else {}
+
+
+def _tokens(said: Mapping[str, Any], *keys: str) -> int:
+    return sum(spent({"tokens": said.get(key)}).tokens for key in keys if said.get(key) is not None)
 
 
 def _command(given: object) -> str:

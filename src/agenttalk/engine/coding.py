@@ -251,6 +251,7 @@ class Attempt:
             "cost_usd": used.cost_usd,
             "tool_calls": used.tool_calls,
             "turns": self.runs if self.runs > 1 else None,
+            "fault": str(Code.AGENT_PROTOCOL) if self.account.broken else None,
             "events": self.transcript.told(),
         }
         return {name: value for name, value in told.items() if value or name == "exit_code"}

@@ -76,7 +76,7 @@ TABLE: Final[Mapping[str, SpokenAgent]] = MappingProxyType(
             named={"OPENCODE_CONFIG_CONTENT": '{"model": "{model}"}'},
             asking={"OPENCODE_PERMISSION": '{"edit": "ask", "bash": "ask", "webfetch": "ask"}'},
         ),
-        "qwen": _entry("qwen", "qwen", ("--acp", "{MODEL}", "{ARGS}")),
+        "qwen": _entry("qwen", "qwen", ("--acp", "--approval-mode", "default", "{MODEL}", "{ARGS}")),
         "custom": SpokenAgent(program="", argv=("{ARGS}",), codec="text"),
     }
 )
