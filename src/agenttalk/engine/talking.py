@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AcpUse
@@ -103,35 +102,28 @@ class Spoken(Attempt):
             await speaking.end()
         self.seconds += ended.seconds
         self.account.broken = dialogue.broken
-        return self._concluded(ended, speaking)
+        return concluded(ended, speaking, lambda events: self._hear(iter(events)))
 
     def _policy(self, use: AcpUse) -> Policy:
         promise = self.job.command.promise
-        cwd = str(self.turn.cwd)
-        return Policy(
-            tuple(dict.fromkeys((cwd, str(Path(cwd).resolve())))),
-            (self.room.base,),
-            self.confined,
-            scope.scope(promise.allowed_scope, promise.disallowed_scope) if promise else scope.Scope(),
-            None if use.allow is None else tuple(use.allow),
-            tuple(use.deny),
-            tuple(use.ask),
-            use.otherwise,
-        )
+        within = scope.scope(promise.allowed_scope, promise.disallowed_scope) if promise else None
+        cwd = (str(self.turn.cwd), str(self.turn.cwd.resolve()))
+        return Policy.of(use, cwd, (self.room.base,), confined=self.confined, within=within)
 
-    def _concluded(self, ended: Ended, speaking: Speaking) -> Ended:
-        """How it ended: by what was said, if all was said, and not by how its program went down afterwards."""
-        waits = f"it had not answered {speaking.dialogue.awaited}" if speaking.dialogue.awaited else ""
-        if ended.how == "not_started":
-            return ended
-        if ended.how == "timeout" and not speaking.spoken:
-            why = f"; a person had not answered {speaking.asked!r}" if speaking.asked else f"; {waits}" if waits else ""
-            return replace(ended, error=f"{ended.error}{why}")
-        if not speaking.spoken:
-            said = " ".join(ended.stderr.decode(errors="replace")[-_STDERR:].split())
-            how = f"exit code {ended.exit_code}" if ended.how == "exited" else ended.error
-            self._hear(iter([Event("error", f"its program ended ({how}), and {waits}{f': {said}' if said else ''}")]))
-        return replace(ended, how="exited", exit_code=0, error="")
+
+def concluded(ended: Ended, speaking: Speaking, tell: Callable[[Iterable[Event]], None]) -> Ended:
+    """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards."""
+    waits = f"it had not answered {speaking.dialogue.awaited}" if speaking.dialogue.awaited else ""
+    if ended.how == "not_started":
+        return ended
+    if ended.how == "timeout" and not speaking.spoken:
+        why = f"; a person had not answered {speaking.asked!r}" if speaking.asked else f"; {waits}" if waits else ""
+        return replace(ended, error=f"{ended.error}{why}")
+    if not speaking.spoken:
+        said = " ".join(ended.stderr.decode(errors="replace")[-_STDERR:].split())
+        how = f"exit code {ended.exit_code}" if ended.how == "exited" else ended.error
+        tell([Event("error", f"its program ended ({how}), and {waits}{f': {said}' if said else ''}")])
+    return replace(ended, how="exited", exit_code=0, error="")
 
 
 class Speaking:

@@ -80,6 +80,23 @@ class Policy:
     ask: tuple[str, ...] = ()
     otherwise: Literal["refuse", "ask"] = "refuse"
 
+    @classmethod
+    def of(
+        cls,
+        use: AcpUse,
+        cwd: Sequence[str],
+        places: Sequence[str],
+        *,
+        confined: bool,
+        within: Scope | None = None,
+    ) -> Policy:
+        """What an agent of this profile may do, in this scope."""
+        allow = None if use.allow is None else tuple(use.allow)
+        unique = tuple(dict.fromkeys(cwd))
+        return cls(
+            unique, tuple(places), confined, within or Scope(), allow, tuple(use.deny), tuple(use.ask), use.otherwise
+        )
+
 
 def check(use: AcpUse) -> None:
     """Raises ValueError for a pattern that could never match anything."""
