@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from agenttalk.engine import human
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task
+from sandboxkit import needs
 from spokenkit import events, run, speaks, told
 
 
@@ -153,8 +155,10 @@ def test_who_offers_no_permission_for_once_gets_none(tmp_path: Path) -> None:
         ("begin()\nend('cancelled')\nrest()", "it says that it was cancelled (cancelled)"),
         ("begin()\nend('tired')\nrest()", "it stopped for a reason that nobody knows: 'tired'"),
         (
-            "begin()\ntell(id=prompt_id, error={'code': -32603, 'message': 'Internal error', "
-            "'data': {'details': 'no credit left'}})\nrest()",
+            (
+                "begin()\nwhy = {'details': 'no credit left'}\n"
+                "tell(id=prompt_id, error={'code': -32603, 'message': 'Internal error', 'data': why})\nrest()"
+            ),
             "the agent failed: Internal error: no credit left (session/prompt)",
         ),
         ("begin(version=2)\nrest()", "it speaks version 2, and we speak 1"),
@@ -290,3 +294,98 @@ def test_keys_reach_it_and_nothing_that_is_written(tmp_path: Path, monkeypatch: 
     assert "['MY_KEY'][redacted MY_KEY]" in written
     assert "echo [redacted MY_KEY]" in found["reason"]
     assert "very-secret" not in written + found["reason"]
+
+
+def test_a_long_prompt_arrives_as_a_whole(tmp_path: Path) -> None:
+    found = run(tmp_path, "begin()\ntext(str(prompt.count('x')))\nend()\nrest()", prompt="x" * 300_000)
+    assert found["state"] == "COMPLETED", found["reason"]
+    assert int(told(tmp_path)[1][1]) >= 300_000
+
+
+def test_without_its_package_it_is_not_started_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "agenttalk.drivers.acp", None)
+    found = run(tmp_path, "begin()\nend()\nrest()")
+    assert found["state"] == "FAILED"
+    assert "needs a package that is not installed; pip install 'agenttalk[acp]'" in found["reason"]
+
+
+def test_a_program_that_is_not_there_is_not_started(tmp_path: Path) -> None:
+    found = run(tmp_path, "", profile={"acp": {"program": "no-such-agent"}})
+    assert "'no-such-agent' is not found" in found["reason"]
+
+
+JUDGES = """begin()
+if os.environ["AGENTTALK_MODE"] == "validate":
+    text(json.dumps({"decision": "ACCEPT", "score": 90, "reason": "good", "issues": []}))
+else:
+    text("It is done.")
+end()
+rest()"""
+
+
+def test_it_can_judge_what_it_is_given(tmp_path: Path) -> None:
+    compiled = plan(
+        task("make", "a", outputs=[{"name": "text"}]),
+        task("t", "dev", inputs=[{"name": "text", "from": "text"}], validate={"text": {"quality_threshold": 70}}),
+        agents={"dev": speaks(tmp_path, JUDGES)},
+    )
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(compiled)
+        return await engine.ended()
+
+    assert states(play(tmp_path / "root", use, proving=True)) == {"make": "COMPLETED", "t": "COMPLETED"}
+
+
+OTHERS = """import asyncio
+import acp
+from acp import helpers, schema
+
+class Other(acp.Agent):
+    def on_connect(self, conn):
+        self.conn = conn
+    async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **more):
+        return schema.InitializeResponse(protocol_version=protocol_version)
+    async def new_session(self, cwd, mcp_servers=None, **more):
+        return schema.NewSessionResponse(session_id="theirs")
+    async def prompt(self, prompt, session_id, **more):
+        call = schema.ToolCallUpdate(tool_call_id="t", title="Write", kind="edit", locations=[schema.ToolCallLocation(path="a")])
+        options = [schema.PermissionOption(option_id="y", name="Yes", kind="allow_once")]
+        said = await self.conn.request_permission(options=options, session_id=session_id, tool_call=call)
+        await self.conn.session_update(session_id, helpers.update_agent_message_text(f"I may: {said.outcome.option_id}"))
+        return schema.PromptResponse(stop_reason="end_turn")
+
+asyncio.run(acp.run_agent(Other()))
+"""
+
+
+def test_an_agent_that_somebody_else_taught_the_protocol_understands_us(tmp_path: Path) -> None:
+    (tmp_path / "theirs.py").write_text(OTHERS)
+    found = run(tmp_path, "", profile={"acp": {"argv": [str(tmp_path / "theirs.py")]}})
+    assert found["state"] == "COMPLETED", found["reason"]
+    assert ("text", "I may: y") in told(tmp_path)
+
+
+def test_one_that_speaks_to_us_in_a_sandbox_is_held_there(tmp_path: Path) -> None:
+    """What it is permitted to run is held by the sandbox, which its words cannot change."""
+    needs("bubblewrap")
+    found = run(
+        tmp_path,
+        """begin()
+answer = may("execute", "x", rawInput={"command": "touch docs/b.md"})
+try:
+    pathlib.Path("docs").mkdir()
+    done = "made"
+except OSError as error:
+    done = "kept"
+text(f"{answer} {done} {os.environ['HOME']}")
+end()
+rest()""",
+        profile={"sandbox": "bubblewrap"},
+        promise=SCOPED,
+    )
+    assert found["state"] == "COMPLETED", found["reason"]
+    [text] = [each for kind, each in told(tmp_path) if kind == "text"]
+    assert text.startswith(f"yes kept {tmp_path}/root")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from agenttalk.contracts import plan_reading
 from agenttalk.contracts.agent import AcpUse, AgentProfile
+from agenttalk.contracts.yamltext import Source
 from agenttalk.rules import acp_agents, coding_agents
 from agenttalk.rules.acp_agents import TABLE, entry, variables
+from agenttalk.rules.planfile import compile_plan
 
 
 def use(agent: str = "claude", **more: Any) -> AcpUse:
@@ -59,9 +63,29 @@ def test_whose_profile_says_what_it_may_do_asks_also_in_a_sandbox(said: dict[str
     assert "ask" in variables(TABLE["opencode"], use(), confined=True)["OPENCODE_PERMISSION"]
 
 
+def test_a_model_is_quoted_where_that_is_needed() -> None:
+    odd = use(model='a"b\\c')
+    assert json.loads(variables(TABLE["codex"], odd, confined=True)["CODEX_CONFIG"]) == {"model": 'a"b\\c'}
+    assert variables(TABLE["claude"], odd, confined=True)["ANTHROPIC_MODEL"] == 'a"b\\c'
+
+
 def test_it_is_confined_unless_somebody_says_otherwise() -> None:
     said = {"schema_version": "1.0", "agent_id": "dev", "driver": "acp", "acp": "claude"}
     profile = AgentProfile.from_json(said)
     assert profile.sandbox == "best"
     assert profile.acp == use()
     assert acp_agents.entry(profile.acp) is TABLE["claude"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "code", "words"),
+    [
+        ({"driver": "acp"}, "FIELD_MISSING", "it is not said which coding agent it is"),
+        ({"driver": "acp", "acp": "cluade"}, "FIELD_VALUE", "there is no coding agent 'cluade' in the table"),
+        ({"driver": "acp", "acp": {"agent": "claude", "deny": ["rm"]}}, "FIELD_VALUE", "'rm' names no kind of tool"),
+    ],
+)
+def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, Any], code: str, words: str) -> None:
+    document = {"plan_id": "p", "agents": {"dev": agent}, "tasks": [{"id": "t", "agent": "dev", "prompt": "Do it."}]}
+    [problem] = compile_plan(plan_reading.plan_of(Source(document))).problems
+    assert (problem.code, problem.field, problem.message) == (code, "agents.dev.acp", words)

@@ -29,7 +29,7 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 MOST_MESSAGES: Final = 500_000
 MOST_GARBAGE: Final = 100
 """Lines that are none of the protocol's. A few come from programs that greet or warn."""
-MOST_WISHES: Final = 100
+MOST_WISHES: Final = 20
 """Wishes that wait for a ruling at the same time."""
 _REMEMBERED: Final = 1_000
 _PIECES: Final = 20_000

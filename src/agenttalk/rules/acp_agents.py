@@ -104,6 +104,9 @@ def entry(use: AcpUse | None) -> SpokenAgent:
 
 def variables(agent: SpokenAgent, use: AcpUse, *, confined: bool) -> dict[str, str]:
     """Variables by which an agent is told its model, and to ask before it does anything."""
-    named = {name: text.replace("{model}", use.model) for name, text in agent.named.items()} if use.model else {}
+    model = use.model or ""
+    quoted = model.replace("\\", "\\\\").replace('"', '\\"')
+    texts = agent.named.items() if model else ()
+    named = {name: text.replace("{model}", quoted if text.startswith('{"') else model) for name, text in texts}
     said = use.allow is not None or bool(use.deny or use.ask) or use.otherwise == "ask"
     return {**named, **(agent.free if agent.free is not None and confined and not said else agent.asking)}
