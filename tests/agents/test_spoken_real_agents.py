@@ -91,7 +91,7 @@ def test_what_lies_outside_of_the_scope_is_refused_by_name(spoken: Spoken, name:
 
 
 @pytest.mark.parametrize("script", [[Shell("curl http://127.0.0.1:1"), Say("Done.")]], indirect=True, ids=["denied"])
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", [name for name in AGENTS if name != "codex"])  # it asks only to leave its own sandbox
 def test_what_its_profile_denies_is_refused_also_in_a_sandbox(spoken: Spoken, name: str) -> None:
     require(TABLE[name].program)
     spoken.spoken(name, {"deny": ["execute:curl *"]})

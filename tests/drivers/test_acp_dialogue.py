@@ -159,8 +159,8 @@ def test_what_it_used_is_told_also_beside_the_protocol() -> None:
     assert isinstance(usage, Event)
     assert (usage.used.tokens, usage.used.cost_usd) == (300, 0)
     [prompt] = other.heard()
-    meta = {"quota": {"token_count": {"input_tokens": 200, "output_tokens": 40}}}
-    usage, _ = other.says(id=prompt["id"], result={"stopReason": "end_turn", "_meta": meta})
+    quota: dict[str, Any] = {"quota": {"token_count": {"input_tokens": 200, "output_tokens": 40}}}
+    usage, _ = other.says(id=prompt["id"], result={"stopReason": "end_turn", "_meta": quota})
     assert isinstance(usage, Event)
     assert usage.used.tokens == 240
 

@@ -2,7 +2,7 @@
 
 An entry is one of `rules.coding_agents`, of which those parts are used that are not about output. Each asks before it
 changes anything, and is answered by `rules.permissions`; so none is told here what it may do, but for those that would
-not ask otherwise.
+not ask otherwise. Codex asks only for what its own sandbox does not let it do.
 """
 
 from __future__ import annotations
