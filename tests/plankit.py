@@ -30,6 +30,7 @@ from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.router import Router
 from agenttalk.engine.standing import Standing
+from agenttalk.engine.talking import SpokenAgents
 from agenttalk.ports import Clock, Driver, Performer
 from agenttalk.proving import Prover
 from agenttalk.rules.planfile import Compiled, compile_plan
@@ -121,6 +122,7 @@ async def engine(
     performers: Mapping[str, Performer] | None = None,
     clock: Clock | None = None,
     limits: Limits | None = None,
+    grace: float = 0.3,
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
     """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""
@@ -129,13 +131,14 @@ async def engine(
     known: dict[str, Agent] = _Fine(agents)
     async with opened(root, clock=clock, limits=limits) as deps:
         processes = LocalProcesses()
-        driver = ScriptDriver(processes, grace=0.3)
+        driver = ScriptDriver(processes, grace=grace)
         elsewhere = Elsewhere(deps)
         usual: dict[str, Performer] = {
             "python": Calls(known, deps.stores.blobs),
             "human": People(deps),
             "script": Programs(deps, driver),
             "cli": CodingAgents(deps, driver, environ=os.environ, tiers=driver),
+            "acp": SpokenAgents(deps, driver, environ=os.environ, tiers=driver, dialogues=driver.dialogue),
             "remote": elsewhere,
         }
         models = Models(deps, driver, environ=os.environ, program=deps.asks_models)

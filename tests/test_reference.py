@@ -13,10 +13,11 @@ from pathlib import Path
 from pydantic.fields import FieldInfo
 
 from agenttalk.contracts import catalogue
-from agenttalk.contracts.agent import CliUse
+from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.contracts.base import Part
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.errors import MEANINGS, Code
+from agenttalk.rules import acp_agents
 from agenttalk.rules.coding_agents import TABLE
 from agenttalk.settings import AccountSettings, AgentSettings, Section, Settings, SourceSettings
 
@@ -108,6 +109,41 @@ def models_page() -> str:
 
 def test_the_page_of_models_is_up_to_date() -> None:
     check("models.md", models_page())
+
+
+def spoken_agents_page() -> str:
+    parts = [
+        "# Coding agents that are spoken with",
+        "",
+        "The table that the driver `acp` works from; [how to use it](../howto/use-coding-agents.md#agents-that-ask-first). An",
+        "agent's `acp` is a name of this table, or an object with `agent` and more. This page is written from the code.",
+        "",
+        "| key of `acp` | what it says |",
+        "|---|---|",
+        *(f"| `{name}` | {_told(field)} |" for name, field in AcpUse.model_fields.items()),
+        "",
+        "A pattern in `allow`, `deny` and `ask` is a kind of tool (`read`, `edit`, `delete`, `move`, `search`, `execute`, `fetch`,",
+        "`think`, `switch_mode`, `other`, or `*`), and after a colon, if need be, a glob for what it is called for.",
+    ]
+    for name, entry in acp_agents.TABLE.items():
+        variables = {**entry.variables, **entry.when_confined}
+        rows = {
+            "program": f"`{entry.program}`" if entry.program else "",
+            "arguments": _code(entry.argv),
+            "variables": _code([f"{key}={value}" for key, value in variables.items()]),
+            "so that it asks": _code([f"{key}={value}" for key, value in entry.asking.items()]),
+            "instead, in a sandbox": _code([f"{key}={value}" for key, value in (entry.free or {}).items()]),
+            "the model by": _code([f"{key}={value}" for key, value in entry.named.items()] or entry.model),
+            "handed over if set": ", ".join(f"`{each}`" for each in entry.handed),
+            "installed by": f"`{entry.install}`" if entry.install else "",
+        }
+        parts += ["", f"## {name}", "", "| | |", "|---|---|"]
+        parts += [f"| {what} | {said} |" for what, said in rows.items() if said]
+    return "\n".join([*parts, ""])
+
+
+def test_the_page_of_agents_that_are_spoken_with_is_up_to_date() -> None:
+    check("spoken-agents.md", spoken_agents_page())
 
 
 def _code(parts: Sequence[str]) -> str:

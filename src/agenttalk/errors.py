@@ -129,6 +129,7 @@ class Code(StrEnum):
     MODEL_REFUSED = "MODEL_REFUSED"
     MODEL_UNAVAILABLE = "MODEL_UNAVAILABLE"
     MODEL_UNUSABLE = "MODEL_UNUSABLE"
+    AGENT_PROTOCOL = "AGENT_PROTOCOL"
     OUTPUT_MISSING = "OUTPUT_MISSING"
     SECRET_EXPOSED = "SECRET_EXPOSED"  # noqa: S105 - a code
     SCORE_MISSING = "SCORE_MISSING"
@@ -277,6 +278,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.MODEL_REFUSED: Meaning("A model, or the service that has it, would not answer."),
     Code.MODEL_UNAVAILABLE: Meaning("A model's service does not answer, is busy or out of order.", retriable=True),
     Code.MODEL_UNUSABLE: Meaning("A model cannot be asked like this: its package, key, name, file or size is wrong."),
+    Code.AGENT_PROTOCOL: Meaning("A coding agent does not keep to the protocol by which it is driven.", retriable=True),
     Code.OUTPUT_MISSING: Meaning("A program ended without one of the outputs that its command declares."),
     Code.SECRET_EXPOSED: Meaning("A file that a program handed over holds a secret that it was given."),
     Code.SCORE_MISSING: Meaning("A score was required and none was given."),

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.agent import AgentProfile, CliUse, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse, Switch, Tier, cli_named
 from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
@@ -89,13 +89,19 @@ class LocalSettings(LocalUse):
     model_config = ConfigDict(extra="forbid")
 
 
+class AcpSettings(AcpUse):
+    """Which coding agent an agent is that speaks the Agent Client Protocol, and what it may do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class AgentSettings(Section):
     """How an agent is driven. What is said here wins over the agent's own profile."""
 
     name: str | None = None
     """What people call it."""
     driver: Text | None = None
-    """`script`, `cli`, `llm`, `local`, `folder`, or `remote` for an agent that works elsewhere."""
+    """`script`, `cli`, `acp`, `llm`, `local`, `folder`, or `remote` for an agent that works elsewhere."""
     argv: Many[str] | None = None
     """The program and its arguments."""
     cli: Annotated[CliSettings, BeforeValidator(cli_named)] | None = None
@@ -105,6 +111,8 @@ class AgentSettings(Section):
     [models](models.md)."""
     local: LocalSettings | None = None
     """Which model it is and where its file lies, with the driver `local`: a table."""
+    acp: Annotated[AcpSettings, BeforeValidator(cli_named)] | None = None
+    """Which coding agent it is and what it may do, with the driver `acp`: its name, or a table with more."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None

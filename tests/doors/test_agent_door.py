@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from agenttalk.cli.main import call
+from agenttalk.rules import acp_agents
 from agenttalk.rules.coding_agents import TABLE
 from sandboxkit import ailment
+from spokenkit import SPEAKS as SPOKEN
 
 SPEAKS = """import json, os, pathlib, sys
 prompt = sys.stdin.read()
@@ -136,9 +138,13 @@ def test_doctor_tells_of_each_coding_agent_its_version_or_what_to_do(
     assert "no key is set" in found["driver cli gemini"]["detail"]
     assert found["driver cli qwen"]["remedy"] == TABLE["qwen"].install
     assert call(["agent", "list", "--json"]) == 0
-    listed = {each["agent"]: each["program"] for each in json.loads(capsys.readouterr().out)}
-    assert listed["claude"] == str(root / "bin/claude")
-    assert listed["qwen"] is None
+    listed = {(each["driver"], each["agent"]): each["program"] for each in json.loads(capsys.readouterr().out)}
+    assert listed["cli", "claude"] == str(root / "bin/claude")
+    assert (listed["cli", "qwen"], listed["acp", "claude"]) == (None, None)
+    assert listed["acp", "gemini"] == str(root / "bin/gemini")
+    assert "agent-client-protocol " in found["driver acp"]["detail"]
+    assert found["driver acp claude"]["remedy"] == acp_agents.TABLE["claude"].install
+    assert found["driver acp gemini"]["detail"] == found["driver cli gemini"]["detail"]
     assert call(["agent", "list"]) == 0
     assert "not installed: npm install -g @qwen-code/qwen-code" in capsys.readouterr().out
 
@@ -151,3 +157,56 @@ def test_doctor_fails_for_a_coding_agent_that_somebody_is(
     assert call(["doctor", "drivers", "--root", str(root), "--json"]) == 1
     found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["probes"]}
     assert (found["driver cli codex"]["needed"], found["driver cli claude"]["needed"]) == (True, False)
+
+
+ASKS = """begin()
+tool("t1", "edit", "Write made.txt", rawInput={"file_path": "made.txt"})
+answers = [may("edit", "Write", locations=[{"path": "made.txt"}])]
+if "push" in prompt:
+    answers.append(may("execute", "Push", rawInput={"command": "git push"}))
+pathlib.Path("made.txt").write_text(prompt)
+text(f"I did {prompt}: {answers}")
+end()
+rest()
+"""
+
+
+@pytest.fixture
+def spoken(root: Path) -> Path:
+    (root / "spoken.py").write_text(f"{SPOKEN}{ASKS}")
+    (root / "agenttalk.toml").write_text(
+        f"""[agents.dev]
+driver = "acp"
+sandbox = "plain"
+[agents.dev.acp]
+agent = "custom"
+program = "{sys.executable}"
+argv = {json.dumps([str(root / "spoken.py")])}
+otherwise = "ask"
+"""
+    )
+    return root
+
+
+def test_who_is_spoken_with_can_be_tried(spoken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = tried(spoken, capsys, "dev", "a file")
+    assert (told["text"], told["files"], told["tool_calls"]) == ("I did a file: ['yes']", ["made.txt"], 1)
+    told = tried(spoken, capsys, "dev", "and push", code=1)
+    assert told["fault"].startswith("not permitted to the agent: execute (a person would have to be asked): git push")
+    assert "'yes', 'no'" in told["text"]
+
+
+def test_a_driver_that_no_coding_agent_has_is_refused(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["agent", "try", "claude", "hello", "--driver", "mail", "--root", str(root)]) == 2
+    assert "use cli or acp" in capsys.readouterr().err
+
+
+def test_doctor_fails_for_one_that_is_spoken_with_and_missing(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(root / "bin", monkeypatch)
+    (root / "agenttalk.toml").write_text('[agents.dev]\ndriver = "acp"\nacp = "codex"\n')
+    assert call(["doctor", "drivers", "--root", str(root), "--json"]) == 1
+    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["probes"]}
+    assert (found["driver acp codex"]["needed"], found["driver cli codex"]["needed"]) == (True, False)
+    assert found["driver acp"]["needed"]

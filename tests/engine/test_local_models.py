@@ -57,7 +57,7 @@ def local(library: Path, behaviour: str = "return '{}'", name: str = "small", **
     file = library / f"{name}.gguf"
     body = "".join(f"    {line}\n" for line in behaviour.splitlines())
     file.write_text(f"GGUF\ndef said(messages, form):\n{body}")
-    more = {name: use.pop(name) for name in ("limits", "sandbox", "network") if name in use}
+    more: dict[str, Any] = {key: use.pop(key) for key in ("limits", "sandbox", "network") if key in use}
     known = {"model_file": str(file), "retries": 0, **use}
     return {"driver": "local", "local": known, "env": ["PYTHONPATH"], **more}
 

@@ -15,8 +15,10 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 from agenttalk.errors import Code, UsageError
 
 if TYPE_CHECKING:
-    from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.contracts.agent import AcpUse, AgentProfile
+    from agenttalk.drivers.script import ScriptDriver
     from agenttalk.ports import Ended, Turn
+    from agenttalk.rules.coding_agents import CodingAgent
     from agenttalk.rules.coding_events import Account, Event
     from agenttalk.rules.redaction import Secrets
 
@@ -26,6 +28,7 @@ _MARKS: Final = {
     "text": "[blue]»[/]",
     "tool": "[cyan]→[/]",
     "usage": "[dim]·[/]",
+    "asked": "[yellow]?[/]",
     "denied": "[bold red]✗[/]",
     "warning": "[yellow]![/]",
     "error": "[bold red]✗[/]",
@@ -39,16 +42,23 @@ def list_agents(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     """List the coding agents of the table, and whether they are installed here."""
     import shutil
 
-    from agenttalk.rules.coding_agents import TABLE
+    from agenttalk.rules import acp_agents, coding_agents
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
-    found = {name: shutil.which(entry.program) for name, entry in TABLE.items() if entry.program}
+    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": coding_agents.TABLE, "acp": acp_agents.TABLE}
+    found = [
+        {"agent": name, "driver": driver, "program": shutil.which(entry.program), "install": entry.install}
+        for driver, table in tables.items()
+        for name, entry in table.items()
+        if entry.program
+    ]
     if out.as_json:
-        out.data([{"agent": name, "program": path, "install": TABLE[name].install} for name, path in found.items()])
+        out.data(found)
         return 0
-    for name, path in found.items():
-        mark, told = ("[green]✓[/]", path) if path else ("[yellow]![/]", f"not installed: {TABLE[name].install}")
-        out.say(f"{mark} [bold]{plain(name):<9}[/] {plain(told)}")
+    for each in found:
+        path = each["program"]
+        mark, told = ("[green]✓[/]", path) if path else ("[yellow]![/]", f"not installed: {each['install']}")
+        out.say(f"{mark} [bold]{plain(each['agent'] or ''):<9}[/] [dim]{each['driver']}[/] {plain(told or '')}")
     return 0
 
 
@@ -59,6 +69,9 @@ def try_agent(
         str, typer.Argument(metavar="NAME", help="An agent of the settings, or a coding agent of the table.")
     ],
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What it is asked.")],
+    driver: Annotated[
+        str, typer.Option("--driver", help="How a coding agent of the table is driven: cli or acp.")
+    ] = "cli",
     model: Annotated[str | None, typer.Option("--model", help="The model that it is to use.")] = None,
     folder: Annotated[
         Path | None, typer.Option("--dir", help="Where it works; by default a new folder that is gone afterwards.")
@@ -72,9 +85,10 @@ def try_agent(
 
     given = Settings.merged(ctx, root, as_json)
     out = Output(as_json=given.as_json)
-    profile = _profile(name, given.root or near(Path.cwd()))
-    if model and profile.cli:
-        profile = profile.model_copy(update={"cli": profile.cli.model_copy(update={"model": model})})
+    profile = _profile(name, given.root or near(Path.cwd()), driver)
+    for key, use in (("cli", profile.cli), ("acp", profile.acp)):
+        if model and use is not None:
+            profile = profile.model_copy(update={key: use.model_copy(update={"model": model})})
     if folder is not None and not folder.is_dir():
         raise UsageError(Code.FILE_UNREADABLE, f"there is no folder {folder}")
     with _place(folder) as (cwd, base):
@@ -88,23 +102,28 @@ def try_agent(
     return 0 if fault is None else _NOT_SO
 
 
-def _profile(name: str, root: Path | None) -> AgentProfile:
+def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
     from agenttalk import settings
     from agenttalk.contracts.agent import AgentProfile
     from agenttalk.contracts.problem import nearest
-    from agenttalk.rules.coding_agents import TABLE
+    from agenttalk.rules import acp_agents, coding_agents
 
+    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": coding_agents.TABLE, "acp": acp_agents.TABLE}
+    if driver not in tables:
+        raise UsageError(Code.OPTION_INVALID, f"{driver[:40]!r} is no driver of coding agents", hint="use cli or acp")
+    table = tables[driver]
     known = settings.load(root.absolute()) if root is not None else settings.Settings()
     if name in known.agents:
         profile = AgentProfile.from_json(known.profile(name, {"schema_version": "1.0", "agent_id": name}))
-        if profile.driver in {"cli", "script"}:
+        if profile.driver in {"acp", "cli", "script"}:
             return profile
-        raise UsageError(Code.FIELD_VALUE, f"{name} has the driver {profile.driver!r}; cli and script can be tried")
-    if name in TABLE:
-        document = {"schema_version": "1.0", "agent_id": name, "driver": "cli", "cli": name}
+        can = "acp, cli and script can be tried"
+        raise UsageError(Code.FIELD_VALUE, f"{name} has the driver {profile.driver!r}; {can}")
+    if name in table:
+        document = {"schema_version": "1.0", "agent_id": name, "driver": driver, driver: name}
         return AgentProfile.from_json({**document, "locale": known.locale})
-    near = nearest(name, (*known.agents, *TABLE))
-    hint = f"did you mean {near!r}?" if near else f"there are: {', '.join((*known.agents, *TABLE))}"
+    near = nearest(name, (*known.agents, *table))
+    hint = f"did you mean {near!r}?" if near else f"there are: {', '.join((*known.agents, *table))}"
     raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {name[:80]!r}", hint=hint)
 
 
@@ -178,9 +197,9 @@ async def _tried(
         asked = Confinement(profile.sandbox, network=profile.network == "on", writable=(cwd, base))
         confinement = replace(asked, tier=await driver.tier(asked))
     reader = agent.reader() if profile.driver == "cli" else codec("text")
-    account = Account(reader.says_end)
+    account = Account(reader.says_end or profile.driver == "acp")
     turn = Turn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
-    if profile.driver == "cli":
+    if profile.driver != "script":
         turn = _started(agent, profile, turn, base)
 
     def hear(events: Iterator[Event]) -> None:
@@ -189,18 +208,50 @@ async def _tried(
             account.take(told)
             show(told)
 
-    ended = await driver.run(replace(turn, hear=lambda line: hear(reader.take(line)), longest=LONGEST, keep=4096))
+    turn = replace(turn, hear=lambda line: hear(reader.take(line)), longest=LONGEST, keep=4096)
+    if profile.acp is not None and profile.driver == "acp":
+        ended = await _spoken(driver, profile.acp, agent, replace(turn, prompt=secrets.redact(prompt)), base, hear)
+    else:
+        ended = await driver.run(turn)
     hear(reader.close())
     return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
 
 
-def _entry(profile: AgentProfile) -> Any:
-    from agenttalk.rules import coding_agents
+async def _spoken(
+    driver: ScriptDriver,
+    use: AcpUse,
+    agent: Any,
+    turn: Turn,
+    base: Path,
+    hear: Callable[[Iterator[Event]], None],
+) -> Ended:
+    """A turn of an agent that is spoken with. There is nobody to be asked, so what would be asked is refused."""
+    from agenttalk.engine.talking import Speaking, concluded
+    from agenttalk.ports import Opening
+    from agenttalk.rules import acp_agents
+    from agenttalk.rules.permissions import Policy
 
-    if profile.driver != "cli":
+    confined = turn.confinement is not None and turn.confinement.tier != "plain"
+    opening = Opening(str(turn.cwd), turn.prompt, mode=use.mode or "", auth=agent.auth, besides=(str(base),))
+    try:
+        dialogue = driver.dialogue(opening)
+    except ValueError as error:
+        raise UsageError(Code.FIELD_VALUE, str(error)) from error
+    policy = Policy.of(use, (str(turn.cwd), str(turn.cwd.resolve())), (str(base),), confined=confined)
+    speaking = Speaking(dialogue, policy, None, lambda events: hear(iter(events)), float(use.start_seconds))
+    env = {**acp_agents.variables(agent, use, confined=confined), **turn.env}
+    ended = await driver.run(replace(turn, prompt="", env=env, hear=speaking.hear, talk=speaking))
+    await speaking.end()
+    return concluded(ended, speaking, lambda events: hear(iter(events)))
+
+
+def _entry(profile: AgentProfile) -> Any:
+    from agenttalk.rules import acp_agents, coding_agents
+
+    if profile.driver == "script":
         return coding_agents.TABLE["custom"]
     try:
-        return coding_agents.entry(profile.cli)
+        return acp_agents.entry(profile.acp) if profile.driver == "acp" else coding_agents.entry(profile.cli)
     except ValueError as error:
         raise UsageError(Code.FIELD_VALUE, str(error)) from error
 
@@ -214,7 +265,7 @@ def _started(agent: Any, profile: AgentProfile, turn: Turn, base: Path) -> Turn:
     own = turn.confinement is not None
     confined = turn.confinement is not None and turn.confinement.tier != "plain"
     room = Room(str(base), str(base / "home") if own else "")
-    use = profile.cli or CliUse(agent="")
+    use = (profile.acp if profile.driver == "acp" else profile.cli) or CliUse(agent="")
     try:
         start = coding_agents.start(agent, use, turn.prompt, room, confined=confined)
     except ValueError as error:

@@ -220,14 +220,34 @@ def _coding_agents(machine: Machine) -> Iterator[Finding]:
     """Every coding agent of the table: asked for its version all at once, because some are slow to start."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from agenttalk.rules.coding_agents import TABLE
+    from agenttalk.rules import acp_agents, coding_agents
 
     agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
-    used = {agent.cli.agent for agent in agents.values() if agent.cli and not agent.cli.program}
-    entries = {name: entry for name, entry in TABLE.items() if entry.program}
+    uses = [(key, getattr(agent, key)) for agent in agents.values() for key in ("cli", "acp")]
+    used = {f"{key} {use.agent}" for key, use in uses if use and not use.program}
+    yield _protocol(needed=any(key == "acp" and use for key, use in uses))
+    tables: dict[str, Mapping[str, CodingAgent]] = {"cli": coding_agents.TABLE, "acp": acp_agents.TABLE}
+    entries = {f"{key} {name}": each for key, table in tables.items() for name, each in table.items() if each.program}
     with ThreadPoolExecutor(len(entries)) as pool:
-        for name, finding in zip(entries, pool.map(_coding_agent, entries.values()), strict=True):
-            yield replace(finding, name=f"driver cli {name}", needed=name in used)
+        programs = {each.program: each for each in entries.values()}
+        found = dict(zip(programs, pool.map(_coding_agent, programs.values()), strict=True))
+    for name, entry in entries.items():
+        finding = found[entry.program]
+        remedy = finding.remedy and finding.remedy.replace(programs[entry.program].install, entry.install)
+        yield replace(finding, name=f"driver {name}", remedy=remedy, needed=name in used)
+
+
+def _protocol(*, needed: bool) -> Finding:
+    """Whether the package is there that coding agents are spoken with by."""
+    from importlib import metadata
+
+    from agenttalk.drivers.dialogues import REMEDY
+
+    try:
+        version = metadata.version("agent-client-protocol")
+    except metadata.PackageNotFoundError:
+        return Finding("driver acp", False, "agent-client-protocol is not installed", REMEDY, needed=needed)
+    return Finding("driver acp", True, f"agent-client-protocol {version}", REMEDY, needed=needed)
 
 
 def _coding_agent(entry: CodingAgent) -> Finding:

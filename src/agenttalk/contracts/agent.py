@@ -64,6 +64,38 @@ AnyCliUse = Annotated[CliUse, BeforeValidator(cli_named)]
 """The same; a name alone is enough."""
 
 
+class AcpUse(Part):
+    """Which coding agent an agent is that speaks the Agent Client Protocol, and what it may do.
+
+    What it may do is said by patterns: a kind of tool (`read`, `edit`, `delete`, `move`, `search`, `execute`, `fetch`,
+    `think`, `switch_mode`, `other`, or `*`), and after a colon, if need be, a glob for what it is called for, e.g.
+    `execute:git *` or `edit:docs/**`.
+    """
+
+    agent: Text
+    """Its name in the table: `claude`, `codex`, `gemini`, `opencode`, `qwen`, or `custom` for any other."""
+    model: Text | None = None
+    """The model that it is to use."""
+    args: Many[str] | None = None
+    """Further arguments."""
+    program: Text | None = None
+    """The program, where it is not found by its usual name."""
+    argv: Many[str] | None = None
+    """Its arguments, in place of those of the table."""
+    mode: Text | None = None
+    """The mode of its sessions, if not the one that it takes itself."""
+    allow: Many[Text] | None = None
+    """What it may do. Without it: everything in a sandbox of ours; where there is none, reading and changing files."""
+    deny: Many[Text] = ()
+    """What it must not do, whatever else is said."""
+    ask: Many[Text] = ()
+    """What a person is asked about."""
+    otherwise: Literal["refuse", "ask"] = "refuse"
+    """What happens to anything else."""
+    start_seconds: Positive = 120
+    """Seconds in which it must be ready for its prompt."""
+
+
 class AgentProfile(Document):
     """An agent (`agent_profile.json`): its role, its program, and what the program may see."""
 
@@ -72,8 +104,8 @@ class AgentProfile(Document):
     name: str | None = None
     """What people call it."""
     driver: Text = "folder"
-    """How it is driven: `script` starts `argv`, `cli` a coding agent, `folder` nothing; `remote` works elsewhere;
-    `llm` and `local` are models that are asked.
+    """How it is driven: `script` starts `argv`, `cli` and `acp` a coding agent, `folder` nothing; `remote` works
+    elsewhere; `llm` and `local` are models that are asked.
 
     Others are not supported.
     """
@@ -85,6 +117,8 @@ class AgentProfile(Document):
     """Which model it is and where that is asked, with the driver `llm`."""
     local: LocalUse | None = None
     """Which model it is and where its file lies, with the driver `local`."""
+    acp: Annotated[AcpUse, BeforeValidator(cli_named)] | None = None
+    """Which coding agent it is and what it may do, with the driver `acp`."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] = ()
@@ -111,7 +145,7 @@ class AgentProfile(Document):
     @classmethod
     def _confine(cls, data: Any) -> Any:
         """Whoever lets a model decide what is done is confined, unless somebody says otherwise."""
-        if isinstance(data, dict) and data.get("driver") == "cli" and data.get("sandbox") is None:
+        if isinstance(data, dict) and data.get("driver") in {"cli", "acp"} and data.get("sandbox") is None:
             return {**data, "sandbox": "best"}
         return data
 

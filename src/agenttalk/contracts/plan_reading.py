@@ -16,6 +16,7 @@ from agenttalk.contracts.base import (
 from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.planfile import (
     BESIDE_CHECK,
+    AcpUseSpec,
     AgentSpec,
     BranchSpec,
     CliUseSpec,
@@ -152,6 +153,7 @@ _KEYS: Final = {
     ("agents", "llm"): _keys(LlmUseSpec),
     ("agents", "llm", "prices"): _keys(PricesSpec),
     ("agents", "local"): _keys(LocalUseSpec),
+    ("agents", "acp"): _keys(AcpUseSpec),
     ("tasks",): _keys(TaskSpec),
     ("tasks", "inputs"): _keys(InputSpec),
     ("tasks", "outputs"): _keys(OutputSpec),

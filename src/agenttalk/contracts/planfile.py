@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from agenttalk.contracts import quick
-from agenttalk.contracts.agent import CliUse, Locale, ProgramLimits, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, CliUse, Locale, ProgramLimits, Switch, Tier, cli_named
 from agenttalk.contracts.base import (
     AgentIdText,
     Count,
@@ -209,6 +209,12 @@ class LocalUseSpec(LocalUse):
     model_config = ConfigDict(extra="forbid")
 
 
+class AcpUseSpec(AcpUse):
+    """Which coding agent an agent is that speaks the Agent Client Protocol, and what it may do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class AgentSpec(Spec):
     """An agent, as the plan file describes it."""
 
@@ -224,6 +230,8 @@ class AgentSpec(Spec):
     """Which model it is, with the driver `llm`."""
     local: LocalUseSpec | None = None
     """Which model it is, with the driver `local`."""
+    acp: Annotated[AcpUseSpec, BeforeValidator(cli_named)] | None = None
+    """Which coding agent it is and what it may do, with the driver `acp`: its name, or an object with more."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None

@@ -7,18 +7,18 @@ import os
 import signal
 import sys
 import time
-from asyncio import wait
+from asyncio import FIRST_COMPLETED, CancelledError, wait
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from agenttalk.contracts.agent import Tier
-from agenttalk.drivers import keeper
+from agenttalk.drivers import dialogues, keeper
 from agenttalk.drivers.confining import Confined, Sandboxes
 from agenttalk.drivers.patience import patiently
 from agenttalk.drivers.processes import LEASE
 from agenttalk.drivers.tree import Lines, Tree
-from agenttalk.ports import Confinement, Ended, Processes, Turn
+from agenttalk.ports import Confinement, Dialogue, Ended, Opening, Processes, Talk, Turn
 
 OURS: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
 """What a program gets of our own environment."""
@@ -51,8 +51,8 @@ class ScriptDriver:
         """Start it, feed it, wait; returns only when every process of its tree is dead.
 
         The wait is for the program, not for its pipes: what it leaves behind is killed. At the time limit the
-        tree is asked to end, and killed after the grace. Cancelling kills it at once. Raises MachineError if it
-        cannot be killed.
+        tree is asked to end, and killed after the grace. Cancelling kills it at once; with whom somebody speaks is
+        told so first, and has the grace. Raises MachineError if it cannot be killed.
         """
         if sys.platform != "linux":
             return _not_started("programs are started on Linux only, where their processes can be owned")
@@ -70,16 +70,25 @@ class ScriptDriver:
         """In which sandbox a turn would run here. Raises ValueError rather than say a lower one."""
         return await self._sandboxes.choose(asked)
 
+    def dialogue(self, opening: Opening) -> Dialogue:
+        """A dialogue with a program that speaks the Agent Client Protocol. Raises ValueError where it is not spoken."""
+        return dialogues.begun(opening)
+
     async def _run(self, turn: Turn, request: bytes) -> Ended:
         began = time.monotonic()
         try:
             prompt = turn.prompt.encode("utf-8", "replace")
             lines = Lines(turn.hear, turn.longest) if turn.hear else None
-            tree = Tree.start(request, prompt, lease=turn.lease, keep=turn.keep, lines=lines)
+            spoken_to = turn.talk is not None
+            tree = Tree.start(request, prompt, lease=turn.lease, keep=turn.keep, lines=lines, spoken_to=spoken_to)
         except OSError as error:
             return _not_started(f"the machine cannot start another process: {error.strerror}; try again later")
         try:
-            late = await self._follow(tree, turn.timeout)
+            if turn.talk is None or tree.pen is None:
+                late = await self._follow(tree, turn.timeout)
+            else:
+                turn.talk.begin(tree.pen)
+                late = await self._listen(tree, turn.talk, turn.timeout)
         finally:
             try:
                 await self._confirm(tree, turn.lease)
@@ -107,6 +116,23 @@ class ScriptDriver:
         tree.ask_to_end()
         await wait({tree.over}, timeout=self._grace)
         return True
+
+    async def _listen(self, tree: Tree, talk: Talk, seconds: float) -> bool:
+        """Wait until the program has ended or nobody has anything to say to it; True when it took too long."""
+        try:
+            await wait({tree.ended, tree.hushed}, timeout=max(0.0, seconds), return_when=FIRST_COMPLETED)
+        except CancelledError:
+            talk.part()
+            await patiently(tree.ended, self._grace)
+            raise
+        late = not tree.ended.done() and not tree.hushed.done()
+        if late:
+            talk.part()
+        await wait({tree.ended}, timeout=self._grace)
+        if not tree.ended.done():
+            tree.ask_to_end()
+            await wait({tree.over}, timeout=self._grace)
+        return late
 
     async def _confirm(self, tree: Tree, lease: str) -> None:
         """Have everything killed that is left, and do not return before it is dead."""

@@ -50,6 +50,10 @@ class Tree:
         """Done when the program has ended, or never will have been started."""
         self.over: asyncio.Future[None] = loop.create_future()
         """Done when the keeper is gone."""
+        self.hushed: asyncio.Future[None] = loop.create_future()
+        """Done when whoever speaks with the program has nothing more to say."""
+        self.pen: Pen | None = None
+        """With which it is spoken to, if somebody does."""
         self.refusal: Refusal | None = None
         self.status: int | None = None
         """The program's wait status, when it has ended."""
@@ -65,13 +69,22 @@ class Tree:
         self._control = control
         self._heard = b""
         self._asking: _Writer | None = None
-        self._ends: list[_Reader | _Writer] = []
+        self._ends: list[_Reader | _Writer | Pen] = []
 
     @classmethod
-    def start(cls, request: bytes, prompt: bytes, *, lease: str, keep: int, lines: Lines | None = None) -> Self:
+    def start(
+        cls,
+        request: bytes,
+        prompt: bytes,
+        *,
+        lease: str,
+        keep: int,
+        lines: Lines | None = None,
+        spoken_to: bool = False,
+    ) -> Self:
         """Start a keeper and ask it for a program (`keeper.packed`). Raises OSError when the machine cannot.
 
-        `lines` gets what the program prints.
+        `lines` gets what the program prints. One that is `spoken_to` has a pen, and hears more than its prompt.
         """
         with ExitStack() as ours, ExitStack() as theirs:
             control, far = socket.socketpair()
@@ -93,7 +106,7 @@ class Tree:
             tree = cls(process, control, keep=keep, lines=lines)
             tree._listen(out, err)
             ours.pop_all()
-        tree._speak(request, feed, prompt)
+        tree._speak(request, feed, prompt, spoken_to=spoken_to)
         return tree
 
     def _listen(self, out: int, err: int) -> None:
@@ -104,9 +117,15 @@ class Tree:
             _Reader(self._control.fileno(), self._hear, over=self._hung_up, close=False),
         ]
 
-    def _speak(self, request: bytes, feed: int, prompt: bytes) -> None:
+    def _speak(self, request: bytes, feed: int, prompt: bytes, *, spoken_to: bool) -> None:
         self._asking = _Writer(self._control.fileno(), request, close=False)
-        self._ends += [self._asking, _Writer(feed, prompt, close=True)]
+        self._ends.append(self._asking)
+        if spoken_to:
+            self.pen = Pen(feed, lambda: _settle(self.hushed))
+            self.pen.write(prompt)
+            self._ends.append(self.pen)
+        else:
+            self._ends.append(_Writer(feed, prompt, close=True))
 
     def ask_to_end(self) -> None:
         """Ask all processes to end. Whoever does not is left to `kill`."""
@@ -289,3 +308,58 @@ class _Writer:
             asyncio.get_running_loop().remove_writer(self._descriptor)
             if self._close:
                 os.close(self._descriptor)
+
+
+class Pen:
+    """Writes what comes, as fast as the other side reads, until nothing more is to come."""
+
+    def __init__(self, descriptor: int, closed: Callable[[], None]) -> None:
+        self._descriptor = descriptor
+        self._closed = closed
+        self._left = bytearray()
+        self._open = True
+        self._waits = False
+        self._last = False
+        os.set_blocking(descriptor, False)
+
+    def write(self, data: bytes) -> None:
+        """Say something."""
+        if self._open and not self._last:
+            self._left += data
+            self._write()
+
+    def close(self) -> None:
+        """Say nothing any more, once all is said."""
+        self._last = True
+        self._closed()
+        if self._open:
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            while self._left:
+                del self._left[: os.write(self._descriptor, self._left)]
+        except BlockingIOError:
+            if not self._waits:
+                self._waits = True
+                asyncio.get_running_loop().add_writer(self._descriptor, self._write)
+            return
+        except OSError:
+            self.finish()  # it closed its side
+            return
+        self._rest()
+        if self._last:
+            self.finish()
+
+    def _rest(self) -> None:
+        if self._waits:
+            self._waits = False
+            asyncio.get_running_loop().remove_writer(self._descriptor)
+
+    def finish(self) -> None:
+        """Let go of it, whatever is left."""
+        if self._open:
+            self._open = False
+            self._rest()
+            self._left.clear()
+            os.close(self._descriptor)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.contracts.agent import CliUse
+from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.engine.layout import Layout
 from agenttalk.engine.performing import Programs, layout_of
 from agenttalk.engine.seat import Seat, take_seat
@@ -33,6 +33,7 @@ ASKED: Final = 2
 _KEPT: Final = 4096
 _SHORTEST: Final = 5.0
 """Seconds that must be left to ask once more."""
+_CRASHES: Final = frozenset({Code.COMMAND_FAILED, Code.AGENT_PROTOCOL})
 _ASKED_FOR: Final = frozenset({Code.OUTPUT_MISSING, Code.SCORE_MISSING, Code.SCORE_INVALID, Code.AGENT_SILENT})
 
 
@@ -66,11 +67,10 @@ class CodingAgents(Programs):
         finally:
             await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
 
-    async def _attempt(self, seat: Seat, job: Job, layout: Layout, turn: Turn, *, hooked: bool = False) -> _Attempt:
+    async def _attempt(self, seat: Seat, job: Job, layout: Layout, turn: Turn, *, hooked: bool = False) -> Attempt:
         """How the agent is to be started. Raises InputError with what to do."""
-        use = job.profile.cli
         try:
-            agent = coding_agents.entry(use)
+            agent, use = self._chosen(job)
             tier = "plain" if turn.confinement is None else await self.tiers.tier(turn.confinement)
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
@@ -86,18 +86,27 @@ class CodingAgents(Programs):
         if own:
             await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
         room = Room(base, f"{base}/{HOME}" if own else "", self._hook(agent, job) if hooked else "")
-        return _Attempt(
+        return self._attempts(
             self,
             seat,
             job,
             layout,
             replace(turn, env={**handed, **turn.env}, longest=codecs.LONGEST, keep=_KEPT),
             agent,
-            use or CliUse(agent=""),
+            use,
             room,
             confined=tier != "plain",
             transcript=Transcript(seat.root, f"{layout.base}.events.jsonl"),
         )
+
+    @property
+    def _attempts(self) -> type[Attempt]:
+        """How an agent is worked with."""
+        return Attempt
+
+    def _chosen(self, job: Job) -> tuple[CodingAgent, CliUse | AcpUse]:
+        """Which coding agent it is. Raises ValueError with what to do."""
+        return coding_agents.entry(job.profile.cli), job.profile.cli or CliUse(agent="")
 
     def _hook(self, agent: CodingAgent, job: Job) -> str:
         """What is run before the agent may stop: only where there is something that can be looked at."""
@@ -106,7 +115,7 @@ class CodingAgents(Programs):
             return ""
         return shlex.join((*self.deps.self_check, "--hook"))
 
-    async def _performed(self, attempt: _Attempt) -> Performance:
+    async def _performed(self, attempt: Attempt) -> Performance:
         ended = await attempt.go(attempt.turn.prompt)
         performance = await self._judged(attempt, ended)
         for _ in range(ASKED):
@@ -117,18 +126,19 @@ class CodingAgents(Programs):
             performance = await self._judged(attempt, ended)
         return performance
 
-    async def _judged(self, attempt: _Attempt, ended: Ended) -> Performance:
+    async def _judged(self, attempt: Attempt, ended: Ended) -> Performance:
         """What came of a run. What it says of itself counts only if nothing speaks against it."""
         fault = attempt.account.fault if ended.how == "exited" and ended.exit_code == 0 else None
         found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
-        if fault is not None and fault[0] is Code.COMMAND_FAILED:
-            return Performance("crashed", error=fault[1], **found)
+        if fault is not None and fault[0] in _CRASHES:
+            code = fault[0] if fault[0] is Code.AGENT_PROTOCOL else None
+            return Performance("crashed", code=code, error=fault[1], **found)
         if fault is not None:
             return Performance("finished", code=fault[0], error=fault[1], **found)
         performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.answered(ended))
         return replace(performance, remark=attempt.account.remark, **found)
 
-    async def _missing(self, attempt: _Attempt, performance: Performance) -> str:
+    async def _missing(self, attempt: Attempt, performance: Performance) -> str:
         """What a person who looks over its shoulder would find missing; empty if nothing, or if nobody looks."""
         if performance.how != "finished":
             return ""
@@ -145,7 +155,7 @@ class CodingAgents(Programs):
 
 
 @dataclass(slots=True)
-class _Attempt:
+class Attempt:
     """A coding agent at work on one job, in one run or several of one session."""
 
     owner: CodingAgents
@@ -154,7 +164,7 @@ class _Attempt:
     layout: Layout
     turn: Turn
     agent: CodingAgent
-    use: CliUse
+    use: CliUse | AcpUse
     room: Room
     confined: bool
     transcript: Transcript
@@ -241,6 +251,7 @@ class _Attempt:
             "cost_usd": used.cost_usd,
             "tool_calls": used.tool_calls,
             "turns": self.runs if self.runs > 1 else None,
+            "fault": str(Code.AGENT_PROTOCOL) if self.account.broken else None,
             "events": self.transcript.told(),
         }
         return {name: value for name, value in told.items() if value or name == "exit_code"}

@@ -31,12 +31,12 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str) -> Confir
     request_id = records.named("req", f"{job.plan_id}/{job.command.command_id}/{check.id}/{shown}")
     question = f"{check.question}\n(attempt {job.attempt} of {job.task_id}; what is judged has the hash {shown})"
     needed = {"decision": {"question": question}}
-    asked = await store.transact(lambda tx: _ask(tx, deps, job, request_id, "APPROVAL", check.question, needed))
-    response, by = await _answered(store, asked)
+    asked = await store.transact(lambda tx: ask(tx, deps, job, request_id, "APPROVAL", check.question, needed))
+    response, by = await answered(store, asked)
     return Confirmation(by, response.decision == "APPROVE", shown)
 
 
-async def _answered(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str]:
+async def answered(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str]:
     """The answer to a question once it is there, and whose it is."""
     while True:
         rows = await store.read("request", request_id=request_id)
@@ -45,7 +45,8 @@ async def _answered(store: Store, request_id: str) -> tuple[HumanInterventionRes
         await asyncio.sleep(POLL)
 
 
-def _ask(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> str:
+def ask(tx: Tx, deps: Deps, job: Job, request_id: str, kind: str, title: str, needed: dict[str, Any]) -> str:
+    """Put a question about a job; its id."""
     request: dict[str, Any] = {
         "schema_version": "1.0",
         "request_id": request_id,
@@ -76,8 +77,8 @@ class People:
             "decision": {"question": "\n\n".join([job.command.prompt, *await self._given(job)])},
         }
         kind = "MISSING_FILE" if names else "CLARIFY"
-        asked = await store.transact(lambda tx: _ask(tx, self.deps, job, request_id, kind, job.command.prompt, needed))
-        return await self._told(store, (await _answered(store, asked))[0])
+        asked = await store.transact(lambda tx: ask(tx, self.deps, job, request_id, kind, job.command.prompt, needed))
+        return await self._told(store, (await answered(store, asked))[0])
 
     async def _given(self, job: Job) -> list[str]:
         """What the person is given to work from: texts as they are, up to a limit, anything else by its hash."""

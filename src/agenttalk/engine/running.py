@@ -33,12 +33,13 @@ from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.service import Service
 from agenttalk.engine.slots import Slots
+from agenttalk.engine.talking import SpokenAgents
 from agenttalk.engine.toolchain import BOARD, Setup
 from agenttalk.engine.toolchain import Board as ToolchainBoard
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
 from agenttalk.engine.webhooks import TOGETHER, Gather, Intake, Receiver, Search
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
-from agenttalk.ports import Driver, EventSource, Forge, Performer, Processes, Prover, Tiers
+from agenttalk.ports import Driver, EventSource, Forge, Performer, Processes, Prover, Speaks, Tiers
 from agenttalk.rules.mail import BOARD as MAIL
 
 LOG = logging.getLogger(__name__)
@@ -147,6 +148,9 @@ class Running:
         found: dict[str, Performer] = {"script": Programs(deps, driver, lambda: self._api, environ)}
         if isinstance(driver, Tiers):
             found["cli"] = CodingAgents(deps, driver, lambda: self._api, environ, tiers=driver)
+            if isinstance(driver, Speaks):
+                speaks = driver.dialogue
+                found["acp"] = SpokenAgents(deps, driver, lambda: self._api, environ, tiers=driver, dialogues=speaks)
         if deps.asks_models:
             models = Models(deps, driver, lambda: self._api, environ, program=deps.asks_models)
             found |= dict.fromkeys(MODEL_DRIVERS, models)

@@ -157,7 +157,7 @@ def _worth(
         return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     left: Cause = "NOT_FULFILLED" if reexecutions < rounds.most(moves.tx, sheet, node) else "REWORK_EXHAUSTED"
-    if proof.idle and granted.job.profile.driver == "cli":
+    if proof.idle and granted.job.profile.driver in {"cli", "acp"}:
         performance = replace(performance, remark="the agent says that it is finished, and has changed nothing")
     reason = "; ".join(_faults(performance, verdict))
     found = (*seen, *proof.evidence, *said.evidence)

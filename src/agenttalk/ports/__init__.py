@@ -9,13 +9,16 @@ from agenttalk.ports.agents import (
     Judge,
     Made,
     Owner,
+    Pen,
     Performance,
     Performer,
     Processes,
+    Talk,
     Tiers,
     Turn,
     Watch,
 )
+from agenttalk.ports.dialogues import Asks, Dialogue, Dialogues, Opening, Speaks
 from agenttalk.ports.folders import Digest, Entry, Folder
 from agenttalk.ports.forge import EventSource, Forge, Headers, Merged, Unread
 from agenttalk.ports.kinds import Away, FollowUp, KindOutcome, KindTask, KindTurn, MailKind, MailRules, Said, TaskKind
@@ -23,12 +26,15 @@ from agenttalk.ports.proof import Baseline, Confirm, Examined, Findings, Left, P
 from agenttalk.ports.storage import Blobs, Clock, Ids, Lasting, Row, Store, Stores, Tx, Value
 
 __all__ = [
+    "Asks",
     "Away",
     "Baseline",
     "Blobs",
     "Clock",
     "Confinement",
     "Confirm",
+    "Dialogue",
+    "Dialogues",
     "Digest",
     "Driver",
     "Ended",
@@ -53,7 +59,9 @@ __all__ = [
     "MailKind",
     "MailRules",
     "Merged",
+    "Opening",
     "Owner",
+    "Pen",
     "Performance",
     "Performer",
     "Processes",
@@ -62,8 +70,10 @@ __all__ = [
     "Row",
     "Said",
     "Shipment",
+    "Speaks",
     "Store",
     "Stores",
+    "Talk",
     "TaskKind",
     "Tiers",
     "Tip",

@@ -42,6 +42,29 @@ class Confinement:
     """What they must not see, where the tier can hide anything."""
 
 
+class Pen(Protocol):
+    """The standard input of a program with which somebody speaks."""
+
+    def write(self, data: bytes) -> None:
+        """Say something. It is said as fast as the program reads; what a dead one is told is lost."""
+
+    def close(self) -> None:
+        """Say nothing any more: the program is to end by itself, and is ended soon if it does not."""
+
+
+class Talk(Protocol):
+    """Somebody who speaks with a program, by its standard input and the lines that it prints. All in the loop's thread.
+
+    `hear` of the turn gets the lines.
+    """
+
+    def begin(self, pen: Pen) -> None:
+        """The program was asked for, and may be spoken to."""
+
+    def part(self) -> None:
+        """It is to end, because its time is over or somebody wants it so. The pen still writes for a moment."""
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What a driver is asked to do once."""
@@ -68,6 +91,8 @@ class Turn:
     """Gets each line of standard output as it comes. Whoever listens may have the turn cancelled for it."""
     longest: int | None = None
     """Bytes of a line that `hear` gets. When it is said, `hear` gets the last line also if it has no end."""
+    talk: Talk | None = None
+    """Who speaks with the program. Its standard input then stays open behind the prompt, until the pen is closed."""
 
 
 @dataclass(frozen=True, slots=True)

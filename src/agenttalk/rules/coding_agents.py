@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from agenttalk.contracts.agent import CliUse, PromptBy
+from agenttalk.contracts.agent import AcpUse, CliUse, PromptBy
 from agenttalk.contracts.problem import nearest
 from agenttalk.rules.codecs import Codec, codec
 from agenttalk.rules.coding_events import Totals
@@ -252,7 +252,9 @@ def entry(use: CliUse | None) -> CodingAgent:
     return changed
 
 
-def start(agent: CodingAgent, use: CliUse, prompt: str, room: Room, *, confined: bool, session: str = "") -> Start:
+def start(
+    agent: CodingAgent, use: CliUse | AcpUse, prompt: str, room: Room, *, confined: bool, session: str = ""
+) -> Start:
     """How a run is started. Raises ValueError for a prompt that is too long to be an argument."""
     if agent.prompt == "argument" and len(prompt.encode("utf-8", "replace")) > LONGEST_ARGUMENT:
         limit = f"{LONGEST_ARGUMENT // 1024} KiB"

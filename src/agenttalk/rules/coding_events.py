@@ -11,7 +11,7 @@ from agenttalk.contracts import wire
 from agenttalk.errors import Code, JsonError
 from agenttalk.rules.usage import NOTHING, Used
 
-Kind = Literal["session", "text", "tool", "usage", "denied", "warning", "error", "end"]
+Kind = Literal["session", "text", "tool", "usage", "asked", "denied", "warning", "error", "end"]
 Totals = Literal["tokens", "cost_usd"]
 _SHOWN: Final = 200
 _LONGEST: Final = 16 * 1024
@@ -64,6 +64,10 @@ class Account:
     warning: str = ""
     error: str = ""
     ended: bool = False
+    broken: bool = False
+    """Whether it could not be understood, because it does not keep to its protocol."""
+    permit: str = "permit it by cli.args"
+    """What to do so that something is permitted."""
 
     def take(self, event: Event) -> None:
         """Count an event in."""
@@ -82,6 +86,8 @@ class Account:
                 self.denials = [*self.denials, event.line][:_DENIALS]
             case "warning":
                 self.warning = event.line
+            case "asked":
+                pass  # what is answered is told by what comes next
             case "error":
                 self.error = event.text or event.name or "it says that it failed, and not why"
             case _:
@@ -92,10 +98,10 @@ class Account:
     def fault(self) -> tuple[Code, str] | None:
         """Why it does not count, although its program ended well; None when it may."""
         if self.error:
-            return Code.COMMAND_FAILED, f"the agent failed: {self.error}"
+            return Code.AGENT_PROTOCOL if self.broken else Code.COMMAND_FAILED, f"the agent failed: {self.error}"
         if self.denials:
             asked = "; ".join(dict.fromkeys(self.denials))
-            return Code.AGENT_DENIED, f"not permitted to the agent: {asked} (do without it, or permit it by cli.args)"
+            return Code.AGENT_DENIED, f"not permitted to the agent: {asked} (do without it, or {self.permit})"
         if self.says_end and not self.ended:
             last = f"; the last that it told was: {self.warning}" if self.warning else ""
             return Code.COMMAND_FAILED, f"the agent ended without saying how its work ended{last}"

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agenttalk.contracts.agent import AgentProfile, CliUse
+from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.base import AgentId
 from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse
 from agenttalk.contracts.planfile import AgentSpec, InputSpec, PlanFile, TaskSpec
 from agenttalk.contracts.problem import nearest
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import coding_agents, model_services, policy_checks, promise_checks
+from agenttalk.rules import acp_agents, coding_agents, model_services, policy_checks, promise_checks
 from agenttalk.rules.routing import RESERVED
 
 DRIVERS: Final = ("script", "folder", "cli", "acp", "llm", "local", "python", "human", "remote")
@@ -125,8 +125,8 @@ class Findings:
         driver = agent.driver
         if driver == "script" and not agent.argv:
             self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
-        if driver == "cli":
-            self._check_cli(where, agent.cli)
+        if driver in {"cli", "acp"}:
+            self._check_coding(where, agent, driver)
         if driver in MODEL_DRIVERS:
             self._check_model(where, driver, agent.llm if driver == "llm" else agent.local)
         if driver is not None and driver not in DRIVERS:
@@ -134,12 +134,13 @@ class Findings:
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(DRIVERS)}"
             self.doubt(f"{where}.driver", f"{driver!r} is no driver of ours", hint)
 
-    def _check_cli(self, where: str, use: CliUse | None) -> None:
+    def _check_coding(self, where: str, said: AgentProfile | AgentSpec, driver: str) -> None:
+        use = said.cli if driver == "cli" else said.acp
         try:
-            coding_agents.entry(use)
+            coding_agents.entry(said.cli) if driver == "cli" else acp_agents.entry(said.acp)
         except ValueError as error:
             message, _, hint = str(error).partition("; ")
-            self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.cli", message, hint)
+            self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.{driver}", message, hint)
 
     def _check_model(self, where: str, driver: str, use: LlmUse | LocalUse | None) -> None:
         try:

@@ -1,0 +1,91 @@
+"""The table of coding agents that speak the Agent Client Protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agenttalk.contracts import plan_reading
+from agenttalk.contracts.agent import AcpUse, AgentProfile
+from agenttalk.contracts.yamltext import Source
+from agenttalk.rules import acp_agents, coding_agents
+from agenttalk.rules.acp_agents import TABLE, entry, variables
+from agenttalk.rules.planfile import compile_plan
+
+
+def use(agent: str = "claude", **more: Any) -> AcpUse:
+    return AcpUse.model_validate({"agent": agent, **more})
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE if name != "custom"])
+def test_an_entry_has_what_a_start_needs(name: str) -> None:
+    found = entry(use(name))
+    assert found.program
+    assert found.install.startswith("npm install -g ")
+    assert found.handed
+    start = coding_agents.start(
+        found, use(name, model="m1", args=["--x"]), "", coding_agents.Room("/b", "/b/home"), confined=True
+    )
+    assert start.argv[0] == found.program
+    assert "--x" in start.argv
+    assert not any("{" in part for part in start.argv)
+    assert "m1" in " ".join((*start.argv, *variables(found, use(name, model="m1"), confined=True).values()))
+
+
+def test_a_profile_says_otherwise() -> None:
+    found = entry(use("custom", program="my-agent", argv=["--acp"]))
+    assert (found.program, found.argv) == ("my-agent", ("--acp",))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (None, "it is not said which coding agent it is; add acp, one of: claude"),
+        (use("cluade"), "did you mean 'claude'?"),
+        (use("zzzzzz"), "there are: claude"),
+        (use("custom"), "needs its program; add acp.program"),
+        (use(allow=["wirte"]), "names no kind of tool"),
+    ],
+)
+def test_what_is_wrong_is_told(said: AcpUse | None, words: str) -> None:
+    with pytest.raises(ValueError, match=words.replace("?", r"\?")):
+        entry(said)
+
+
+@pytest.mark.parametrize("said", [{"deny": ["fetch"]}, {"ask": ["fetch"]}, {"allow": []}, {"otherwise": "ask"}])
+def test_whose_profile_says_what_it_may_do_asks_also_in_a_sandbox(said: dict[str, Any]) -> None:
+    codex = TABLE["codex"]
+    assert variables(codex, use(), confined=True)["INITIAL_AGENT_MODE"] == "agent-full-access"
+    assert variables(codex, use(), confined=False)["INITIAL_AGENT_MODE"] == "read-only"
+    assert variables(codex, use(**said), confined=True)["INITIAL_AGENT_MODE"] == "read-only"
+    assert "ask" in variables(TABLE["opencode"], use(), confined=True)["OPENCODE_PERMISSION"]
+
+
+def test_a_model_is_quoted_where_that_is_needed() -> None:
+    odd = use(model='a"b\\c')
+    assert json.loads(variables(TABLE["codex"], odd, confined=True)["CODEX_CONFIG"]) == {"model": 'a"b\\c'}
+    assert variables(TABLE["claude"], odd, confined=True)["ANTHROPIC_MODEL"] == 'a"b\\c'
+
+
+def test_it_is_confined_unless_somebody_says_otherwise() -> None:
+    said = {"schema_version": "1.0", "agent_id": "dev", "driver": "acp", "acp": "claude"}
+    profile = AgentProfile.from_json(said)
+    assert profile.sandbox == "best"
+    assert profile.acp == use()
+    assert acp_agents.entry(profile.acp) is TABLE["claude"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "code", "words"),
+    [
+        ({"driver": "acp"}, "FIELD_MISSING", "it is not said which coding agent it is"),
+        ({"driver": "acp", "acp": "cluade"}, "FIELD_VALUE", "there is no coding agent 'cluade' in the table"),
+        ({"driver": "acp", "acp": {"agent": "claude", "deny": ["rm"]}}, "FIELD_VALUE", "'rm' names no kind of tool"),
+    ],
+)
+def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, Any], code: str, words: str) -> None:
+    document = {"plan_id": "p", "agents": {"dev": agent}, "tasks": [{"id": "t", "agent": "dev", "prompt": "Do it."}]}
+    [problem] = compile_plan(plan_reading.plan_of(Source(document))).problems
+    assert (problem.code, problem.field, problem.message) == (code, "agents.dev.acp", words)
