@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -104,7 +105,8 @@ def _values(schema: dict[str, Any], definitions: dict[str, Any], depth: int) -> 
         case "integer":
             return st.integers(schema.get("minimum", -100), schema.get("maximum", 2**53 - 1))
         case "number":
-            return st.integers(0, 100) | st.floats(schema.get("minimum", -1e9), schema.get("maximum", 1e9))
+            least, most = schema.get("minimum", -1e9), schema.get("maximum", 1e9)
+            return st.integers(max(0, math.ceil(least)), min(100, math.floor(most))) | st.floats(least, most)
         case "boolean":
             return st.booleans()
         case "null":
