@@ -371,6 +371,7 @@ def test_a_program_with_the_exit_code_of_the_sandbox_is_believed(boxed: Cell) ->
 
 
 def test_an_engine_that_dies_leaves_nothing(boxed: Cell) -> None:
+    lease = f"lease_{boxed.nap}"  # of this test alone: others may be run beside it
     code = f"""
 import asyncio, sys
 from pathlib import Path
@@ -378,7 +379,7 @@ from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.ports import Confinement, Turn
 top = Path({str(boxed.top)!r})
-turn = Turn(lease="l", argv=("sh", "-c", "setsid sleep {boxed.nap} & wait"), cwd=top, prompt="",
+turn = Turn(lease="{lease}", argv=("sh", "-c", "setsid sleep {boxed.nap} & wait"), cwd=top, prompt="",
             timeout=1000, confinement=Confinement("bubblewrap", writable=(top / "own",), readonly=(top,)))
 asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
 """
@@ -388,7 +389,9 @@ asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
             assert time.monotonic() < deadline
             time.sleep(0.01)
         sleeping = boxed.sleeping()
-        keepers = [pid for pid in keeper.everyone() if b"AGENTTALK_LEASE=l" in keeper.contents(pid, "environ")]
+        keepers = [
+            pid for pid in keeper.everyone() if f"AGENTTALK_LEASE={lease}".encode() in keeper.contents(pid, "environ")
+        ]
         engine.kill()
     assert sleeping
     assert all(dies(pid) for pid in (*sleeping, *keepers))
