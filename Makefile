@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CODING := .coding-agents
 LOCAL := .local-model
 
-.PHONY: demo test check fix bench honesty test-full test-agents local-model test-local postgres sandbox inspector test-inspector clean help
+.PHONY: demo test check lint fix bench honesty test-full test-agents local-model test-local postgres sandbox inspector test-inspector clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -16,7 +16,7 @@ demo: $(READY)  ## the tour, on embedded defaults
 	@$(BIN)/agenttalk demo
 
 test: $(READY)  ## all tests
-	$(BIN)/pytest tests/test_docs.py tests/test_fuzz.py tests --ignore=tests/crash --numprocesses=2 --dist=worksteal --cov --cov-report=
+	$(BIN)/pytest tests/test_docs.py tests/test_fuzz.py tests --ignore=tests/crash --numprocesses=3 --dist=worksteal --cov --cov-report=
 	$(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
 	$(BIN)/pytest tests/crash  # apart, because it counts what happens in which order, on two cores by itself
 
@@ -31,12 +31,13 @@ local-model: $(LOCAL)/.ready  ## a small model and the library that runs it, for
 test-local: $(READY) $(LOCAL)/.ready  ## a real small model as a reviewer, twenty times
 	AGENTTALK_LOCAL_RUNS=20 $(BIN)/pytest -s tests/agents/test_local_model.py
 
-check: $(READY)  ## format, lint, types, layers, tests
+check: lint test  ## format, lint, types, layers, tests
+
+lint: $(READY)  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
 
 fix: $(READY)  ## format and repair what can be repaired
 	$(BIN)/ruff check --fix-only .
