@@ -62,16 +62,18 @@ def test_who_is_killed_leaves_no_agent_and_the_next_run_ends_as_usual(tmp_path: 
         return found
 
     def shown() -> list[Path]:
-        return list(Path(root).glob("plans/p/human_requests/*.json"))
+        return list(Path(root).glob("system_runtime/plans/p/human_requests/*.json"))
 
     command = [sys.executable, "-m", "agenttalk", "run", str(tmp_path / "plan.json"), "--root", root, "--json"]
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    waited(lambda: ran.exists() and ran.read_text().endswith("\n"))
-    if asked:
-        (tmp_path / "go").touch()
-        waited(shown)
-    first.kill()
-    first.wait()
+    try:
+        waited(lambda: ran.exists() and ran.read_text().endswith("\n"))
+        if asked:
+            (tmp_path / "go").touch()
+            waited(shown)
+    finally:
+        first.kill()
+        first.wait()
     waited(lambda: not any(alive(pid) for pid in ran.read_text().split()))
     (tmp_path / "go").touch()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as second:

@@ -140,6 +140,31 @@ def test_what_a_person_answers_is_passed_on(tmp_path: Path, answer: dict[str, An
         assert "execute (ada refused it): git push" in found.tasks[0]["reason"]
 
 
+@pytest.mark.parametrize("waits", [True, False], ids=["when it was put", "at once"])
+def test_a_question_of_who_does_not_wait_for_the_answer_is_closed(tmp_path: Path, *, waits: bool) -> None:
+    go = tmp_path / "go"
+    behaviour = f"""begin()
+call = {{"toolCallId": "x", "kind": "execute", "title": "Push"}}
+tell(id="q", method="session/request_permission", params={{"sessionId": session, "toolCall": call, "options": list(ONCE)}})
+while {waits} and not pathlib.Path({str(go)!r}).exists():
+    time.sleep(0.02)
+text("Never mind.")
+end()
+rest()"""
+    agents = {"dev": speaks(tmp_path, behaviour, acp={"otherwise": "ask"})}
+
+    async def use(engine: Engine) -> tuple[Standing, int]:
+        await engine.submit(plan(task("t", "dev"), agents=agents))
+        if waits:
+            await engine.asked()
+            go.touch()
+        return await engine.ended(), len(await human.requests(engine.deps))
+
+    found, left = play(tmp_path / "root", use)
+    assert (states(found), left) == ({"t": "COMPLETED"}, 0)
+    assert ("asked", "Push") in told(tmp_path)
+
+
 def test_who_offers_no_permission_for_once_gets_none(tmp_path: Path) -> None:
     always = '[{"optionId": "all", "name": "All", "kind": "allow_always"}]'
     found = run(tmp_path, f"begin()\ntext(may('read', 'a', options={always}))\nend()\nrest()")

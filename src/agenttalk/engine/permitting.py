@@ -28,18 +28,18 @@ class Permits:
     _wishes: Counter[str] = field(default_factory=Counter)
     _open: set[str] = field(default_factory=set)
 
-    @property
-    def waiting(self) -> bool:
-        """Whether somebody has not answered yet."""
-        return bool(self._open)
-
     async def ask(self, wish: Wish) -> tuple[bool, str]:
         """Have a person say whether the agent may; who said it. Waits however long it takes."""
         store = await board_of(self.deps, self.job.plan_id)
         key = wire.sha256(f"{wish.kind}\n{wish.about}\n{sorted(wish.paths)}".encode("utf-8", "replace"))
         number, self._wishes[key] = self._wishes[key], self._wishes[key] + 1
-        request_id = await store.transact(lambda tx: self._put(tx, wish, key, number))
-        self._open.add(request_id)
+
+        def work(tx: Tx) -> str:
+            asked = self._put(tx, wish, key, number)
+            self._open.add(asked)  # here, because whoever waits for it may be cancelled meanwhile
+            return asked
+
+        request_id = await store.handed_over(work)
         response, by = await people.answered(store, request_id)
         self._open.discard(request_id)
         return allows(response), by
@@ -53,7 +53,8 @@ class Permits:
 
         def work(tx: Tx) -> None:
             for each in left:
-                human.close(tx, each, why, at=at)
+                if tx.run("request", request_id=each):  # it was put, and not taken back
+                    human.close(tx, each, why, at=at)
 
         await store.transact(work)
 
