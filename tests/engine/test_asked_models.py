@@ -57,6 +57,7 @@ def stored(root: Path) -> Iterator[tuple[Path, bytes]]:
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY_KEY", KEY)
+    monkeypatch.setattr("plankit.PATIENCE", 300.0)  # starting a program that asks takes long on a busy machine
 
 
 def test_a_model_is_told_what_is_wrong_with_its_answer_whichever_interface_it_has(tmp_path: Path) -> None:
@@ -83,6 +84,7 @@ def test_a_model_is_told_what_is_wrong_with_its_answer_whichever_interface_it_ha
     assert all(b"[redacted CANARY_KEY]" in data for data in shown)
 
 
+@pytest.mark.shows("X08")
 def test_who_gives_no_score_is_asked_again_and_fails_in_the_end(tmp_path: Path) -> None:
     with ScriptedModel(answers({"result": "It reads well."})) as model:
         found = ended(tmp_path, task("t", "m", **SCORED), agents={"m": asks(model, retries=0)})

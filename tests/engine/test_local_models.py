@@ -49,17 +49,19 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "xllamacpp.py").write_text(LIBRARY)
     monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setattr("plankit.PATIENCE", 300.0)
     return folder
 
 
-def local(library: Path, behaviour: str = "return '{}'", name: str = "small", **use: Any) -> dict[str, Any]:
+def local(
+    library: Path, behaviour: str = "return '{}'", name: str = "small", *, memory_mib: int = 4096, **use: Any
+) -> dict[str, Any]:
     """An agent that is a model which behaves like this: its file says how."""
     file = library / f"{name}.gguf"
     body = "".join(f"    {line}\n" for line in behaviour.splitlines())
     file.write_text(f"GGUF\ndef said(messages, form):\n{body}")
-    more: dict[str, Any] = {key: use.pop(key) for key in ("limits", "sandbox", "network") if key in use}
     known = {"model_file": str(file), "retries": 0, **use}
-    return {"driver": "local", "local": known, "env": ["PYTHONPATH"], **more}
+    return {"driver": "local", "local": known, "env": ["PYTHONPATH"], "limits": {"memory_mib": memory_mib}}
 
 
 def ended(library: Path, agent: dict[str, Any], **keys: Any) -> dict[str, Any]:
@@ -99,9 +101,7 @@ WRONG = {
 
 
 def test_whatever_goes_wrong_in_it_is_told_and_the_engine_lives(library: Path) -> None:
-    agents = {
-        name: local(library, behaviour, name, limits={"memory_mib": 2048}) for name, (behaviour, _) in WRONG.items()
-    }
+    agents = {name: local(library, behaviour, name, memory_mib=2048) for name, (behaviour, _) in WRONG.items()}
     agents |= {name: local(library, name=name) for name in ("missing", "none")}
     (library / "missing.gguf").unlink()
     (library / "none.gguf").write_bytes(b"PK")

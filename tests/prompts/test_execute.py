@@ -214,10 +214,11 @@ def test_a_model_is_told_to_answer_and_of_no_files(locale: Locale) -> None:
     told = prompt(STORY, LARGE, handover=by_answer, locale=locale, may_refuse=True, score_required=True)
     assert "/run/" not in told
     assert "`outputs`" in told
-    assert '{"result": "' in told
+    assert "`result`" in told
+    assert '"score": 0' not in told, "it would be copied"
     assert "`self_assessment`" in told
     plain = prompt(handover=Handover("", "", (), by_answer=True), locale=locale)
-    assert '"score"' not in plain
+    assert "`score`" not in plain
 
 
 def test_what_is_long_follows_the_prompt_behind_a_fence_of_its_own() -> None:

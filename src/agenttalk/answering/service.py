@@ -176,7 +176,7 @@ def _first_fault(response: ModelResponse, text: str, *, called: bool) -> Fault:
     return Fault(Code.ANSWER_INVALID, f"the answer {what}: {' '.join(text.split())[:_SHOWN]!r}")
 
 
-class _Patience(AbstractCapability[Any]):
+class _Patience(AbstractCapability[Any]):  # type: ignore[misc]  # its types are not looked into
     """Asks a service again that is busy or out of order, when that makes sense."""
 
     def __init__(self, retries: int, ends: float, tell: Tell) -> None:

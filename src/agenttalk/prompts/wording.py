@@ -143,10 +143,10 @@ ANSWERED: Final[dict[Locale, ExecuteWording]] = {
             "`outputs` of your answer, in full, as an object with exactly this `name` and its `text`:"
         ),
         no_outputs="You have no files and no tools but your one answer. No outputs are asked for.",
-        result='Answer with one object: {{"result": "what you found or did, in short"}}.',
+        result="Answer with one JSON object. Its `result` says in short what you found or did.",
         result_with_score=(
-            'Answer with one object: {{"result": "what you found or did, in short", "score": 0, '
-            '"score_explanation": "why this score"}}.'
+            "Answer with one JSON object. Its `result` says in short what you found or did, its `score` is your "
+            "number, and its `score_explanation` says why."
         ),
     ),
     "zh": EXECUTE["zh"]._replace(
@@ -161,14 +161,17 @@ ANSWERED: Final[dict[Locale, ExecuteWording]] = {
             "作为一个对象，`name` 与下列完全相同，`text` 为其全文："
         ),
         no_outputs="除了这一次回答，你没有文件，也没有工具。不要求输出。",
-        result='请用一个对象回答：{{"result": "简要说明你的发现或所做的事"}}。',
+        result="请用一个 JSON 对象回答。其中 `result` 简要说明你的发现或所做的事。",
         result_with_score=(
-            '请用一个对象回答：{{"result": "简要说明你的发现或所做的事", "score": 0, '
-            '"score_explanation": "为什么是这个分数"}}。'
+            "请用一个 JSON 对象回答。其中 `result` 简要说明你的发现或所做的事，`score` 是你给出的分数，"
+            "`score_explanation` 说明理由。"
         ),
     ),
 }
-"""The same for a model, which sees no files and hands everything over in one answer."""
+"""The same for a model, which sees no files and hands everything over in one answer.
+
+It shows no answer that could be copied: a weak model would give that, and a score of 0 is a score.
+"""
 
 
 class JudgeWording(NamedTuple):
