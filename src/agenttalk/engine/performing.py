@@ -15,7 +15,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
-from agenttalk.engine.turns import Environment, argv_of, handed, limits_of
+from agenttalk.engine.turns import Environment, argv_of, budget_of, handed, limits_of
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules import rework
@@ -105,6 +105,7 @@ class Programs:
             timeout=job.timeout,
             env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),
+            budget=budget_of(job.profile, root, layout),
             confinement=await Confining(seat, job.profile, layout, job.command, argv, self.api(), job.readonly).found(),
             hear=job.watch.hear if job.watch is not None else None,
         )
