@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts import places
-from agenttalk.engine import outcomes
+from agenttalk.engine import grounds, outcomes
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api, Layout
@@ -76,7 +75,7 @@ class Programs:
 
     async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> str | None:
         """Make the folders of an attempt and put its inputs there; where the feedback lies, if there is any."""
-        await asyncio.to_thread(_make_folders, seat, job, layout)
+        await asyncio.to_thread(grounds.make, seat.root, job.agent_id, layout, job.command)
         feedback = None
         for file in job.inputs:
             target = f"{layout.inputs}/{places.segment(file.input_name)}/{file.path}"
@@ -166,18 +165,6 @@ def layout_of(job: Job) -> Layout:
     """Where the files of an attempt lie."""
     own = places.task(job.agent_id, job.plan_id, job.task_id)
     return Layout(job.cwd or own, f"{own}/{TURNS}/{job.command.command_id}-{job.attempt}")
-
-
-def _make_folders(seat: Seat, job: Job, layout: Layout) -> None:
-    root = seat.root
-    root.make(layout.cwd)
-    if root.exists(layout.base):  # an attempt that died with us, or somebody who wanted to be first
-        above, _, name = layout.base.rpartition("/")
-        with root.sub(above) as folder:
-            folder.move(name, folder, f"{name}.{secrets.token_hex(8)}")
-    root.make(layout.inputs)
-    root.make(layout.outputs)
-    root.write(layout.command, job.command.to_bytes() + b"\n")
 
 
 async def content(seat: Seat, file: Handed) -> bytes:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile, ProgramLimits
 from agenttalk.contracts.command import Command
-from agenttalk.engine import leases, outcomes
+from agenttalk.engine import grounds, leases, outcomes
 from agenttalk.engine.archive import show_file
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.layout import Api, Layout
@@ -98,7 +98,7 @@ def layout_of(seat: Seat, order: Order, lease: Lease) -> Layout:
 
 
 async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> list[Laid]:
-    await asyncio.to_thread(_make_folders, seat, ready.order, layout)
+    await asyncio.to_thread(grounds.make, seat.root, seat.agent_id, layout, ready.order.command)
     laid: list[Laid] = []
     room = _TEXTS
     for name, paths in ready.resolution.found.items():
@@ -113,18 +113,6 @@ async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> list[Laid]:
             room -= len(text.encode()) if text else 0
             laid.append(Laid(name, target, sha256, text, source.message_id))
     return laid
-
-
-def _make_folders(seat: Seat, order: Order, layout: Layout) -> None:
-    root = seat.root
-    root.make(layout.cwd)
-    if root.exists(layout.base):  # nobody but us makes it, so whoever did wanted to be first
-        above, _, name = layout.base.rpartition("/")
-        with root.sub(above) as folder:
-            folder.move(name, folder, f"{name}.{secrets.token_hex(8)}")
-    root.make(layout.inputs)
-    root.make(layout.outputs)
-    root.write(layout.command, order.command.to_bytes() + b"\n")
 
 
 async def _lay(seat: Seat, source: Source, target: str) -> str:

@@ -187,9 +187,12 @@ class Folder:
             return False
         return True
 
-    def make(self, relative: str) -> None:
-        """Make a folder and those on the way to it, as far as they are missing."""
-        self.sub(relative, create=True).close()
+    def make(self, relative: str, *, private: bool = False) -> None:
+        """Make a folder and those on the way to it, as far as they are missing. A private one is ours alone."""
+        with self.sub(relative, create=True) as made:
+            if private:
+                with told(made.path, Code.FILE_UNWRITABLE):
+                    os.fchmod(made.descriptor, stat.S_IRWXU)
 
 
 def _checked(folder: Folder, relative: str) -> Path:

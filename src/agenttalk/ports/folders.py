@@ -85,5 +85,5 @@ class Folder(Protocol):
     def remove(self, relative: str) -> bool:
         """Remove a file or an empty folder. False if there was none."""
 
-    def make(self, relative: str) -> None:
-        """Make a folder and those on the way to it."""
+    def make(self, relative: str, *, private: bool = False) -> None:
+        """Make a folder and those on the way to it. A private one is closed to other users, also if it was there."""
