@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -21,6 +22,7 @@ from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.problem import field_path, nearest, problems_of
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.ports import MailRules
+from agenttalk.rules import redaction
 
 FILE: Final = "agenttalk.toml"
 PREFIX: Final = "AGENTTALK__"
@@ -300,10 +302,44 @@ class Settings(Section):
             own["env"] = list(dict.fromkeys([*own.get("env", said.get("env") or ()), *tokens]))
         return {"locale": self.locale, **said, **own}
 
+    def secrets(self, root: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Every secret that is named here, by its variable or key. What cannot be had now is left out.
+
+        A key that ends in `_env` names a variable, one that ends in `_file` a file. Variables that agents are given
+        count if they look like secrets.
+        """
+        environ = os.environ if environ is None else environ
+        found: dict[str, str] = {}
+        for key, named in _named(self.model_dump()):
+            value = environ.get(named, "") if key.endswith("_env") else _content(root / named)
+            found[named if key.endswith("_env") else key] = value.strip()
+        handed = {name: environ.get(name, "") for each in self.agents.values() for name in each.env or ()}
+        found |= {name: value for name, value in handed.items() if redaction.is_secret(name, value)}
+        if _PASSWORD.search(self.store.url):
+            found |= {"store.url": self.store.url, "the store's password": urlsplit(self.store.url).password or ""}
+        return {name: value for name, value in found.items() if value}
+
     @property
     def store_url(self) -> str:
         """As the store takes it: empty for SQLite."""
         return "" if self.store.url == "sqlite" else self.store.url
+
+
+def _named(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
+    """Keys that name where a secret is, and what they name."""
+    for key, each in value.items() if isinstance(value, dict) else ():
+        path = f"{above}.{key}" if above else key
+        if isinstance(each, str) and key.endswith(("_env", "_file")):
+            yield path, each
+        yield from _named(each, path)
+
+
+def _content(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST_URL).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def load(root: Path, environ: Mapping[str, str] | None = None) -> Settings:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+import traceback
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.memory import what_is_there_spared
 from agenttalk.engine.deps import Deps, Limits, Walls
+from agenttalk.engine.discretion import Discretion
 from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Clock, Driver, Ids, Performer, TaskKind
@@ -124,7 +127,31 @@ async def opened_as_set(
     url = settings.store_url
     kinds = {BOARD: Letters(settings.mail_rules)} if kinds is None else kinds
     async with opened(root, limits=limits, url=url, witnessed=True, hidden=hidden, kinds=kinds) as deps:
-        yield deps
+        own = operator.token_of(root)
+        deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))
+        with _discreet_logs(deps.discretion):
+            yield deps
+
+
+@contextmanager
+def _discreet_logs(discretion: Discretion) -> Iterator[None]:
+    """Secrets stay out of logs, too, whoever writes there and wherever they go."""
+    make = logging.getLogRecordFactory()
+
+    def discreet(*args: Any, **more: Any) -> logging.LogRecord:
+        record = make(*args, **more)
+        if discretion.secrets:
+            record.msg, record.args = discretion.secrets.redact(record.getMessage()), ()
+            if record.exc_info:
+                said = "".join(traceback.format_exception(*record.exc_info)).rstrip()
+                record.exc_text, record.exc_info = discretion.secrets.redact(said), None
+        return record
+
+    logging.setLogRecordFactory(discreet)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(make)
 
 
 async def _keep(heads: operator.Heads) -> None:
@@ -182,7 +209,9 @@ async def serve(
             connecting.clients(root, settings, lenient=job is not None) as forges,
             opened_as_set(root, settings, kinds=connecting.kinds_of(settings, forges)) as deps,
         ):
-            await access.admit(deps, operator.made_token(root), "operator", "operator")
+            own = operator.made_token(root)
+            deps.discretion.keep({"the operator's token": own})
+            await access.admit(deps, own, "operator", "operator")
             await asyncio.to_thread(swept, root)
             processes = LocalProcesses()
             driver = ScriptDriver(processes)

@@ -132,7 +132,8 @@ def scene(top: Path, tier: str) -> Iterator[Scene]:
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
         abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
-        found = Scene(top, tier, *processes, tcp, udp, abstract)
+        victim, prey = processes
+        found = Scene(top, tier, victim, prey, tcp, udp, abstract)
         abstract.bind(f"\0{found.mark}")
         abstract.listen()
         for each in (tcp, udp, abstract):

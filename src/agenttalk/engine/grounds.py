@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from dataclasses import replace
 from typing import Final
 
 from agenttalk.contracts import places
@@ -16,7 +17,7 @@ LOG = logging.getLogger(__name__)
 _WORKSPACE: Final = "workspace"
 
 
-def make(root: Folder, agent_id: str, layout: Layout, command: Command) -> None:
+def make(root: Folder, agent_id: str, layout: Layout, command: Command) -> Layout:
     """Make the folders, and write the command down. Other users of the machine do not get at what programs leave."""
     try:
         _make(root, agent_id, layout)
@@ -25,6 +26,8 @@ def make(root: Folder, agent_id: str, layout: Layout, command: Command) -> None:
             raise
         _make(root, agent_id, layout)
     root.write(layout.command, command.to_bytes() + b"\n")
+    written = root.entry(layout.command)
+    return replace(layout, since=written.ctime_ns if written else 0)
 
 
 def _make(root: Folder, agent_id: str, layout: Layout) -> None:

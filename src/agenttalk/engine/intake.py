@@ -66,12 +66,23 @@ def read(deps: Deps, found: Found) -> Arrival | None:
         return None
     if isinstance(data, InputError):
         return Arrival(found, b"", Rejection(data.code, data.message))
+    if withheld := exposed(deps, data):
+        clean = deps.discretion.secrets.redact_bytes(data)
+        return Arrival(found, clean, withheld, original=clean)
     try:
         parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:
         LOG.exception("a message could not be read", extra={"action": "router.read"})
         parcel = OUR_FAULT
     return Arrival(found, routing.lifted_bytes(data), parcel, original=data)
+
+
+def exposed(deps: Deps, data: bytes) -> Rejection | None:
+    """Why a file of an outbox is not taken, if it holds a secret. What is kept of it is without."""
+    name = deps.discretion.secrets.found(data)
+    if name is None:
+        return None
+    return Rejection(Code.SECRET_EXPOSED, f"it holds the value of {name}, so nothing of it is taken")
 
 
 def judging_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
@@ -122,6 +133,7 @@ async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str
     limit = deps.limits.payload_bytes
     try:
         where = await asyncio.to_thread(outbox.payload, deps.root, found.agent_id, found.plan_id, path)
+        await asyncio.to_thread(deps.discretion.withhold, deps.root, where, limit)
         entry = await asyncio.to_thread(deps.root.entry, where)
         if entry is not None and entry.kind == "regular" and entry.size <= SMALL:
             data = await asyncio.to_thread(deps.root.read, where, limit)
@@ -144,8 +156,9 @@ async def _with_original(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
 
 
 async def keep_original(deps: Deps, blobs: Blobs, found: Found) -> str | None:
-    """Keep a file whole and return its hash; None when it is no file, or larger than anything we keep."""
+    """Keep a file whole and return its hash; None when it is no file, larger than anything we keep, or a secret."""
     try:
+        await asyncio.to_thread(deps.discretion.withhold, deps.root, found.path, deps.limits.payload_bytes)
         with deps.root.stream(found.path, deps.limits.payload_bytes) as stream:
             return await blobs.put(stream)
     except (InputError, MissingError):

@@ -37,16 +37,19 @@ class Programs:
     """Variables of which a profile may hand some over."""
     confines: ClassVar[bool] = True
     """Its programs can be put into a sandbox."""
+    spared: ClassVar[str] = ""
+    """A folder of an attempt that its program needs until the end, and that is then removed whatever lies in it."""
 
     async def perform(self, job: Job) -> Performance:
         """Lay out, run, take in. Every process of the program is dead when it returns."""
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
-        layout = layout_of(job)
-        try:
-            turn = await self._turn(seat, job, layout, await self._lay_out(seat, job, layout))
-        except InputError as error:
-            return Performance("not_started", error=error.message)
-        return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
+        with self.deps.discretion.during(job.token):
+            try:
+                layout, feedback = await self._lay_out(seat, job, layout_of(job))
+                turn = await self._turn(seat, job, layout, feedback)
+            except InputError as error:
+                return Performance("not_started", error=error.message)
+            return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
         """Run the program once more beforehand, to have it judge an input; what it says, if that is an object.
@@ -56,33 +59,38 @@ class Programs:
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
         layout = layout_of(job)
         layout = replace(layout, base=f"{layout.base}-{places.segment(input_name)}")
-        try:
-            await self._lay_out(seat, job, layout)
-            turn = await self._turn(seat, job, layout, None, mode="validate")
-        except InputError:
-            return None
-        ended = await self._run(seat, job, layout, replace(turn, prompt=f"{prompt}\n{turn.prompt}"))
-        if ended.how == "not_started":
-            raise InputError(Code.COMMAND_FAILED, ended.error)
-        if ended.how != "exited" or ended.exit_code != 0:
-            return None
-        said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
-        return self.deps.discretion.secrets.redact_json(said)
+        with self.deps.discretion.during(job.token):
+            try:
+                layout, _ = await self._lay_out(seat, job, layout)
+                turn = await self._turn(seat, job, layout, None, mode="validate")
+            except InputError:
+                return None
+            ended = await self._run(seat, job, layout, replace(turn, prompt=f"{prompt}\n{turn.prompt}"))
+            if ended.how == "not_started":
+                raise InputError(Code.COMMAND_FAILED, ended.error)
+            try:
+                said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
+                await asyncio.to_thread(outcomes.tidy, seat, layout.outputs, layout.cwd, layout.since)
+            except InputError:
+                return None
+            if ended.how != "exited" or ended.exit_code != 0:
+                return None
+            return self.deps.discretion.secrets.redact_json(said)
 
     async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:  # noqa: ARG002 - others need them
         """Run the program."""
         return self.deps.discretion.ended(await self.driver.run(turn))
 
-    async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> str | None:
-        """Make the folders of an attempt and put its inputs there; where the feedback lies, if there is any."""
-        await asyncio.to_thread(grounds.make, seat.root, job.agent_id, layout, job.command)
+    async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> tuple[Layout, str | None]:
+        """Make the folders of an attempt and put its inputs there; and where the feedback lies, if there is any."""
+        layout = await asyncio.to_thread(grounds.make, seat.root, job.agent_id, layout, job.command)
         feedback = None
         for file in job.inputs:
             target = f"{layout.inputs}/{places.segment(file.input_name)}/{file.path}"
             await asyncio.to_thread(seat.root.write, target, await content(seat, file), parents=True)
             if job.command.reexecute is not None and file.input_name == rework.FEEDBACK_INPUT:
                 feedback = target
-        return feedback
+        return layout, feedback
 
     async def _turn(
         self,
@@ -120,6 +128,8 @@ class Programs:
             ended,
             may_refuse=may_refuse,
             in_tree=bool(job.cwd),
+            since=layout.since,
+            spared=f"{layout.base}/{self.spared}" if self.spared else "",
         )
         usage = {"exit_code": ended.exit_code}
         if ended.how != "exited" or ended.exit_code != 0:

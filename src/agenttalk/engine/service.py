@@ -89,6 +89,10 @@ class Service:
         self._nudge = nudge
         self._turn = turn or asyncio.Lock()
 
+    def hide(self, said: Any) -> Any:
+        """A JSON value without secrets."""
+        return self.deps.discretion.secrets.redact_json(said)
+
     async def identify(self, token: str) -> Caller | None:
         """Whom a token belongs to."""
         return await access.identify(self.deps, token)

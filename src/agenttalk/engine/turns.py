@@ -68,9 +68,13 @@ async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) ->
 
     Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
     """
+    with seat.deps.discretion.during(lease.token):
+        return await _take_turn(seat, setting, ready, lease)
+
+
+async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
     try:
-        layout = layout_of(seat, ready.order, lease)
-        laid = await _lay_out(seat, ready, layout)
+        layout, laid = await _lay_out(seat, ready, layout_of(seat, ready.order, lease))
         turn = await _turn(seat, setting, ready, lease, layout, laid)
     except InputError as error:
         fault = Fault(error.code, error.message)
@@ -87,6 +91,7 @@ async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) ->
         layout.cwd,
         ended,
         may_refuse=setting.profile.self_assessment,
+        since=layout.since,
     )
     return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
 
@@ -97,8 +102,8 @@ def layout_of(seat: Seat, order: Order, lease: Lease) -> Layout:
     return Layout(cwd, f"{cwd}/{TURNS}/{order.command.command_id}-{lease.attempt}")
 
 
-async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> list[Laid]:
-    await asyncio.to_thread(grounds.make, seat.root, seat.agent_id, layout, ready.order.command)
+async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> tuple[Layout, list[Laid]]:
+    layout = await asyncio.to_thread(grounds.make, seat.root, seat.agent_id, layout, ready.order.command)
     laid: list[Laid] = []
     room = _TEXTS
     for name, paths in ready.resolution.found.items():
@@ -112,7 +117,7 @@ async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> list[Laid]:
             text = await asyncio.to_thread(_text, seat, target, min(_TEXT, room))
             room -= len(text.encode()) if text else 0
             laid.append(Laid(name, target, sha256, text, source.message_id))
-    return laid
+    return layout, laid
 
 
 async def _lay(seat: Seat, source: Source, target: str) -> str:

@@ -248,7 +248,7 @@ def _listed(folder: Folder) -> Iterator[Iterator[os.DirEntry[str]]]:
 def _entry(name: str, status: os.stat_result) -> Entry:
     is_file, is_folder = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
     kind: Literal["regular", "folder", "other"] = "regular" if is_file else "folder" if is_folder else "other"
-    return Entry(name, kind, status.st_size, status.st_ino, status.st_mtime_ns, status.st_nlink)
+    return Entry(name, kind, status.st_size, status.st_ino, status.st_mtime_ns, status.st_nlink, status.st_ctime_ns)
 
 
 @contextmanager

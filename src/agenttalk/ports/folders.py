@@ -17,6 +17,8 @@ class Entry(NamedTuple):
     inode: int
     mtime_ns: int
     nlink: int
+    ctime_ns: int = 0
+    """When it was changed last, its name and rights included; 0 if nobody asked."""
 
     @property
     def is_text(self) -> bool:
