@@ -23,6 +23,7 @@ from agenttalk.contracts.problem import field_path, nearest, problems_of
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.ports import MailRules
 from agenttalk.rules import redaction
+from agenttalk.rules.garbage import KINDS, Keep, Kind
 
 FILE: Final = "agenttalk.toml"
 PREFIX: Final = "AGENTTALK__"
@@ -260,6 +261,41 @@ class LimitSettings(Section):
     """How many comments the engine writes on one pull request or issue in an hour."""
 
 
+class KeepSettings(Section):
+    """How much is kept of something that plans leave behind, once they have ended."""
+
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] | None = None
+    """Days for which everything is kept; by default those of `[gc]`."""
+    max_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Bytes that are kept at most; the oldest go first."""
+
+
+class GcSettings(Section):
+    """What `agenttalk gc` removes: never what an open plan needs, or what a ledger or a release names."""
+
+    every_hours: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """Hours after which `agenttalk serve` does it by itself; 0: never."""
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
+    """Days for which everything is kept after its plan has ended."""
+    clones: KeepSettings = KeepSettings()
+    """Private clones, sealed checkouts and prepared environments."""
+    workspaces: KeepSettings = KeepSettings()
+    """Folders in which agents worked, with those of their attempts."""
+    blobs: KeepSettings = KeepSettings()
+    """Large contents that nothing refers to. Those younger than a day stay in any case."""
+    transcripts: KeepSettings = KeepSettings()
+    """What coding agents told while they worked."""
+
+    @property
+    def keeps(self) -> dict[Kind, Keep]:
+        """What holds for each kind."""
+        said: dict[Kind, KeepSettings] = {kind: getattr(self, kind) for kind in KINDS}
+        return {
+            kind: Keep(self.keep_days if each.keep_days is None else each.keep_days, each.max_bytes)
+            for kind, each in said.items()
+        }
+
+
 class Settings(Section):
     """Everything that can be set."""
 
@@ -279,6 +315,8 @@ class Settings(Section):
     """Letters between agents and people."""
     limits: LimitSettings = LimitSettings()
     """How much is taken at once."""
+    gc: GcSettings = GcSettings()
+    """What is removed of what plans leave behind."""
 
     @property
     def mail_rules(self) -> MailRules:

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from agenttalk.engine.layout import Api
     from agenttalk.engine.running import Connected, Running
     from agenttalk.engine.service import Service
+    from agenttalk.garbage import Collector
     from agenttalk.ports import EventSource, Forge
     from agenttalk.proving import Prover
     from agenttalk.settings import Settings
 
+LOG = logging.getLogger(__name__)
 LITTER: Final = 3600.0
 """Temporaries of dead processes are removed once they are this old, in seconds."""
 LOCKED: Final = 2.0
@@ -199,6 +201,7 @@ async def serve(
     from agenttalk.engine import access
     from agenttalk.engine.layout import Api
     from agenttalk.engine.running import Running
+    from agenttalk.garbage import Collector
     from agenttalk.mailbox.watch import Watch
 
     # A single plan listens to no forge, and asks only those whose token is at hand.
@@ -227,7 +230,9 @@ async def serve(
                 prover=_prover(root, deps, driver, connecting.read_back(settings, forges).check),
                 toolchain=_connected(deps, listened, sources, forges),
             )
-            async with _door(root, settings, running.service, port) as where:
+            collector = Collector(deps, settings.gc.keeps)
+            running.service.collect = collector.collect
+            async with _door(root, settings, running.service, port) as where, _collecting(collector, settings):
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
                 await watch.start()
                 try:
@@ -237,6 +242,27 @@ async def serve(
                         await _until(running, running.run(stop, watch, Api(*where)), job, stop)
                 finally:
                     watch.close()
+
+
+@asynccontextmanager
+async def _collecting(collector: Collector, settings: Settings) -> AsyncIterator[None]:
+    """Have garbage removed now and then, if that is configured. That it fails is told, and nothing else."""
+
+    async def again() -> None:
+        while True:
+            await asyncio.sleep(settings.gc.every_hours * 3600)
+            try:
+                found = await collector.collect()
+                LOG.info("%s bytes were freed", found["bytes"], extra={"action": "engine.gc"})
+            except Exception:
+                LOG.exception("nothing could be removed; it is tried again", extra={"action": "engine.gc"})
+
+    task = asyncio.create_task(again()) if settings.gc.every_hours else None
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
 
 
 def local_prover(root: Path, deps: Deps) -> Prover:

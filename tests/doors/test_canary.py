@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import subprocess
@@ -12,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
-
-import pytest
 
 SECRETS = {
     "MODEL_KEY": 'sk-"mödel"/4711+x=&y \'z',
@@ -60,13 +57,15 @@ def ask(path, body):
     with (TOP / "answers.txt").open("ab") as file: file.write(b"%d " % answer.status + answer.read() + b"\\n")
     return answer.status
 """
-TASKS = {
+TASKS: dict[str, tuple[str, str]] = {
     "stdout": ("COMPLETED", "print(TEXT)"),
     "stderr": ("FAILED", "print(TEXT, file=sys.stderr); sys.exit(3)"),
     "result": (
         "COMPLETED",
-        "said = {'result': {'a': ALL, TEXT: [TEXT]}, 'evidence': [TEXT, {'id': 'x', 'passed': True, 'detail': TEXT}]}\n"
-        "RESULT.write_text(json.dumps(said))",
+        """
+said = {'result': {'a': ALL, TEXT: [TEXT]}, 'evidence': [TEXT, {'id': 'x', 'passed': True, 'detail': TEXT}]}
+RESULT.write_text(json.dumps(said))
+""",
     ),
     "score": ("COMPLETED", "RESULT.write_text(json.dumps({'result': 'r', 'score': 90, 'score_explanation': TEXT}))"),
     "output": ("FAILED", "(OUT / 'note.txt').write_text(TEXT); (OUT / 'more.txt').write_text(ALL[-1]); print('ok')"),
@@ -74,28 +73,48 @@ TASKS = {
     "name": ("FAILED", "(OUT / ('a' + loot[2])).write_text('x'); (OUT / 'note.txt').write_text('x'); print('ok')"),
     "scratch": (
         "COMPLETED",
-        "pathlib.Path('deep/er').mkdir(parents=True); pathlib.Path('deep/er/notes').write_text(TEXT)\n"
-        "pathlib.Path('s' + loot[2]).write_text('x'); (OUT.parent / 'beside').write_text(TEXT); print('ok')",
+        """
+pathlib.Path('deep/er').mkdir(parents=True); pathlib.Path('deep/er/notes').write_text(TEXT)
+pathlib.Path('s' + loot[2]).write_text('x'); (OUT.parent / 'beside').write_text(TEXT); print('ok')
+""",
     ),
     "late": (
         "FAILED",
-        "import time\npathlib.Path('left').write_text(TEXT); print(TEXT, flush=True)\nwhile True: time.sleep(9)",
+        """
+import time
+pathlib.Path('left').write_text(TEXT); print(TEXT, flush=True)
+while True: time.sleep(9)
+""",
     ),
     "api": (
         "COMPLETED",
-        "path = '/api/projects/default/tasks/p:api'\n"
-        "said = [ask(path + '/comments', {'author': 'dev', 'comment_type': 'general', 'body': TEXT, 'claims': {TEXT: [TEXT]}}),\n"
-        " ask(path + '/progress', {'progress': TEXT[:900], 'usage': {}}),\n"
-        " ask(path + '/outputs', {'content': TEXT, 'type': 'note'}),\n"
-        " ask('/api/mail', {'to': ['other'], 'subject': loot[0], 'body': TEXT}),\n"
-        " ask(path + '/questions', {'question': TEXT}),\n"
-        " ask(path + '/comments', {'author': loot[2], 'comment_type': 'general', 'body': 'x', loot[1]: 1}),\n"
-        " ask(path + '/comments', {'author': loot[2], 'comment_type': 'general', 'body': 'x'})]\n"
-        "print(json.dumps({'agenttalk': {'progress': TEXT}}))\n"
-        "print('said', said)",
+        """
+path = '/api/projects/default/tasks/p:api'
+say = {'author': 'dev', 'comment_type': 'general', 'body': TEXT}
+said = [
+    ask(path + '/comments', {**say, 'claims': {TEXT: [TEXT]}}),
+    ask(path + '/progress', {'progress': TEXT[:900], 'usage': {}}),
+    ask(path + '/outputs', {'content': TEXT, 'type': 'note'}),
+    ask('/api/mail', {'to': ['other'], 'subject': loot[0], 'body': TEXT}),
+    ask(path + '/questions', {'question': TEXT}),
+    ask(path + '/comments', {**say, loot[1]: 1}),
+    ask(path + '/comments', {**say, 'author': loot[2]}),
+]
+print(json.dumps({'agenttalk': {'progress': TEXT}}))
+print('said', said)
+""",
     ),
 }
 """Task → its state in the end, and what its program does."""
+
+
+NOTE = {"outputs": [{"name": "note.txt", "deliverable": True}]}
+KEYS: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("output", "large", "name"), NOTE),
+    "score": {"score_required": True, "score_criteria": "any"},
+    "late": {"timeout": 2},
+}
+"""What tasks say besides."""
 
 
 def spelled(text: str) -> Iterator[bytes]:
@@ -158,15 +177,7 @@ def test_what_agents_say_anywhere_is_kept_and_shown_without_secrets(tmp_path: Pa
         "env": ["MODEL_KEY"],
     }
     shared = {"agent": "dev", "prompt": "Do it.", "retry_times": 0, "max_reexecute_times": 0}
-    tasks: list[dict[str, Any]] = [{"id": name, "timeout": 60, **shared} for name in TASKS]
-    for each in tasks:
-        each |= (
-            {"outputs": [{"name": "note.txt", "deliverable": True}]}
-            if each["id"] in ("output", "large", "name")
-            else {}
-        )
-        each |= {"score_required": True, "score_criteria": "any"} if each["id"] == "score" else {}
-        each |= {"timeout": 2} if each["id"] == "late" else {}
+    tasks = [{"id": name, "timeout": 60, **shared, **KEYS.get(name, {})} for name in TASKS]
     (tmp_path / "plan.json").write_text(json.dumps({"plan_id": "p", "agents": {"dev": agent}, "tasks": tasks}))
     ran = top.call("run", str(tmp_path / "plan.json"))
     shown = top.call("status", "--json")
@@ -178,3 +189,15 @@ def test_what_agents_say_anywhere_is_kept_and_shown_without_secrets(tmp_path: Pa
     assert [line[:3] for line in answers.splitlines()] == [b"201", b"200", b"201", b"201", b"201", b"422", b"403"]
     said = [each.stdout + each.stderr for each in (ran, shown, *told)]
     assert top.found(*said, answers) == []
+
+
+def test_a_plan_that_holds_a_secret_is_not_taken(tmp_path: Path) -> None:
+    top = Top(tmp_path)
+    task = {"id": "t", "agent": "dev", "prompt": f"Use {SECRETS['HOOK_SECRET']}."}
+    (tmp_path / "plan.json").write_text(
+        json.dumps({"plan_id": "p", "agents": {"dev": {"driver": "script", "argv": ["true"]}}, "tasks": [task]})
+    )
+    ran = top.call("run", str(tmp_path / "plan.json"))
+    assert ran.returncode != 0
+    assert b"holds the value of HOOK_SECRET" in ran.stdout + ran.stderr
+    assert top.found(ran.stdout, ran.stderr) == []

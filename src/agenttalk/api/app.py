@@ -130,6 +130,7 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "POST", "/api/commands/log", _log, _OPERATOR),
         _route(service, "GET", "/api/fsck", _fsck, _READERS),
         _route(service, "POST", "/api/republish", _republish, _OPERATOR),
+        _route(service, "POST", "/api/gc", _gc, _OPERATOR),
     ]
 
 
@@ -406,6 +407,11 @@ async def _log(service: Service, request: Request, _: Caller) -> Response:
 async def _fsck(service: Service, _: Request, __: Caller) -> Response:
     faults: list[Any] = await service.fsck()
     return answered({"faults": faults})
+
+
+async def _gc(service: Service, request: Request, _: Caller) -> Response:
+    body = await bodies.read(request, bodies.GcBody)
+    return answered(await service.gc(dry_run=body.dry_run))
 
 
 async def _republish(service: Service, _: Request, __: Caller) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,7 +18,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.engine.records import SMALL, Letter, Refused
-from agenttalk.errors import Code, InputError, MissingError
+from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Blobs, Tx
 from agenttalk.rules import media, routing, versioning
 from agenttalk.rules.control import kind_of
@@ -68,6 +69,7 @@ def read(deps: Deps, found: Found) -> Arrival | None:
         return Arrival(found, b"", Rejection(data.code, data.message))
     if withheld := exposed(deps, data):
         clean = deps.discretion.secrets.redact_bytes(data)
+        _withhold_payloads(deps, found, data)
         return Arrival(found, clean, withheld, original=clean)
     try:
         parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
@@ -83,6 +85,16 @@ def exposed(deps: Deps, data: bytes) -> Rejection | None:
     if name is None:
         return None
     return Rejection(Code.SECRET_EXPOSED, f"it holds the value of {name}, so nothing of it is taken")
+
+
+def _withhold_payloads(deps: Deps, found: Found, data: bytes) -> None:
+    """Whoever says a secret in an envelope may have put it into the files beside it as well."""
+    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    envelope = parcel.envelope if isinstance(parcel, Parcel) else None
+    for file in envelope.payload.files if isinstance(envelope, ArtifactEnvelope) else ():
+        with suppress(AgentTalkError):
+            where = outbox.payload(deps.root, found.agent_id, found.plan_id, file.path)
+            deps.discretion.withhold(deps.root, where, deps.limits.payload_bytes)
 
 
 def judging_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
