@@ -39,6 +39,7 @@ _OF_CLONES: Final = ("attempts", "sealed", "prepared")
 _TURNS: Final = ".agenttalk"
 _TRANSCRIPT: Final = ".events.jsonl"
 _BLOBS: Final = "data/blobs"
+_ASIDE: Final = ".gc-"
 _BLOCK: Final = 512
 _DAY: Final = 86_400
 """Seconds. Contents that are younger may just be about to be named."""
@@ -62,7 +63,7 @@ class Collector:
         items += await asyncio.to_thread(self._unnamed, root, now)
         chosen = garbage.chosen(items, self.keeps, now)
         if not dry_run:
-            await asyncio.to_thread(_finish, root, ended)
+            await asyncio.to_thread(_finish, root, ended, now)
             chosen = [item async for item in self._removed(root, chosen, now)]
         freed = {
             kind: {"count": len(own), "bytes": sum(item.size for item in own)}
@@ -121,7 +122,7 @@ def _time(seconds: float) -> datetime:
 
 
 def _old_blobs(folder: Path, cutoff: float) -> Iterator[tuple[Path, os.stat_result]]:
-    for path in folder.glob("??/*"):
+    for path in folder.glob("??/[0-9a-f]*"):
         with suppress(FileNotFoundError):
             status = path.lstat()
             if stat.S_ISREG(status.st_mode) and status.st_mtime < cutoff:
@@ -130,18 +131,22 @@ def _old_blobs(folder: Path, cutoff: float) -> Iterator[tuple[Path, os.stat_resu
 
 def _forget(path: Path, cutoff: float) -> bool:
     """Remove a content, unless it was put in again a moment ago: then it is new, and stays."""
-    aside = path.with_name(f".gc-{secrets.token_hex(8)}")
+    aside = path.with_name(f"{_ASIDE}{path.name}")
     try:
         path.rename(aside)
-        if aside.lstat().st_mtime < cutoff:
-            aside.unlink()
-            return True
-        with suppress(FileExistsError):
-            os.link(aside, path)
-        aside.unlink()
     except FileNotFoundError:
         return False
-    return False
+    return _forgotten(aside, cutoff)
+
+
+def _forgotten(aside: Path, cutoff: float) -> bool:
+    """Remove a content that was put aside if it is old; else put it back. True if it was removed."""
+    old = aside.lstat().st_mtime < cutoff
+    if not old:
+        with suppress(FileExistsError):  # somebody has put it in yet again
+            os.link(aside, aside.with_name(aside.name.removeprefix(_ASIDE)))
+    aside.unlink()
+    return old
 
 
 def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[Item]:
@@ -242,10 +247,10 @@ def _discard(here: Folder, name: str) -> None:
         here.move(name, here, f"{TRASH}/{secrets.token_hex(8)}")
 
 
-def _finish(root: Path, ended: Mapping[tuple[str, str], datetime]) -> None:
+def _finish(root: Path, ended: Mapping[tuple[str, str], datetime], now: datetime) -> None:
     """Remove what an earlier run was cut off at: what lies in the trash, and folders of which nothing is left."""
-    for path in (root / _BLOBS).glob("??/.gc-*"):
-        path.unlink(missing_ok=True)
+    for path in (root / _BLOBS).glob(f"??/{_ASIDE}*"):
+        _forgotten(path, now.timestamp() - _DAY)
     for plan_id, task_id in ended:
         if not task_id and is_id(plan_id):
             folders.empty(root / _CLONES / plan_id / "trash")

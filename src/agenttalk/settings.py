@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse, ProgramLimits, Switch, Tier, cli_named
 from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
@@ -72,6 +72,12 @@ class CliSettings(CliUse):
     model_config = ConfigDict(extra="forbid")
 
 
+class ProgramSettings(ProgramLimits):
+    """What an agent's program may use."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class PriceSettings(Prices):
     """What a model costs."""
 
@@ -124,6 +130,8 @@ class AgentSettings(Section):
     """The language of its prompts."""
     env: Many[Text] | None = None
     """Names of variables that its program gets."""
+    limits: ProgramSettings | None = None
+    """What its program may use: `memory_mib`, `disk_mib`, `processes` and others."""
     sandbox: Tier | None = None
     """How its program is confined: `plain`, `landlock`, `bubblewrap`, or `best` of those that work."""
     network: Switch | None = None
@@ -274,7 +282,7 @@ class GcSettings(Section):
     """What `agenttalk gc` removes: never what an open plan needs, or what a ledger or a release names."""
 
     every_hours: Annotated[int, Field(ge=0, le=10_000)] = 0
-    """Hours after which `agenttalk serve` does it by itself; 0: never."""
+    """Hours after which `agenttalk serve` does it by itself, and at its start; 0: never."""
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
     """Days for which everything is kept after its plan has ended."""
     clones: KeepSettings = KeepSettings()

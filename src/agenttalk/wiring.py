@@ -232,7 +232,7 @@ async def serve(
             )
             collector = Collector(deps, settings.gc.keeps)
             running.service.collect = collector.collect
-            async with _door(root, settings, running.service, port) as where, _collecting(collector, settings):
+            async with _door(root, settings, running.service, port) as where, collecting(collector, settings):
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
                 await watch.start()
                 try:
@@ -245,17 +245,17 @@ async def serve(
 
 
 @asynccontextmanager
-async def _collecting(collector: Collector, settings: Settings) -> AsyncIterator[None]:
+async def collecting(collector: Collector, settings: Settings) -> AsyncIterator[None]:
     """Have garbage removed now and then, if that is configured. That it fails is told, and nothing else."""
 
     async def again() -> None:
         while True:
-            await asyncio.sleep(settings.gc.every_hours * 3600)
             try:
                 found = await collector.collect()
                 LOG.info("%s bytes were freed", found["bytes"], extra={"action": "engine.gc"})
             except Exception:
                 LOG.exception("nothing could be removed; it is tried again", extra={"action": "engine.gc"})
+            await asyncio.sleep(settings.gc.every_hours * 3600)
 
     task = asyncio.create_task(again()) if settings.gc.every_hours else None
     try:

@@ -16,8 +16,9 @@ from agenttalk.engine import fsck
 from agenttalk.engine.deps import Deps
 from agenttalk.garbage import Collector
 from agenttalk.rules.garbage import KINDS, Keep, Kind
+from agenttalk.settings import GcSettings, Settings
 from agenttalk.store import audit
-from agenttalk.wiring import opened
+from agenttalk.wiring import collecting, opened
 from effort import EFFORT
 from plankit import Engine, engine, plan, states, task
 
@@ -157,6 +158,20 @@ def test_what_an_ended_plan_left_is_removed_and_what_is_needed_stays(root: Path)
     assert found["bytes"] == told["bytes"] > LARGE + 25_000
     assert is_clean(root)
     assert counts(collected(root)) == dict.fromkeys(KINDS, 0)
+
+
+def test_an_engine_does_it_by_itself_if_that_is_configured(root: Path) -> None:
+    async def use() -> None:
+        async with opened(root) as deps:
+            collector = Collector(deps, ALL)
+            async with collecting(collector, Settings()):
+                assert counts(await collector.collect(dry_run=True)) == GONE
+            async with collecting(collector, Settings(gc=GcSettings(every_hours=1))), asyncio.timeout(60):
+                while counts(await collector.collect(dry_run=True)) != dict.fromkeys(KINDS, 0):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+
+    asyncio.run(use())
+    assert is_clean(root)
 
 
 def test_by_default_nothing_is_old_enough(root: Path) -> None:
