@@ -187,6 +187,7 @@ async def faults(root: Path) -> list[Any]:
         return await fsck.check(deps)
 
 
+@pytest.mark.shows("M04")
 @pytest.mark.parametrize("tier", TIERS)
 def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_next_task_runs(
     tmp_path: Path, tier: str
