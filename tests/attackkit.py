@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal
 
+from agenttalk.drivers import landlock
 from effort import EFFORT
 
 Verdict = Literal["contained", "refused", "limit"]
@@ -24,6 +27,9 @@ LIMITS: Final = {
 }
 """The same for all of them."""
 
+SCOPED: Final = 6
+"""The version of landlock from which signals and abstract sockets do not leave the sandbox: Linux 6.12."""
+YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
 BEGIN: Final = """
 import os, sys, time
 ROOT, MARK, CANARY, ME = sys.argv[1], sys.argv[2], sys.argv[3], os.environ["AGENTTALK_TASK_ID"]
@@ -87,8 +93,18 @@ class Attack:
     """Of its task."""
 
     def outcome(self, tier: str) -> Outcome:
+        """What must come of it where everything is there that the documentation asks for."""
         found: Outcome = getattr(self, tier)
         return found
+
+
+def expected(name: str, tier: str) -> Outcome:
+    """What must come of an attack on this machine: an old landlock holds less, and some systems forbid more."""
+    if tier == "landlock" and landlock.version() < SCOPED and name in {"kill", "kill_keeper", "abstract"}:
+        return ATTACKS[name].plain if name != "abstract" else LIMIT
+    if (name, tier) == ("trace", "plain") and os.getuid() and YAMA.exists() and YAMA.read_text().strip() != "0":
+        return CONTAINED
+    return ATTACKS[name].outcome(tier)
 
 
 def _everywhere(what: str, program: str, outcome: Outcome, **more: Any) -> Attack:

@@ -22,11 +22,11 @@ import pytest
 from agenttalk.engine import fsck
 from agenttalk.store import audit
 from agenttalk.wiring import opened
-from attackkit import ATTACKS, BEGIN, LIMITS, TIERS
+from attackkit import ATTACKS, BEGIN, LIMITS, TIERS, expected
 from sandboxkit import needs
 
 CANARY = "canary-0815-4711"
-CREWS = 8
+CREWS = 5
 """Agents that share the attacks; what one did must not keep it from its next task."""
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "confine-an-agent.md"
 
@@ -199,16 +199,16 @@ def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_ne
         assert living(found.mark) == []
         stood, told = states(found.root), ended(found.root)
         came = {}
-        for name, attack in ATTACKS.items():
+        for name in ATTACKS:
             state, reason = stood[name]
             said = str(told.get(name, {}).get("result"))
             if state == "FAILED":
-                came[name] = "refused" if attack.outcome(tier).reason in reason else f"failed: {reason}"
+                came[name] = "refused" if expected(name, tier).reason in reason else f"failed: {reason}"
             else:
                 came[name] = "contained" if state == "COMPLETED" and "got:" not in said else f"{state}: {said}"
         harm = found.harm()
         came |= {name: "limit" for name, said in came.items() if "got:" in said or name in harm}
-        assert came == {name: attack.outcome(tier).verdict for name, attack in ATTACKS.items()}
+        assert came == {name: expected(name, tier).verdict for name in ATTACKS}
         after = {f"next_{crew}": "COMPLETED" for crew in found.crews()}
         after |= {"next_offline": "FAILED"} if tier == "plain" else {}  # what cannot be kept offline is not begun
         assert {name: stood[name][0] for name in after} == after

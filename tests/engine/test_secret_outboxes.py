@@ -12,6 +12,9 @@ import pytest
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.discretion import Discretion
 from agenttalk.engine.router import Report, Router
+from agenttalk.engine.service import Service
+from agenttalk.errors import InputError
+from plankit import plan, task
 from routerkit import inside, sound
 from treekit import Tree, node, output
 
@@ -111,3 +114,16 @@ def test_tokens_are_known_while_their_attempts_last_and_a_while_longer() -> None
         assert discretion.secrets.found(b"another-99")
         assert not discretion.secrets.found(b"another-1 ")
     assert discretion.secrets.found(b"secret-0815")
+
+
+def test_a_plan_that_holds_a_secret_is_not_taken(tmp_path: Path) -> None:
+    compiled = plan(task("t", "dev", prompt=f"Use {CANARY}."))
+    (tmp_path / "agents").mkdir()
+
+    async def use(deps: Deps) -> None:
+        deps.discretion.keep({"API_KEY": CANARY})
+        await Service(deps).submit(compiled.dag, compiled.manifest, compiled.profiles)
+
+    with pytest.raises(InputError, match="holds the value of API_KEY"):
+        inside(tmp_path, use)
+    assert kept(tmp_path) == []

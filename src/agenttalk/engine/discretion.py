@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
+from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.ports import Ended, Folder, Proof
 from agenttalk.rules import redaction
 from agenttalk.rules.evidence import Result
@@ -119,18 +119,26 @@ class Discretion:
             )
 
     def _in_file(self, folder: Folder, path: str, limit: int, named: str = "") -> str | None:
+        """The name of one that stands in a file or its name. Raises MachineError when the file cannot be read."""
         if name := self.secrets.found((named or path).encode("utf-8", "surrogateescape")):
             return name
         before = b""
         try:
-            with folder.stream(path, limit) as stream:
+            with folder.stream(path, limit, linked=True) as stream:
                 while piece := stream.read(_PIECE):
                     if name := self.secrets.found(before + piece):
                         return name
                     before = (before + piece)[-self.secrets.longest :]
-        except AgentTalkError:
+        except (InputError, MissingError):
             return None
         return None
+
+    def _is_bad(self, folder: Folder, path: str, limit: int) -> bool:
+        """Whether a file that an agent left is to go. What it has locked away from us goes, too."""
+        try:
+            return self._in_file(folder, path, limit, named=path.rpartition("/")[2]) is not None
+        except MachineError:
+            return True
 
     def withhold_tree(self, folder: Folder, top: str, limit: int, since: int = 0) -> None:
         """The same for every file of a tree, but for its own repository, that was changed since then."""
@@ -146,7 +154,7 @@ class Discretion:
         if not self.secrets:
             return
         for path in list(_files(folder, top, _DEEPEST, since, spared)):
-            if self._in_file(folder, path, limit, named=path.rpartition("/")[2]) is not None:
+            if self._is_bad(folder, path, limit):
                 LOG.warning("a file that holds a secret was removed from %s", top, extra={"action": "turn.tidy"})
                 with suppress(AgentTalkError):
                     folder.remove(path)
@@ -159,6 +167,8 @@ def _files(folder: Folder, top: str, depth: int, since: int, spared: str = "") -
             entries = sorted(here.scan())
     except MissingError:
         return
+    except MachineError as error:
+        raise InputError(Code.FILE_UNSAFE, f"{top!r} cannot be looked into") from error
     for entry in entries:
         if entry.kind == "folder":
             if entry.name == _REPOSITORY or f"{top}/{entry.name}" == spared:

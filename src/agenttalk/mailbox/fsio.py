@@ -115,9 +115,9 @@ class Folder:
             return b"".join(pieces)
 
     @contextmanager
-    def stream(self, relative: str, limit: int) -> Iterator[BinaryIO]:
-        """A file that has at most `limit` bytes, to be read piece by piece."""
-        with _opened(self, relative, limit) as (_, pieces):
+    def stream(self, relative: str, limit: int, *, linked: bool = False) -> Iterator[BinaryIO]:
+        """A file that has at most `limit` bytes, to be read piece by piece; if `linked`, it may have other names."""
+        with _opened(self, relative, limit, linked=linked) as (_, pieces):
             yield io.BufferedReader(_Pieces(pieces), _PIECE)
 
     def digest(self, relative: str, limit: int) -> Digest:
@@ -252,14 +252,16 @@ def _entry(name: str, status: os.stat_result) -> Entry:
 
 
 @contextmanager
-def _opened(folder: Folder, relative: str, limit: int) -> Iterator[tuple[int, Iterator[bytes]]]:
+def _opened(
+    folder: Folder, relative: str, limit: int, *, linked: bool = False
+) -> Iterator[tuple[int, Iterator[bytes]]]:
     """Mode and content of a file, from one descriptor. If it is replaced while it is opened, look again."""
     path = _checked(folder, relative)
     with _at(folder, relative, Code.FILE_UNREADABLE) as (above, name):
         for _ in range(syscalls.TRIES):
             with _closing(os.open(name, _READ, dir_fd=above)) as descriptor:
                 status = os.fstat(descriptor)
-                _refuse_special(status, path)
+                _refuse_special(status, path, linked=linked)
                 if not syscalls.is_named(descriptor, above, name):
                     continue
                 if status.st_size > limit:
@@ -269,10 +271,10 @@ def _opened(folder: Folder, relative: str, limit: int) -> Iterator[tuple[int, It
         raise OSError(errno.EAGAIN, "it is replaced again and again")
 
 
-def _refuse_special(status: os.stat_result, path: Path) -> None:
+def _refuse_special(status: os.stat_result, path: Path, *, linked: bool = False) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise faults.refused(path, "it is not a regular file")
-    if status.st_nlink > 1:
+    if status.st_nlink > 1 and not linked:
         raise faults.refused(path, "it is a hard link, so it may be somebody else's file")
 
 

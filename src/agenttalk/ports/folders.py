@@ -64,8 +64,11 @@ class Folder(Protocol):
     def read(self, relative: str, limit: int) -> bytes:
         """The bytes of a regular file that has at most `limit` of them."""
 
-    def stream(self, relative: str, limit: int) -> AbstractContextManager[BinaryIO]:
-        """The same, to be read piece by piece."""
+    def stream(self, relative: str, limit: int, *, linked: bool = False) -> AbstractContextManager[BinaryIO]:
+        """A file that has at most `limit` bytes, to be read piece by piece.
+
+        If `linked`, it may have other names: then it may be somebody else's file, and only be looked at.
+        """
 
     def digest(self, relative: str, limit: int) -> Digest:
         """Hash and size of a file."""
