@@ -19,7 +19,7 @@ from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.errors import MEANINGS, Code
 from agenttalk.rules import acp_agents
 from agenttalk.rules.coding_agents import TABLE
-from agenttalk.settings import AccountSettings, AgentSettings, Section, Settings, SourceSettings
+from agenttalk.settings import AccountSettings, AgentSettings, KeepSettings, Section, Settings, SourceSettings
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference"
 
@@ -177,6 +177,7 @@ TABLES: dict[str, type[Section]] = {
     "agents.NAME": AgentSettings,
     "agents.NAME.forge.SOURCE": AccountSettings,
     "sources.NAME": SourceSettings,
+    "gc.KIND": KeepSettings,
 }
 
 

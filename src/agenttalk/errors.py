@@ -280,7 +280,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.MODEL_UNUSABLE: Meaning("A model cannot be asked like this: its package, key, name, file or size is wrong."),
     Code.AGENT_PROTOCOL: Meaning("A coding agent does not keep to the protocol by which it is driven.", retriable=True),
     Code.OUTPUT_MISSING: Meaning("A program ended without one of the outputs that its command declares."),
-    Code.SECRET_EXPOSED: Meaning("A file that a program handed over holds a secret that it was given."),
+    Code.SECRET_EXPOSED: Meaning("Something that was handed over holds a secret that is known here; it is not taken."),
     Code.SCORE_MISSING: Meaning("A score was required and none was given."),
     Code.SCORE_INVALID: Meaning("A score is not a number from 0 to 100."),
     Code.PROCESS_STUCK: Meaning(

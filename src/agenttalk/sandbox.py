@@ -45,6 +45,8 @@ SECRETS: Final = (
 )
 """Names in a home folder that neither a check nor an agent has any business with."""
 _RESOLVER: Final = Path("/run/systemd/resolve")
+_SHARED: Final = (Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - as /tmp
+"""Further places for temporary files: the same folder as /tmp, so that nothing there outlives the program."""
 _TRIAL: Final = 20.0
 """Seconds that a trial may take."""
 
@@ -58,7 +60,7 @@ class Room:
     cwd: Path
     """Where it starts."""
     temporary: Path
-    """Becomes /tmp."""
+    """Becomes /tmp, and other places for temporary files."""
     env: Mapping[str, str] | None
     """The whole environment; None leaves it what it is."""
     network: bool = False
@@ -115,9 +117,8 @@ def _mounts(room: Room) -> Iterator[tuple[str, ...]]:
     found = {_real(path): _hidden(path) for path in room.masked if path.exists()}
     found[Path("/run")] = ("--tmpfs",)
     empty = [path for path, how in found.items() if how == ("--tmpfs",)]
-    if Path("/var/tmp").is_dir():  # noqa: S108 - as /tmp
-        found[_real(Path("/var/tmp"))] = ("--tmpfs",)  # noqa: S108 - as above
-    found[Path("/tmp")] = ("--bind", str(_real(room.temporary)))  # noqa: S108 - the sandbox's own
+    own = [Path("/tmp"), *(path for path in _SHARED if path.is_dir())]  # noqa: S108 - the sandbox's own
+    found.update((_real(path), ("--bind", str(_real(room.temporary)))) for path in own)
     names = (_RESOLVER,) if room.network and _RESOLVER.is_dir() else ()
     found.update((_real(path), ("--bind", str(_real(path)))) for path in room.writable)
     found.update((_real(path), ("--ro-bind", str(_real(path)))) for path in (*names, *room.readable))
@@ -126,6 +127,7 @@ def _mounts(room: Room) -> Iterator[tuple[str, ...]]:
     for path in empty:  # after everything that lies in it has its place there
         if found[path] == ("--tmpfs",):
             yield ("--remount-ro", str(path))
+    yield ("--remount-ro", "/dev")  # it is memory, which nobody counts
 
 
 def _hidden(path: Path) -> tuple[str, ...]:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse, ProgramLimits, Switch, Tier, cli_named
 from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.problem import field_path, nearest, problems_of
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.ports import MailRules
+from agenttalk.rules import redaction
+from agenttalk.rules.garbage import KINDS, Keep, Kind
 
 FILE: Final = "agenttalk.toml"
 PREFIX: Final = "AGENTTALK__"
@@ -65,6 +68,12 @@ class StoreSettings(Section):
 
 class CliSettings(CliUse):
     """Which coding agent an agent is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ProgramSettings(ProgramLimits):
+    """What an agent's program may use."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -121,6 +130,8 @@ class AgentSettings(Section):
     """The language of its prompts."""
     env: Many[Text] | None = None
     """Names of variables that its program gets."""
+    limits: ProgramSettings | None = None
+    """What its program may use: `memory_mib`, `disk_mib`, `processes` and others."""
     sandbox: Tier | None = None
     """How its program is confined: `plain`, `landlock`, `bubblewrap`, or `best` of those that work."""
     network: Switch | None = None
@@ -258,6 +269,41 @@ class LimitSettings(Section):
     """How many comments the engine writes on one pull request or issue in an hour."""
 
 
+class KeepSettings(Section):
+    """How much is kept of something that plans leave behind, once they have ended."""
+
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] | None = None
+    """Days for which everything is kept; by default those of `[gc]`."""
+    max_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Bytes that are kept at most; the oldest go first."""
+
+
+class GcSettings(Section):
+    """What `agenttalk gc` removes: never what an open plan needs, or what a ledger or a release names."""
+
+    every_hours: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """Hours after which `agenttalk serve` does it by itself, and at its start; 0: never."""
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
+    """Days for which everything is kept after its plan has ended."""
+    clones: KeepSettings = KeepSettings()
+    """Private clones, sealed checkouts and prepared environments."""
+    workspaces: KeepSettings = KeepSettings()
+    """Folders in which agents worked, with those of their attempts."""
+    blobs: KeepSettings = KeepSettings()
+    """Large contents that nothing refers to. Those younger than a day stay in any case."""
+    transcripts: KeepSettings = KeepSettings()
+    """What coding agents told while they worked."""
+
+    @property
+    def keeps(self) -> dict[Kind, Keep]:
+        """What holds for each kind."""
+        said: dict[Kind, KeepSettings] = {kind: getattr(self, kind) for kind in KINDS}
+        return {
+            kind: Keep(self.keep_days if each.keep_days is None else each.keep_days, each.max_bytes)
+            for kind, each in said.items()
+        }
+
+
 class Settings(Section):
     """Everything that can be set."""
 
@@ -277,6 +323,8 @@ class Settings(Section):
     """Letters between agents and people."""
     limits: LimitSettings = LimitSettings()
     """How much is taken at once."""
+    gc: GcSettings = GcSettings()
+    """What is removed of what plans leave behind."""
 
     @property
     def mail_rules(self) -> MailRules:
@@ -300,10 +348,44 @@ class Settings(Section):
             own["env"] = list(dict.fromkeys([*own.get("env", said.get("env") or ()), *tokens]))
         return {"locale": self.locale, **said, **own}
 
+    def secrets(self, root: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Every secret that is named here, by its variable or key. What cannot be had now is left out.
+
+        A key that ends in `_env` names a variable, one that ends in `_file` a file. Variables that agents are given
+        count if they look like secrets.
+        """
+        environ = os.environ if environ is None else environ
+        found: dict[str, str] = {}
+        for key, named in _named(self.model_dump()):
+            value = environ.get(named, "") if key.endswith("_env") else _content(root / named)
+            found[named if key.endswith("_env") else key] = value.strip()
+        handed = {name: environ.get(name, "") for each in self.agents.values() for name in each.env or ()}
+        found |= {name: value for name, value in handed.items() if redaction.is_secret(name, value)}
+        if _PASSWORD.search(self.store.url):
+            found |= {"store.url": self.store.url, "the store's password": urlsplit(self.store.url).password or ""}
+        return {name: value for name, value in found.items() if value}
+
     @property
     def store_url(self) -> str:
         """As the store takes it: empty for SQLite."""
         return "" if self.store.url == "sqlite" else self.store.url
+
+
+def _named(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
+    """Keys that name where a secret is, and what they name."""
+    for key, each in value.items() if isinstance(value, dict) else ():
+        path = f"{above}.{key}" if above else key
+        if isinstance(each, str) and key.endswith(("_env", "_file")):
+            yield path, each
+        yield from _named(each, path)
+
+
+def _content(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST_URL).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def load(root: Path, environ: Mapping[str, str] | None = None) -> Settings:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+import traceback
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts.memory import what_is_there_spared
 from agenttalk.engine.deps import Deps, Limits, Walls
+from agenttalk.engine.discretion import Discretion
 from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Clock, Driver, Ids, Performer, TaskKind
@@ -29,10 +32,12 @@ if TYPE_CHECKING:
     from agenttalk.engine.layout import Api
     from agenttalk.engine.running import Connected, Running
     from agenttalk.engine.service import Service
+    from agenttalk.garbage import Collector
     from agenttalk.ports import EventSource, Forge
     from agenttalk.proving import Prover
     from agenttalk.settings import Settings
 
+LOG = logging.getLogger(__name__)
 LITTER: Final = 3600.0
 """Temporaries of dead processes are removed once they are this old, in seconds."""
 LOCKED: Final = 2.0
@@ -124,7 +129,31 @@ async def opened_as_set(
     url = settings.store_url
     kinds = {BOARD: Letters(settings.mail_rules)} if kinds is None else kinds
     async with opened(root, limits=limits, url=url, witnessed=True, hidden=hidden, kinds=kinds) as deps:
-        yield deps
+        own = operator.token_of(root)
+        deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))
+        with _discreet_logs(deps.discretion):
+            yield deps
+
+
+@contextmanager
+def _discreet_logs(discretion: Discretion) -> Iterator[None]:
+    """Secrets stay out of logs, too, whoever writes there and wherever they go."""
+    make = logging.getLogRecordFactory()
+
+    def discreet(*args: Any, **more: Any) -> logging.LogRecord:
+        record = make(*args, **more)
+        if discretion.secrets:
+            record.msg, record.args = discretion.secrets.redact(record.getMessage()), ()
+            if record.exc_info:
+                said = "".join(traceback.format_exception(*record.exc_info)).rstrip()
+                record.exc_text, record.exc_info = discretion.secrets.redact(said), None
+        return record
+
+    logging.setLogRecordFactory(discreet)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(make)
 
 
 async def _keep(heads: operator.Heads) -> None:
@@ -172,6 +201,7 @@ async def serve(
     from agenttalk.engine import access
     from agenttalk.engine.layout import Api
     from agenttalk.engine.running import Running
+    from agenttalk.garbage import Collector
     from agenttalk.mailbox.watch import Watch
 
     # A single plan listens to no forge, and asks only those whose token is at hand.
@@ -182,7 +212,9 @@ async def serve(
             connecting.clients(root, settings, lenient=job is not None) as forges,
             opened_as_set(root, settings, kinds=connecting.kinds_of(settings, forges)) as deps,
         ):
-            await access.admit(deps, operator.made_token(root), "operator", "operator")
+            own = operator.made_token(root)
+            deps.discretion.keep({"the operator's token": own})
+            await access.admit(deps, own, "operator", "operator")
             await asyncio.to_thread(swept, root)
             processes = LocalProcesses()
             driver = ScriptDriver(processes)
@@ -198,7 +230,9 @@ async def serve(
                 prover=_prover(root, deps, driver, connecting.read_back(settings, forges).check),
                 toolchain=_connected(deps, listened, sources, forges),
             )
-            async with _door(root, settings, running.service, port) as where:
+            collector = Collector(deps, settings.gc.keeps)
+            running.service.collect = collector.collect
+            async with _door(root, settings, running.service, port) as where, collecting(collector, settings):
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
                 await watch.start()
                 try:
@@ -208,6 +242,27 @@ async def serve(
                         await _until(running, running.run(stop, watch, Api(*where)), job, stop)
                 finally:
                     watch.close()
+
+
+@asynccontextmanager
+async def collecting(collector: Collector, settings: Settings) -> AsyncIterator[None]:
+    """Have garbage removed now and then, if that is configured. That it fails is told, and nothing else."""
+
+    async def again() -> None:
+        while True:
+            try:
+                found = await collector.collect()
+                LOG.info("%s bytes were freed", found["bytes"], extra={"action": "engine.gc"})
+            except Exception:
+                LOG.exception("nothing could be removed; it is tried again", extra={"action": "engine.gc"})
+            await asyncio.sleep(settings.gc.every_hours * 3600)
+
+    task = asyncio.create_task(again()) if settings.gc.every_hours else None
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
 
 
 def local_prover(root: Path, deps: Deps) -> Prover:

@@ -44,6 +44,7 @@ ROUTES = [
     ("GET", "/api/plans/dl_1/repository", {OPERATOR, VIEWER}),
     ("GET", "/api/fsck", {OPERATOR, VIEWER}),
     ("POST", "/api/republish", {OPERATOR}),
+    ("POST", "/api/gc", {OPERATOR}),
     ("GET", "/api/me", {OPERATOR, VIEWER, WORKER, FAR, "agent"}),
     ("POST", "/mcp", {OPERATOR, VIEWER, FAR, "agent"}),
     ("GET", "/api/agent/tasks", {FAR}),

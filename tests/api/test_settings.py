@@ -9,6 +9,7 @@ import pytest
 
 from agenttalk.engine.deps import Limits
 from agenttalk.errors import Code, ContractError, UsageError
+from agenttalk.rules.garbage import Keep
 from agenttalk.settings import load
 from agenttalk.wiring import opened_as_set
 
@@ -150,6 +151,43 @@ def test_a_file_of_its_own_holds_the_url(tmp_path: Path) -> None:
     secret.unlink()
     with pytest.raises(UsageError, match="url_file"):
         load(tmp_path, {})
+
+
+def test_every_secret_that_is_named_is_known(tmp_path: Path) -> None:
+    (tmp_path / "hook").write_text("from-a-file\n")
+    (tmp_path / "agenttalk.toml").write_text(
+        """
+[sources.a]
+kind = "gitea"
+base_url = "https://a.example"
+secret_file = "hook"
+token_env = "ENGINE_TOKEN"
+[sources.b]
+kind = "github"
+base_url = "https://b.example"
+secret_env = "NOT_SET"
+token_file = "not there"
+[agents.dev]
+env = ["MODEL_KEY", "HTTP_PROXY", "EDITOR"]
+forge.a = {login = "dev", token_env = "DEV_TOKEN"}
+"""
+    )
+    environ = {"ENGINE_TOKEN": "engine-1", "MODEL_KEY": "key-123", "DEV_TOKEN": "dev-12345", "EDITOR": "/bin/vi"}
+    password = {"AGENTTALK__STORE__URL": "postgresql://ada:hunter22@db/x", "HTTP_PROXY": "http://p:1"}
+    assert load(tmp_path, password).secrets(tmp_path, environ | password) == {
+        "sources.a.secret_file": "from-a-file",
+        "ENGINE_TOKEN": "engine-1",
+        "MODEL_KEY": "key-123",
+        "DEV_TOKEN": "dev-12345",
+        "store.url": "postgresql://ada:hunter22@db/x",
+        "the store's password": "hunter22",
+    }
+
+
+def test_what_is_kept_of_garbage_is_said_for_all_or_for_a_kind(tmp_path: Path) -> None:
+    (tmp_path / "agenttalk.toml").write_text("[gc]\nkeep_days = 5\nclones = {keep_days = 1, max_bytes = 9}\n")
+    keeps = load(tmp_path, {}).gc.keeps
+    assert keeps == {"clones": Keep(1, 9), "workspaces": Keep(5), "blobs": Keep(5), "transcripts": Keep(5)}
 
 
 def test_a_root_is_opened_with_the_limits_that_are_set(tmp_path: Path) -> None:

@@ -74,8 +74,7 @@ def _start_before_commit() -> None:
     """A program runs, and then it is recorded that it is about to."""
 
     async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
-        layout = turns.layout_of(seat, ready.order, lease)
-        laid = await turns._lay_out(seat, ready, layout)
+        layout, laid = await turns._lay_out(seat, ready, turns.layout_of(seat, ready.order, lease))
         turn = await turns._turn(seat, setting, ready, lease, layout, laid)
         ended = await setting.driver.run(turn)
         await seat.store.transact(lambda tx: turns._inject(tx, seat, ready.order, lease, turn.prompt, laid))

@@ -99,7 +99,7 @@ def test_a_scan_describes_everything_and_follows_nothing(folder: Folder) -> None
         "fifo": "other",
     }
     status = (folder.path / ".hidden").stat()
-    assert found[".hidden"][2:] == (3, status.st_ino, status.st_mtime_ns, 1)
+    assert found[".hidden"][2:] == (3, status.st_ino, status.st_mtime_ns, 1, status.st_ctime_ns)
 
 
 def test_two_scans_at_once_do_not_disturb_each_other(folder: Folder) -> None:

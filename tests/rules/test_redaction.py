@@ -96,3 +96,8 @@ def test_any_text_is_found_in_base64_whatever_stands_around_it(value: str, befor
     if len(raw) >= 8:
         assert known.found(base64.b64encode(before + raw + after)) == "X"
     assert value not in known.redact(f"a{value}b") or value in "[redacted X]"
+
+
+def test_of_a_token_only_what_nobody_could_guess_is_kept_secret() -> None:
+    assert redaction.guarded("agt_eyJ0YXNrIjoxfQ.s3cr3t") == "s3cr3t"
+    assert redaction.guarded("op_token") == "op_token"

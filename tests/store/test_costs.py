@@ -24,7 +24,7 @@ OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "can
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
-    "agent_tokens", "fsck_undelivered", "kept_contents", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
+    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
 """Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own."""
 
 SYSTEM: Final = {name for name, _, _ in queries.split((queries.FOLDER / "registry.sql").read_text(encoding="utf-8"))}

@@ -130,6 +130,7 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "POST", "/api/commands/log", _log, _OPERATOR),
         _route(service, "GET", "/api/fsck", _fsck, _READERS),
         _route(service, "POST", "/api/republish", _republish, _OPERATOR),
+        _route(service, "POST", "/api/gc", _gc, _OPERATOR),
     ]
 
 
@@ -141,7 +142,7 @@ def _route(service: Service, method: str, path: str, handler: Handler, roles: tu
         _require(caller, roles)
         return await handler(service, request, caller)
 
-    route = Guarded(path, _answering(work), methods=[method])
+    route = Guarded(path, _answering(service, work), methods=[method])
     route.roles = roles
     return route
 
@@ -190,7 +191,7 @@ def _signed(service: Service) -> Callable[[Request], Awaitable[Response]]:
     async def work(request: Request) -> Response:
         return await toolchain.webhook(service, request)
 
-    return _answering(work)
+    return _answering(service, work)
 
 
 class _Mcp:
@@ -223,12 +224,14 @@ def _mcp_door(app: ASGIApp) -> ASGIApp:
     return Door(app)
 
 
-def _answering(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def _answering(
+    service: Service, work: Callable[[Request], Awaitable[Response]]
+) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
             return await work(request)
         except AgentTalkError as error:
-            return refused(error)
+            return refused(error, hide=service.hide)
         except Exception:  # whoever asked gets an answer, and the log says the rest
             LOG.exception("a request failed", extra={"action": "api.request"})
             message = "our own code failed on it; the log of the engine says how"
@@ -404,6 +407,11 @@ async def _log(service: Service, request: Request, _: Caller) -> Response:
 async def _fsck(service: Service, _: Request, __: Caller) -> Response:
     faults: list[Any] = await service.fsck()
     return answered({"faults": faults})
+
+
+async def _gc(service: Service, request: Request, _: Caller) -> Response:
+    body = await bodies.read(request, bodies.GcBody)
+    return answered(await service.gc(dry_run=body.dry_run))
 
 
 async def _republish(service: Service, _: Request, __: Caller) -> Response:

@@ -131,6 +131,12 @@ class ReconcileBody(Body):
     dry_run: bool = False
 
 
+class GcBody(Body):
+    """Whether to only look."""
+
+    dry_run: bool = False
+
+
 class SendBody(Body):
     """A command to be sent in the operator's name."""
 

@@ -218,6 +218,9 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("POST", "/api/commands/send"): Said("Send a command in the operator's name.", bodies.SendBody),
     ("POST", "/api/commands/log"): Said("Tell how a command came out.", bodies.LogBody, _object(ok=_FLAG)),
     ("GET", "/api/fsck"): Said("What is not sound.", answer=_object(faults=_list({"type": "object"}))),
+    ("POST", "/api/gc"): Said(
+        "Remove what nobody needs any more.", bodies.GcBody, _object("freed", "items", dry_run=_FLAG, bytes=_COUNT)
+    ),
     ("POST", "/api/republish"): Said("Write everything that is published anew.", answer=_object(written=_COUNT)),
 }
 _UNKNOWN: Final = Said("")

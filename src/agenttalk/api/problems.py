@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -32,8 +33,10 @@ def answered(value: wire.JsonValue, status: int = 200) -> Response:
     return Response(wire.write(value), status, headers={"Cache-Control": "no-store"}, media_type=JSON)
 
 
-def refused(error: AgentTalkError, status: int | None = None) -> Response:
-    """An error as an answer; the status follows from its code."""
+def refused(
+    error: AgentTalkError, status: int | None = None, *, hide: Callable[[Any], Any] = lambda said: said
+) -> Response:
+    """An error as an answer; the status follows from its code. What is to be hidden of what it quotes, `hide` knows."""
     code = Code(error.code)
     status = status or _status(error)
     body: dict[str, wire.JsonValue] = {
@@ -51,7 +54,7 @@ def refused(error: AgentTalkError, status: int | None = None) -> Response:
         ]
     headers = {"Cache-Control": "no-store", **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
     # Text that came from outside may hold half characters, which JSON in UTF-8 cannot.
-    return Response(wire.write(_whole(body)), status, headers=headers, media_type=PROBLEM)
+    return Response(wire.write(_whole(hide(body))), status, headers=headers, media_type=PROBLEM)
 
 
 def _status(error: AgentTalkError) -> int:

@@ -48,6 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "answer": ("agenttalk.cli.people:answer_app", "Answer one of them."),
     "deadletter": ("agenttalk.cli.deadletter", "List, show and replay messages that were refused."),
     "fsck": ("agenttalk.cli.upkeep:fsck_app", "Check that every message is in exactly one state."),
+    "gc": ("agenttalk.cli.upkeep:gc_app", "Remove what plans left behind and nobody needs."),
     "republish": ("agenttalk.cli.upkeep:republish_app", "Write system_runtime/ anew from the store."),
     "agent": ("agenttalk.cli.agents", "See which coding agents there are, and try one."),
     "doctor": ("agenttalk.cli.doctor", "Say what works on this machine, and what to do about the rest."),

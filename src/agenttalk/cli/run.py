@@ -369,6 +369,7 @@ def _tell_verdict(out: Output, told: dict[str, Any]) -> None:
     verdict = told["verdict"]
     if verdict is not None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
+        seen += " ([yellow]not isolated[/])" if verdict.get("isolation") == "none" else ""
         seen += f", because {plain(verdict['accepted_by'])} accepted it as it is" if "accepted_by" in verdict else ""
         out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
         if verdict["unverified"]:

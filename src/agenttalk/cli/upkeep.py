@@ -1,4 +1,4 @@
-"""`agenttalk status`, `fsck`, `republish`: where a root stands, whether it is sound, and its views anew."""
+"""`agenttalk status`, `fsck`, `republish`, `gc`: where a root stands, whether it is sound; views anew, garbage away."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 status_app = typer.Typer(add_completion=False)
 fsck_app = typer.Typer(add_completion=False)
 republish_app = typer.Typer(add_completion=False)
+gc_app = typer.Typer(add_completion=False)
 REASON = 200
 """How much is shown of why a task failed."""
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 COLOURS = {"COMPLETED": "green", "RUNNING": "cyan", "FAILED": "red", "SKIPPED": "dim", "PENDING": "dim"}
 
 
@@ -137,3 +139,44 @@ def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption =
     else:
         out.say(f"[green]✓[/] {written} files written from the store")
     return 0
+
+
+@gc_app.command("gc")
+def gc(
+    ctx: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Remove clones, working folders, transcripts and contents that nobody needs any more.
+
+    How long they are kept, and how many of them, says [gc] in agenttalk.toml.
+    """
+    from agenttalk import settings
+    from agenttalk.cli import roots
+    from agenttalk.engine.deps import Deps
+    from agenttalk.garbage import Collector
+
+    out, folder = roots.chosen(ctx, root, as_json)
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await Collector(deps, settings.load(folder).gc.keeps).collect(dry_run=dry_run)
+
+    found = roots.asked(folder, "/api/gc", by_hand, {"dry_run": dry_run})
+    if out.as_json:
+        out.data({"ok": True, **found})
+        return 0
+    if dry_run:
+        for item in found["items"]:
+            out.say(f"  {item['kind']:<12} {_shown_size(item['bytes']):>10}  {plain(item['path'])}")
+    counts = [f"{each['count']} {kind}" for kind, each in found["freed"].items() if each["count"]]
+    words = "would be freed" if dry_run else "freed"
+    size = _shown_size(found["bytes"])
+    out.say(f"[green]✓[/] {size} {words}: {', '.join(counts)}" if counts else "[green]✓[/] there is nothing to remove")
+    return 0
+
+
+def _shown_size(size: int) -> str:
+    """Bytes for people."""
+    power = min(max(size.bit_length() - 1, 0) // 10, len(UNITS) - 1)
+    return f"{size} bytes" if not power else f"{size / 1024**power:.1f} {UNITS[power]}"

@@ -16,14 +16,25 @@ Switch = Literal["on", "off"]
 
 
 class ProgramLimits(Part):
-    """What each process of an agent's program may use. Time is limited by the command."""
+    """What an agent's program may use: each of its processes, and all of them together. The command limits time."""
 
     memory_mib: Positive | None = None
-    """Memory, in MiB of address space."""
+    """Memory of each process, in MiB of address space."""
     cpu_seconds: Positive | None = None
-    """Time on a processor."""
+    """Time of each process on a processor."""
     file_mib: Positive | None = None
-    """Size of a file that it writes, in MiB."""
+    """Size of a file that a process writes, in MiB; without it, as much as all files together may have."""
+    open_files: Positive | None = None
+    """Files and sockets that a process has open at once."""
+    disk_mib: Positive | None = None
+    """Disk that its files take together, in MiB: its attempt's, its working directory's, temporary ones. 20,480 if
+    nothing is said."""
+    files: Positive | None = None
+    """How many files and folders they are; a million if nothing is said."""
+    processes: Positive | None = None
+    """Processes and threads at once; 4,096 if nothing is said."""
+    output_mib: Positive | None = None
+    """What it prints in all, in MiB; 1,024 if nothing is said."""
 
 
 PromptBy = Literal["stdin", "argument", "file"]

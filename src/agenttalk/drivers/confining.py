@@ -39,6 +39,8 @@ class Confined:
     kind: bytes = b""
     """For the keeper; empty when it confines nothing."""
     writable: tuple[bytes, ...] = ()
+    temporary: Path | None = None
+    """Where its temporary files lie, if they are its own."""
 
 
 class Sandboxes:
@@ -107,7 +109,7 @@ class Sandboxes:
             else:
                 kind = keeper.LANDLOCK if asked.network else keeper.OFFLINE
                 writable = tuple(os.fsencode(path) for path in (*_outermost(asked), temporary))
-                yield Confined(tier, argv, env, kind, writable)
+                yield Confined(tier, argv, env, kind, writable, temporary)
         finally:
             await asyncio.to_thread(sandbox.erase, temporary)
 
@@ -122,7 +124,7 @@ class Sandboxes:
     ) -> Confined:
         masked = (*asked.hidden, *sandbox.secrets(Path.home()), Path(tempfile.gettempdir()))
         room = sandbox.Room(asked.writable, cwd, temporary, None, asked.network, masked, asked.readonly)
-        return Confined("bubblewrap", sandbox.wrapped(program, room, argv), env, keeper.BUBBLEWRAP)
+        return Confined("bubblewrap", sandbox.wrapped(program, room, argv), env, keeper.BUBBLEWRAP, (), temporary)
 
 
 def _outermost(asked: Confinement) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import signal
@@ -10,10 +11,11 @@ import time
 from asyncio import FIRST_COMPLETED, CancelledError, wait
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from agenttalk.contracts.agent import Tier
 from agenttalk.drivers import dialogues, keeper
+from agenttalk.drivers.budgets import Meter
 from agenttalk.drivers.confining import Confined, Sandboxes
 from agenttalk.drivers.patience import patiently
 from agenttalk.drivers.processes import LEASE
@@ -59,9 +61,9 @@ class ScriptDriver:
         try:
             env = self._environment(turn)
             if turn.confinement is None:
-                return await self._run(turn, _request(turn, Confined("plain", turn.argv, env)))
+                return await self._run(turn, Confined("plain", turn.argv, env))
             async with self._sandboxes.around(turn.confinement, turn.argv, turn.cwd, env, turn.env) as confined:
-                ended = await self._run(turn, _request(turn, confined))
+                ended = await self._run(turn, confined)
                 return _said_by_sandbox(replace(ended, sandbox=confined.tier))
         except ValueError as error:
             return _not_started(str(error))
@@ -74,27 +76,43 @@ class ScriptDriver:
         """A dialogue with a program that speaks the Agent Client Protocol. Raises ValueError where it is not spoken."""
         return dialogues.begun(opening)
 
-    async def _run(self, turn: Turn, request: bytes) -> Ended:
+    async def _run(self, turn: Turn, confined: Confined) -> Ended:
         began = time.monotonic()
+        request = _request(turn, confined)
         try:
             prompt = turn.prompt.encode("utf-8", "replace")
             lines = Lines(turn.hear, turn.longest) if turn.hear else None
-            spoken_to = turn.talk is not None
-            tree = Tree.start(request, prompt, lease=turn.lease, keep=turn.keep, lines=lines, spoken_to=spoken_to)
+            most = turn.budget.output if turn.budget else None
+            tree = Tree.start(
+                request,
+                prompt,
+                lease=turn.lease,
+                keep=turn.keep,
+                most=most,
+                lines=lines,
+                spoken_to=turn.talk is not None,
+            )
         except OSError as error:
             return _not_started(f"the machine cannot start another process: {error.strerror}; try again later")
+        meter = Meter(turn.budget, tree.keeper, confined.temporary) if turn.budget else None
+        watching = asyncio.create_task(meter.watch(tree.flooding)) if meter else None
         try:
             if turn.talk is None or tree.pen is None:
-                late = await self._follow(tree, turn.timeout)
+                late = await self._follow(tree, turn.timeout, watching)
             else:
                 turn.talk.begin(tree.pen)
-                late = await self._listen(tree, turn.talk, turn.timeout)
+                late = await self._listen(tree, turn.talk, turn.timeout, watching)
         finally:
             try:
                 await self._confirm(tree, turn.lease)
             finally:
                 tree.close()
-        return _told(tree, turn, late=late, seconds=time.monotonic() - began)
+                over = await _stopped(watching)
+        if meter is not None and tree.refusal is None:
+            over = over or await meter.last(flooded=tree.flooding.done())
+            if over:
+                await meter.clear()
+        return _told(tree, turn, late=late, seconds=time.monotonic() - began, over=over)
 
     def _environment(self, turn: Turn) -> dict[str, str]:
         """The whole environment of a program. Raises ValueError when no program can be started like this."""
@@ -108,23 +126,27 @@ class ScriptDriver:
             raise ValueError("an argument or a variable holds a NUL; correct the agent's profile")
         return env
 
-    async def _follow(self, tree: Tree, seconds: float) -> bool:
-        """Wait for the program; True when it took too long and was asked to end."""
-        await wait({tree.ended}, timeout=max(0.0, seconds))
-        if tree.ended.done():
+    async def _follow(self, tree: Tree, seconds: float, watching: asyncio.Task[str] | None) -> bool:
+        """Wait for the program, or for its using too much; True when it took too long and was asked to end."""
+        awaited: set[asyncio.Future[Any]] = {tree.ended, *([watching] if watching else [])}
+        done, _ = await wait(awaited, timeout=max(0.0, seconds), return_when=FIRST_COMPLETED)
+        if done:
             return False
         tree.ask_to_end()
         await wait({tree.over}, timeout=self._grace)
         return True
 
-    async def _listen(self, tree: Tree, talk: Talk, seconds: float) -> bool:
+    async def _listen(self, tree: Tree, talk: Talk, seconds: float, watching: asyncio.Task[str] | None) -> bool:
         """Wait until the program has ended or nobody has anything to say to it; True when it took too long."""
+        awaited: set[asyncio.Future[Any]] = {tree.ended, tree.hushed, *([watching] if watching else [])}
         try:
-            await wait({tree.ended, tree.hushed}, timeout=max(0.0, seconds), return_when=FIRST_COMPLETED)
+            await wait(awaited, timeout=max(0.0, seconds), return_when=FIRST_COMPLETED)
         except CancelledError:
             talk.part()
             await patiently(tree.ended, self._grace)
             raise
+        if watching is not None and watching.done():
+            return False
         late = not tree.ended.done() and not tree.hushed.done()
         if late:
             talk.part()
@@ -142,6 +164,17 @@ class ScriptDriver:
             await self._processes.end(lease)
         if cancelled is not None:
             raise cancelled
+
+
+async def _stopped(watching: asyncio.Task[str] | None) -> str:
+    """What a watch has found, when nobody needs it any more."""
+    if watching is None:
+        return ""
+    watching.cancel()
+    try:
+        return await watching
+    except CancelledError:
+        return ""
 
 
 def _request(turn: Turn, confined: Confined) -> bytes:
@@ -170,10 +203,13 @@ def _not_started(error: str) -> Ended:
     return Ended(how="not_started", exit_code=None, stdout=b"", stderr=b"", seconds=0.0, error=error)
 
 
-def _told(tree: Tree, turn: Turn, *, late: bool, seconds: float) -> Ended:
+def _told(tree: Tree, turn: Turn, *, late: bool, seconds: float, over: str = "") -> Ended:
     if tree.refusal is not None:
         return _not_started(_why(tree.refusal.step, tree.refusal.errno, turn))
     stdout, stderr = bytes(tree.stdout), bytes(tree.stderr)
+    if over:
+        error = f"it was ended because {over}; have it use less, or raise the limit in the agent's profile"
+        return Ended("killed", None, stdout, stderr, seconds, error)
     if late:
         error = f"it was ended after {turn.timeout:g} seconds; give it more time or less to do"
         return Ended("timeout", None, stdout, stderr, seconds, error)

@@ -43,6 +43,7 @@ class Tree:
         control: socket.socket,
         *,
         keep: int,
+        most: int | None = None,
         lines: Lines | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -61,9 +62,14 @@ class Tree:
         """Whether the program may have run."""
         self.confirmed = False
         """Whether the keeper said that nothing is left."""
+        self.printed = 0
+        """Bytes that it has printed, kept or not."""
+        self.flooding: asyncio.Future[None] = loop.create_future()
+        """Done when it has printed more than it may."""
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._keep = keep
+        self._most = most
         self._lines = lines
         self._process = process
         self._control = control
@@ -79,12 +85,14 @@ class Tree:
         *,
         lease: str,
         keep: int,
+        most: int | None = None,
         lines: Lines | None = None,
         spoken_to: bool = False,
     ) -> Self:
         """Start a keeper and ask it for a program (`keeper.packed`). Raises OSError when the machine cannot.
 
-        `lines` gets what the program prints. One that is `spoken_to` has a pen, and hears more than its prompt.
+        `lines` gets what the program prints, `keep` bytes of it are kept, and with more than `most` it is flooding. One
+        that is `spoken_to` has a pen, and hears more than its prompt.
         """
         with ExitStack() as ours, ExitStack() as theirs:
             control, far = socket.socketpair()
@@ -103,7 +111,7 @@ class Tree:
                 pass_fds=[far.fileno()],
                 start_new_session=True,
             )
-            tree = cls(process, control, keep=keep, lines=lines)
+            tree = cls(process, control, keep=keep, most=most, lines=lines)
             tree._listen(out, err)
             ours.pop_all()
         tree._speak(request, feed, prompt, spoken_to=spoken_to)
@@ -154,12 +162,24 @@ class Tree:
         else:
             self._process.poll()
 
+    @property
+    def keeper(self) -> int:
+        """The number of the keeper's process."""
+        return self._process.pid
+
+    def _count(self, data: bytes) -> None:
+        self.printed += len(data)
+        if self._most is not None and self.printed > self._most:
+            _settle(self.flooding)
+
     def _keep_first(self, data: bytes) -> None:
+        self._count(data)
         self.stdout += data[: max(0, self._keep - len(self.stdout))]
         if self._lines is not None:
             self._lines.take(data)
 
     def _keep_last(self, data: bytes) -> None:
+        self._count(data)
         self.stderr += data
         del self.stderr[:-STDERR_KEPT]
 

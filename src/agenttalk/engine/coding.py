@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.engine.layout import Layout
@@ -42,22 +42,24 @@ class CodingAgents(Programs):
     """Carries out jobs by starting coding agents."""
 
     tiers: Tiers = field(kw_only=True)
+    spared: ClassVar[str] = HOME
 
     async def perform(self, job: Job) -> Performance:
         """Lay out, run, ask for what is missing, take in. Every process of the agent is dead when it returns."""
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
-        layout = layout_of(job)
-        try:
-            turn = await self._turn(seat, job, layout, await self._lay_out(seat, job, layout))
-            attempt = await self._attempt(seat, job, layout, turn, hooked=True)
-        except InputError as error:
-            return Performance("not_started", error=error.message)
-        try:
-            return await self._performed(attempt)
-        except InputError as error:
-            return Performance("not_started", error=error.message)
-        finally:
-            await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
+        with self.deps.discretion.during(job.token):
+            try:
+                layout, feedback = await self._lay_out(seat, job, layout_of(job))
+                turn = await self._turn(seat, job, layout, feedback)
+                attempt = await self._attempt(seat, job, layout, turn, hooked=True)
+            except InputError as error:
+                return Performance("not_started", error=error.message)
+            try:
+                return await self._performed(attempt)
+            except InputError as error:
+                return Performance("not_started", error=error.message)
+            finally:
+                await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
 
     async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
         """Run it once, as for a judgement. Raises InputError when it cannot be started."""

@@ -40,6 +40,8 @@ def read(deps: Deps, found: Found) -> tuple[bytes, Control | Rejection] | None:
         return None
     if isinstance(data, InputError):
         return b"", Rejection(data.code, data.message)
+    if withheld := intake.exposed(deps, data):
+        return deps.discretion.secrets.redact_bytes(data), withheld
     try:
         return data, control.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:

@@ -2,38 +2,76 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
-from agenttalk.errors import AgentTalkError, Code, InputError
+from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.ports import Ended, Folder, Proof
 from agenttalk.rules import redaction
 from agenttalk.rules.evidence import Result
 from agenttalk.rules.redaction import NONE, Secrets
 
+LOG = logging.getLogger(__name__)
+TOKEN: Final = "AGENTTALK_TOKEN"  # noqa: S105 - the name of a variable
+_REMEMBERED: Final = 16
+"""Tokens of attempts that are over, and still kept out of what is written: of those something may just be written."""
+_REPOSITORY: Final = ".git"
+"""Of a tree's own repository nothing is taken."""
 _PIECE: Final = 1024 * 1024
 _DEEPEST: Final = 200
 
 
 class Discretion:
-    """What must not be said. It grows with each agent that is started, and ends with the process."""
+    """What must not be said. It grows with each agent that is started, and ends with the process.
+
+    Tokens of attempts are good while these last; they are forgotten some attempts later.
+    """
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
+        self._live: Counter[str] = Counter()
+        self._dead: deque[str] = deque(maxlen=_REMEMBERED)
         self.secrets: Secrets = NONE
         """All that are known."""
 
     def learn(self, handed: Mapping[str, str]) -> None:
         """Note what an agent is handed. A variable that has another value by now is a secret with both."""
-        if not handed:
-            return
+        self.keep(redaction.secrets(handed).values if handed else {})
+
+    def keep(self, values: Mapping[str, str]) -> None:
+        """Note secrets, whatever they are called. Those that are too short to be recognised are left out."""
         known = set(self._values.values())
-        new = {name: value for name, value in redaction.secrets(handed).values.items() if value not in known}
+        new = {name: each for name, each in values.items() if each not in known and len(each) >= redaction.SHORTEST}
         if new:
             for name, value in new.items():
                 self._values[name if name not in self._values else f"{name} ({len(self._values)})"] = value
-            self.secrets = Secrets(dict(self._values))
+            self._think()
+
+    @contextmanager
+    def during(self, token: str) -> Iterator[None]:
+        """The token of an attempt, while that lasts. What is looked at soon afterwards is still kept free of it."""
+        secret = redaction.guarded(token)
+        if len(secret) < redaction.SHORTEST:
+            yield
+            return
+        self._live[secret] += 1
+        self._think()
+        try:
+            yield
+        finally:
+            self._live[secret] -= 1
+            if not self._live[secret]:
+                del self._live[secret]
+                self._dead.append(secret)
+
+    def _think(self) -> None:
+        tokens = dict.fromkeys((*self._live, *self._dead))
+        known = {TOKEN if not number else f"{TOKEN} ({number})": each for number, each in enumerate(tokens)}
+        self.secrets = Secrets({**known, **self._values})
 
     def ended(self, ended: Ended) -> Ended:
         """How a turn ended, without them."""
@@ -80,34 +118,63 @@ class Discretion:
                 hint="hand it over without the secret",
             )
 
-    def _in_file(self, folder: Folder, path: str, limit: int) -> str | None:
-        if name := self.secrets.found(path.encode("utf-8", "surrogateescape")):
+    def _in_file(self, folder: Folder, path: str, limit: int, named: str = "") -> str | None:
+        """The name of one that stands in a file or its name. Raises MachineError when the file cannot be read."""
+        if name := self.secrets.found((named or path).encode("utf-8", "surrogateescape")):
             return name
         before = b""
         try:
-            with folder.stream(path, limit) as stream:
+            with folder.stream(path, limit, linked=True) as stream:
                 while piece := stream.read(_PIECE):
                     if name := self.secrets.found(before + piece):
                         return name
                     before = (before + piece)[-self.secrets.longest :]
-        except AgentTalkError:
+        except (InputError, MissingError):
             return None
         return None
 
-    def withhold_tree(self, folder: Folder, top: str, limit: int) -> None:
-        """The same for every file of a tree, but for its own repository."""
+    def _is_bad(self, folder: Folder, path: str, limit: int) -> bool:
+        """Whether a file that an agent left is to go. What it has locked away from us goes, too."""
+        try:
+            return self._in_file(folder, path, limit, named=path.rpartition("/")[2]) is not None
+        except MachineError:
+            return True
+
+    def withhold_tree(self, folder: Folder, top: str, limit: int, since: int = 0) -> None:
+        """The same for every file of a tree, but for its own repository, that was changed since then."""
         if self.secrets:
-            for path in _files(folder, top, _DEEPEST):
+            for path in _files(folder, top, _DEEPEST, since):
                 self.withhold(folder, path, limit)
 
+    def tidy(self, folder: Folder, top: str, limit: int, since: int = 0, spared: str = "") -> None:
+        """Remove whatever an agent left there that holds one: it is not handed over, and must not lie about either.
 
-def _files(folder: Folder, top: str, depth: int) -> Iterator[str]:
-    with folder.sub(top) as here:
-        entries = sorted(here.scan())
+        A folder can be `spared` that is removed later. Raises InputError for a tree that is too deep to be looked into.
+        """
+        if not self.secrets:
+            return
+        for path in list(_files(folder, top, _DEEPEST, since, spared)):
+            if self._is_bad(folder, path, limit):
+                LOG.warning("a file that holds a secret was removed from %s", top, extra={"action": "turn.tidy"})
+                with suppress(AgentTalkError):
+                    folder.remove(path)
+
+
+def _files(folder: Folder, top: str, depth: int, since: int, spared: str = "") -> Iterator[str]:
+    """Files that were changed since then, by the file system's own time, which no program can set."""
+    try:
+        with folder.sub(top) as here:
+            entries = sorted(here.scan())
+    except MissingError:
+        return
+    except MachineError as error:
+        raise InputError(Code.FILE_UNSAFE, f"{top!r} cannot be looked into") from error
     for entry in entries:
-        if entry.kind == "regular":
-            yield f"{top}/{entry.name}"
-        elif entry.kind == "folder" and entry.name != ".git":
+        if entry.kind == "folder":
+            if entry.name == _REPOSITORY or f"{top}/{entry.name}" == spared:
+                continue
             if not depth:
                 raise InputError(Code.FILE_UNSAFE, f"the folders of {top!r} are nested too deep to be looked into")
-            yield from _files(folder, f"{top}/{entry.name}", depth - 1)
+            yield from _files(folder, f"{top}/{entry.name}", depth - 1, since, spared)
+        elif entry.kind == "regular" and entry.ctime_ns >= since:
+            yield f"{top}/{entry.name}"

@@ -119,10 +119,19 @@ def _verdict(
 ) -> dict[str, Any] | None:
     """How it was decided last: about the last turn, or by the person who accepted what it left."""
     if not accepted:
-        return next((turn["verdict"] for turn in reversed(turns) if "verdict" in turn), None)
+        found = next((turn for turn in reversed(turns) if "verdict" in turn), None)
+        return {**found["verdict"], **_isolation(found)} if found else None
     said = next(each.body for each in reversed(history) if each.kind == rounds_of.ACCEPTED)
     shared = {key: said[key] for key in ("shown", "confirmed", "overrules")}
     return {"missing": [], "blockers": [], **said["verdict"], "accepted_by": said["by"], **shared}
+
+
+def _isolation(turn: Mapping[str, Any]) -> dict[str, str]:
+    """What kept the program of a turn from what is not its own; nothing is said of agents that are no programs."""
+    if "exit_code" not in turn.get("usage", {}):
+        return {}
+    tier = turn.get("sandbox") or "plain"
+    return {"isolation": "none" if tier == "plain" else tier}
 
 
 def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,7 +18,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.engine.records import SMALL, Letter, Refused
-from agenttalk.errors import Code, InputError, MissingError
+from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Blobs, Tx
 from agenttalk.rules import media, routing, versioning
 from agenttalk.rules.control import kind_of
@@ -66,12 +67,34 @@ def read(deps: Deps, found: Found) -> Arrival | None:
         return None
     if isinstance(data, InputError):
         return Arrival(found, b"", Rejection(data.code, data.message))
+    if withheld := exposed(deps, data):
+        clean = deps.discretion.secrets.redact_bytes(data)
+        _withhold_payloads(deps, found, data)
+        return Arrival(found, clean, withheld, original=clean)
     try:
         parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:
         LOG.exception("a message could not be read", extra={"action": "router.read"})
         parcel = OUR_FAULT
     return Arrival(found, routing.lifted_bytes(data), parcel, original=data)
+
+
+def exposed(deps: Deps, data: bytes) -> Rejection | None:
+    """Why a file of an outbox is not taken, if it holds a secret. What is kept of it is without."""
+    name = deps.discretion.secrets.found(data)
+    if name is None:
+        return None
+    return Rejection(Code.SECRET_EXPOSED, f"it holds the value of {name}, so nothing of it is taken")
+
+
+def _withhold_payloads(deps: Deps, found: Found, data: bytes) -> None:
+    """Whoever says a secret in an envelope may have put it into the files beside it as well."""
+    parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
+    envelope = parcel.envelope if isinstance(parcel, Parcel) else None
+    for file in envelope.payload.files if isinstance(envelope, ArtifactEnvelope) else ():
+        with suppress(AgentTalkError):
+            where = outbox.payload(deps.root, found.agent_id, found.plan_id, file.path)
+            deps.discretion.withhold(deps.root, where, deps.limits.payload_bytes)
 
 
 def judging_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
@@ -122,6 +145,7 @@ async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str
     limit = deps.limits.payload_bytes
     try:
         where = await asyncio.to_thread(outbox.payload, deps.root, found.agent_id, found.plan_id, path)
+        await asyncio.to_thread(deps.discretion.withhold, deps.root, where, limit)
         entry = await asyncio.to_thread(deps.root.entry, where)
         if entry is not None and entry.kind == "regular" and entry.size <= SMALL:
             data = await asyncio.to_thread(deps.root.read, where, limit)
@@ -144,8 +168,9 @@ async def _with_original(deps: Deps, blobs: Blobs, arrival: Arrival) -> Arrival:
 
 
 async def keep_original(deps: Deps, blobs: Blobs, found: Found) -> str | None:
-    """Keep a file whole and return its hash; None when it is no file, or larger than anything we keep."""
+    """Keep a file whole and return its hash; None when it is no file, larger than anything we keep, or a secret."""
     try:
+        await asyncio.to_thread(deps.discretion.withhold, deps.root, found.path, deps.limits.payload_bytes)
         with deps.root.stream(found.path, deps.limits.payload_bytes) as stream:
             return await blobs.put(stream)
     except (InputError, MissingError):

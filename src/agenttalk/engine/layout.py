@@ -19,6 +19,8 @@ class Layout:
 
     cwd: str
     base: str
+    since: int = 0
+    """When its folders were made, by the file system's time in nanoseconds: what is newer is the program's."""
 
     @property
     def inputs(self) -> str:

@@ -5,6 +5,7 @@ Everything here blocks and touches folders only. Nothing is decided.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -17,8 +18,12 @@ from agenttalk.engine.quiet import Quiet
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.ports import Entry, Folder
 from agenttalk.rules.control import kind_of
+from agenttalk.rules.redaction import NONE, Secrets
 
+LOG = logging.getLogger(__name__)
 _LONGEST: Final = 255
+_LARGEST: Final = 64 * 1024 * 1024
+"""Bytes up to which a refused file is looked through."""
 _RAW: Final = "//"
 """What a name begins with in the store when it is not UTF-8; no file can be called like that."""
 
@@ -172,10 +177,11 @@ class Leaving:
         return f"{self.agent_id}/{self.plan_id}/{self.name}/{self.inode}/{self.mtime_ns}"
 
 
-def clear(root: Folder, leaving: Leaving) -> InputError | MachineError | None:
+def clear(root: Folder, leaving: Leaving, secrets: Secrets = NONE) -> InputError | MachineError | None:
     """Move a file and its payloads away; None when nothing is left to do, else why it would not go.
 
-    What has its name but is another file stays. Done twice, it does nothing.
+    What has its name but is another file stays. Done twice, it does nothing. One that was refused loses the secrets in
+    it on the way.
     """
     box = places.box(leaving.agent_id, "outbox", leaving.plan_id)
     try:
@@ -188,12 +194,42 @@ def clear(root: Folder, leaving: Leaving) -> InputError | MachineError | None:
             for path in leaving.payloads:
                 _move_payload(folder, path, f"{target}/{path}")
             if _is_same(folder, name, leaving):
-                _move_aside(folder, name, f"{target}/{name}")
+                if target == places.REJECTED and secrets:
+                    _redact(folder, name, f"{target}/{name}", secrets)
+                if folder.exists(name):
+                    _move_aside(folder, name, f"{target}/{name}")
     except MissingError:
         return None  # the agent removed its outbox
     except (InputError, MachineError) as error:
         return error
     return None
+
+
+def _redact(folder: Folder, name: str, new: str, secrets: Secrets) -> None:
+    """A refused file stays for people to look at, without secrets; one that cannot be read stays as it is."""
+    with suppress(InputError, MissingError):
+        said = folder.read(name, _LARGEST)
+        clean = secrets.redact_bytes(said)
+        if clean != said:
+            folder.write(new, clean)
+            folder.remove(name)
+
+
+def withhold_names(root: Folder, files: list[Found], secrets: Secrets) -> list[Found]:
+    """The files without those whose very names hold a secret: these are refused under another name."""
+    kept = []
+    for found in files:
+        if secrets.found(os.fsencode(found.entry.name)) is None:
+            kept.append(found)
+            continue
+        LOG.warning("a file of %s whose name holds a secret was refused", found.agent_id, extra={"action": "outbox"})
+        with suppress(AgentTalkError), root.sub(places.box(found.agent_id, "outbox", found.plan_id)) as folder:
+            folder.make(places.REJECTED)
+            new = f"{places.REJECTED}/withheld-{wire.sha256(os.fsencode(found.key))[7:23]}"
+            _redact(folder, found.entry.name, new, secrets)
+            if folder.exists(found.entry.name):
+                folder.move(found.entry.name, folder, new, replace=True)
+    return kept
 
 
 def _is_same(folder: Folder, name: str, leaving: Leaving) -> bool:

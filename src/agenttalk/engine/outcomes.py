@@ -58,11 +58,40 @@ async def judge(
     *,
     may_refuse: bool = False,
     in_tree: bool = False,
+    since: int = 0,
+    spared: str = "",
 ) -> tuple[Result | Fault, list[OutputFile]]:
     """What a program that ended left, or why its turn does not count: also that it `may_refuse`, and did.
 
-    Outputs may also be files `in_tree`, where it worked.
+    Outputs may also be files `in_tree`, where it worked. What it changed `since` its turn began, and holds a secret, is
+    removed afterwards, wherever it left that but in what is `spared`.
     """
+    said, files = await _judge(seat, command, outputs, result, cwd, ended, may_refuse, in_tree, since)
+    try:
+        await asyncio.to_thread(tidy, seat, outputs, cwd, since, spared)
+    except InputError as error:
+        return (said, []) if isinstance(said, Fault) else (Fault(error.code, error.message), [])
+    return said, files
+
+
+def tidy(seat: Seat, outputs: str, cwd: str, since: int, spared: str = "") -> None:
+    """Remove what a program left that holds a secret. Raises InputError for a tree that is too deep to look through."""
+    base = outputs.rpartition("/")[0]
+    for top in (cwd,) if base.startswith(f"{cwd}/") else (cwd, base):
+        seat.deps.discretion.tidy(seat.root, top, seat.deps.limits.payload_bytes, since, spared)
+
+
+async def _judge(
+    seat: Seat,
+    command: Command,
+    outputs: str,
+    result: str,
+    cwd: str,
+    ended: Ended,
+    may_refuse: bool,  # noqa: FBT001 - as `judge` has it
+    in_tree: bool,  # noqa: FBT001 - as `judge` has it
+    since: int,
+) -> tuple[Result | Fault, list[OutputFile]]:
     secrets = seat.deps.discretion.secrets
     ended = seat.deps.discretion.ended(ended)
     if ended.how != "exited" or ended.exit_code != 0:
@@ -77,11 +106,11 @@ async def judge(
         if secrets:
             explanation = secrets.redact_json(said.explanation)
             said = replace(said, value=secrets.redact_json(said.value), explanation=explanation)
-            await asyncio.to_thread(_withhold, seat, cwd, in_tree=in_tree)
+            await asyncio.to_thread(_withhold, seat, cwd, since, in_tree=in_tree)
         found = await asyncio.to_thread(_find, seat, command, outputs, cwd, in_tree)
         files = [await _take(seat, each) for each in found]
     except InputError as error:
-        return Fault(error.code, error.message), []
+        return Fault(error.code, secrets.redact(error.message)), []
     missing = results.missing_outputs(command, {each.output_name for each in files})
     return missing or said, files
 
@@ -98,10 +127,10 @@ def _result_file(seat: Seat, path: str) -> bytes | None:
     return clean
 
 
-def _withhold(seat: Seat, cwd: str, *, in_tree: bool) -> None:
+def _withhold(seat: Seat, cwd: str, since: int, *, in_tree: bool) -> None:
     """Refuse a tree in which a secret stands: it would be merged."""
     if in_tree:
-        seat.deps.discretion.withhold_tree(seat.root, cwd, seat.deps.limits.payload_bytes)
+        seat.deps.discretion.withhold_tree(seat.root, cwd, seat.deps.limits.payload_bytes, since)
 
 
 def _find(seat: Seat, command: Command, outputs: str, cwd: str, in_tree: bool) -> list[OutputFile]:  # noqa: FBT001

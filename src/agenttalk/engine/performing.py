@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts import places
-from agenttalk.engine import outcomes
+from agenttalk.engine import grounds, outcomes
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
-from agenttalk.engine.turns import Environment, argv_of, handed, limits_of
+from agenttalk.engine.turns import Environment, argv_of, budget_of, handed, limits_of
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules import rework
@@ -38,16 +37,19 @@ class Programs:
     """Variables of which a profile may hand some over."""
     confines: ClassVar[bool] = True
     """Its programs can be put into a sandbox."""
+    spared: ClassVar[str] = ""
+    """A folder of an attempt that its program needs until the end, and that is then removed whatever lies in it."""
 
     async def perform(self, job: Job) -> Performance:
         """Lay out, run, take in. Every process of the program is dead when it returns."""
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
-        layout = layout_of(job)
-        try:
-            turn = await self._turn(seat, job, layout, await self._lay_out(seat, job, layout))
-        except InputError as error:
-            return Performance("not_started", error=error.message)
-        return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
+        with self.deps.discretion.during(job.token):
+            try:
+                layout, feedback = await self._lay_out(seat, job, layout_of(job))
+                turn = await self._turn(seat, job, layout, feedback)
+            except InputError as error:
+                return Performance("not_started", error=error.message)
+            return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
         """Run the program once more beforehand, to have it judge an input; what it says, if that is an object.
@@ -57,33 +59,38 @@ class Programs:
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
         layout = layout_of(job)
         layout = replace(layout, base=f"{layout.base}-{places.segment(input_name)}")
-        try:
-            await self._lay_out(seat, job, layout)
-            turn = await self._turn(seat, job, layout, None, mode="validate")
-        except InputError:
-            return None
-        ended = await self._run(seat, job, layout, replace(turn, prompt=f"{prompt}\n{turn.prompt}"))
-        if ended.how == "not_started":
-            raise InputError(Code.COMMAND_FAILED, ended.error)
-        if ended.how != "exited" or ended.exit_code != 0:
-            return None
-        said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
-        return self.deps.discretion.secrets.redact_json(said)
+        with self.deps.discretion.during(job.token):
+            try:
+                layout, _ = await self._lay_out(seat, job, layout)
+                turn = await self._turn(seat, job, layout, None, mode="validate")
+            except InputError:
+                return None
+            ended = await self._run(seat, job, layout, replace(turn, prompt=f"{prompt}\n{turn.prompt}"))
+            if ended.how == "not_started":
+                raise InputError(Code.COMMAND_FAILED, ended.error)
+            try:
+                said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
+                await asyncio.to_thread(outcomes.tidy, seat, layout.outputs, layout.cwd, layout.since)
+            except InputError:
+                return None
+            if ended.how != "exited" or ended.exit_code != 0:
+                return None
+            return self.deps.discretion.secrets.redact_json(said)
 
     async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:  # noqa: ARG002 - others need them
         """Run the program."""
         return self.deps.discretion.ended(await self.driver.run(turn))
 
-    async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> str | None:
-        """Make the folders of an attempt and put its inputs there; where the feedback lies, if there is any."""
-        await asyncio.to_thread(_make_folders, seat, job, layout)
+    async def _lay_out(self, seat: Seat, job: Job, layout: Layout) -> tuple[Layout, str | None]:
+        """Make the folders of an attempt and put its inputs there; and where the feedback lies, if there is any."""
+        layout = await asyncio.to_thread(grounds.make, seat.root, job.agent_id, layout, job.command)
         feedback = None
         for file in job.inputs:
             target = f"{layout.inputs}/{places.segment(file.input_name)}/{file.path}"
             await asyncio.to_thread(seat.root.write, target, await content(seat, file), parents=True)
             if job.command.reexecute is not None and file.input_name == rework.FEEDBACK_INPUT:
                 feedback = target
-        return feedback
+        return layout, feedback
 
     async def _turn(
         self,
@@ -105,6 +112,7 @@ class Programs:
             timeout=job.timeout,
             env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),
+            budget=budget_of(job.profile, root, layout),
             confinement=await Confining(seat, job.profile, layout, job.command, argv, self.api(), job.readonly).found(),
             hear=job.watch.hear if job.watch is not None else None,
         )
@@ -120,6 +128,8 @@ class Programs:
             ended,
             may_refuse=may_refuse,
             in_tree=bool(job.cwd),
+            since=layout.since,
+            spared=f"{layout.base}/{self.spared}" if self.spared else "",
         )
         usage = {"exit_code": ended.exit_code}
         if ended.how != "exited" or ended.exit_code != 0:
@@ -165,18 +175,6 @@ def layout_of(job: Job) -> Layout:
     """Where the files of an attempt lie."""
     own = places.task(job.agent_id, job.plan_id, job.task_id)
     return Layout(job.cwd or own, f"{own}/{TURNS}/{job.command.command_id}-{job.attempt}")
-
-
-def _make_folders(seat: Seat, job: Job, layout: Layout) -> None:
-    root = seat.root
-    root.make(layout.cwd)
-    if root.exists(layout.base):  # an attempt that died with us, or somebody who wanted to be first
-        above, _, name = layout.base.rpartition("/")
-        with root.sub(above) as folder:
-            folder.move(name, folder, f"{name}.{secrets.token_hex(8)}")
-    root.make(layout.inputs)
-    root.make(layout.outputs)
-    root.write(layout.command, job.command.to_bytes() + b"\n")
 
 
 async def content(seat: Seat, file: Handed) -> bytes:

@@ -24,6 +24,7 @@ from agenttalk.engine.records import Refused, Source
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.ports import Blobs, Folder, Store, Tx
 from agenttalk.rules.control import Control
+from agenttalk.rules.redaction import Secrets
 from agenttalk.rules.routing import Rejection, Tally
 
 Said: TypeAlias = "tuple[Found, bytes | str | None, Control | Rejection]"
@@ -147,6 +148,8 @@ class Router:
             await self._unknown(plan_id, plan, files)
             return
         report.plans.append(plan_id)
+        if secrets := self._deps.discretion.secrets:
+            files = await asyncio.to_thread(outbox.withhold_names, self._deps.root, files, secrets)
         await self._take_messages(plan, [each for each in files if each.control is None], report)
         await self._take_controls(plan, [each for each in files if each.control is not None], report)
         await self._clear([plan.board], report)
@@ -284,7 +287,8 @@ class Router:
             stuck: list[tuple[Leaving, InputError]] = []
             leavings = [_leaving(*row) for row in await board.read("leavings")]
             keys.update(each.key for each in leavings)
-            errors = await asyncio.to_thread(_clear, self._deps.root, leavings) if leavings else []
+            secrets = self._deps.discretion.secrets
+            errors = await asyncio.to_thread(_clear, self._deps.root, leavings, secrets) if leavings else []
             for leaving, error in zip(leavings, errors, strict=True):
                 if error is None:
                     gone.append(leaving.id)
@@ -393,8 +397,8 @@ def _collect(tx: Tx, batch: list[Said], plan: Plan, deps: Deps, at: str) -> list
     return [collect.take_in(tx, found, data, said, plan, deps, at) for found, data, said in batch]
 
 
-def _clear(root: Folder, leavings: list[Leaving]) -> list[InputError | MachineError | None]:
-    return [outbox.clear(root, each) for each in leavings]
+def _clear(root: Folder, leavings: list[Leaving], secrets: Secrets) -> list[InputError | MachineError | None]:
+    return [outbox.clear(root, each, secrets) for each in leavings]
 
 
 def _leaving(*row: Any) -> Leaving:

@@ -81,6 +81,8 @@ class Service:
         """Takes webhooks in."""
         self.reconciler: Reconciler | None = None
         """Reads the forges, if one can be read."""
+        self.collect: Callable[..., Awaitable[dict[str, Any]]] | None = None
+        """Removes what nobody needs any more, if that can be asked for here."""
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
         self.ready = False
@@ -88,6 +90,10 @@ class Service:
         self._passes = dict(passes or {})
         self._nudge = nudge
         self._turn = turn or asyncio.Lock()
+
+    def hide(self, said: Any) -> Any:
+        """A JSON value without secrets."""
+        return self.deps.discretion.secrets.redact_json(said)
 
     async def identify(self, token: str) -> Caller | None:
         """Whom a token belongs to."""
@@ -368,6 +374,12 @@ class Service:
     async def toolchain_task(self, task_id: str) -> dict[str, Any]:
         """A toolchain task: what was reported of it beside what was read."""
         return await auditing.audit(self.deps, task_id)
+
+    async def gc(self, *, dry_run: bool) -> dict[str, Any]:
+        """Remove what nobody needs any more. Raises UsageError where that is not done."""
+        if self.collect is None:
+            raise UsageError(Code.NAME_UNKNOWN, "nothing is removed here", hint="ask the engine of the root")
+        return await self.collect(dry_run=dry_run)
 
     async def reconcile(self, *, dry_run: bool) -> dict[str, Any]:
         """Read the forges now; what was done about it, or would be. Raises UsageError when none can be read."""

@@ -65,7 +65,20 @@ async def submit(
 
 
 async def keep_files(deps: Deps, board: str, dag: TaskDag, files: Mapping[str, bytes]) -> None:
-    """Keep what the checks of a plan bring along. Raises InputError when something that they name was not brought."""
+    """Keep what the checks of a plan bring along. Raises InputError when something that they name was not brought.
+
+    Nor is a plan taken that holds a secret: it would be kept for good, and shown to agents.
+    """
+    if secrets := deps.discretion.secrets:
+        for what, data in (
+            ("the plan", dag.to_bytes()),
+            *((f"a file of {dag.plan_id}", each) for each in files.values()),
+        ):
+            if name := secrets.found(data):
+                hint = f"hand {name} to its agent by the profile's env, or take it out of the text"
+                raise InputError(
+                    Code.SECRET_EXPOSED, f"{what} holds the value of {name}, so it is not taken", hint=hint
+                )
     named = {
         sha256: path
         for node in dag.nodes

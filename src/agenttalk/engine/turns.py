@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from agenttalk.contracts import places, wire
-from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.agent import AgentProfile, ProgramLimits
 from agenttalk.contracts.command import Command
-from agenttalk.engine import leases, outcomes
+from agenttalk.engine import grounds, leases, outcomes
 from agenttalk.engine.archive import show_file
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.layout import Api, Layout
@@ -20,7 +20,7 @@ from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import TURNS, Order, Ready, Source
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, InputError, MissingError
-from agenttalk.ports import Driver, Ended, Turn, Tx
+from agenttalk.ports import Budget, Driver, Ended, Turn, Tx
 from agenttalk.prompts.execute import Handover, InputText, execute
 from agenttalk.rules.leases import time_limit
 from agenttalk.rules.results import Fault
@@ -30,6 +30,13 @@ _TEXT: Final = 16 * 1024
 _TEXTS: Final = 128 * 1024
 """Up to this size all of them are."""
 FEEDBACK: Final = "validation_feedback.json"
+_MIB: Final = 1024 * 1024
+_UNLIMITED: Final = ProgramLimits()
+_DISK_MIB: Final = 20 * 1024
+_MANY_FILES: Final = 1_000_000
+_MANY_PROCESSES: Final = 4096
+_OUTPUT_MIB: Final = 1024
+"""What holds where a profile says nothing. The documentation of its limits names them, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +68,13 @@ async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) ->
 
     Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
     """
+    with seat.deps.discretion.during(lease.token):
+        return await _take_turn(seat, setting, ready, lease)
+
+
+async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:
     try:
-        layout = layout_of(seat, ready.order, lease)
-        laid = await _lay_out(seat, ready, layout)
+        layout, laid = await _lay_out(seat, ready, layout_of(seat, ready.order, lease))
         turn = await _turn(seat, setting, ready, lease, layout, laid)
     except InputError as error:
         fault = Fault(error.code, error.message)
@@ -80,6 +91,7 @@ async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) ->
         layout.cwd,
         ended,
         may_refuse=setting.profile.self_assessment,
+        since=layout.since,
     )
     return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
 
@@ -90,8 +102,8 @@ def layout_of(seat: Seat, order: Order, lease: Lease) -> Layout:
     return Layout(cwd, f"{cwd}/{TURNS}/{order.command.command_id}-{lease.attempt}")
 
 
-async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> list[Laid]:
-    await asyncio.to_thread(_make_folders, seat, ready.order, layout)
+async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> tuple[Layout, list[Laid]]:
+    layout = await asyncio.to_thread(grounds.make, seat.root, seat.agent_id, layout, ready.order.command)
     laid: list[Laid] = []
     room = _TEXTS
     for name, paths in ready.resolution.found.items():
@@ -105,19 +117,7 @@ async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> list[Laid]:
             text = await asyncio.to_thread(_text, seat, target, min(_TEXT, room))
             room -= len(text.encode()) if text else 0
             laid.append(Laid(name, target, sha256, text, source.message_id))
-    return laid
-
-
-def _make_folders(seat: Seat, order: Order, layout: Layout) -> None:
-    root = seat.root
-    root.make(layout.cwd)
-    if root.exists(layout.base):  # nobody but us makes it, so whoever did wanted to be first
-        above, _, name = layout.base.rpartition("/")
-        with root.sub(above) as folder:
-            folder.move(name, folder, f"{name}.{secrets.token_hex(8)}")
-    root.make(layout.inputs)
-    root.make(layout.outputs)
-    root.write(layout.command, order.command.to_bytes() + b"\n")
+    return layout, laid
 
 
 async def _lay(seat: Seat, source: Source, target: str) -> str:
@@ -181,22 +181,39 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
             profile, setting.environ
         ),
         limits=limits_of(profile),
+        budget=budget_of(profile, root, layout),
         confinement=await Confining(seat, profile, layout, command, argv, setting.api).found(),
     )
 
 
 def limits_of(profile: AgentProfile) -> dict[str, int]:
-    """The limits of an agent's program, as the kernel names them."""
-    said = profile.limits
-    if said is None:
-        return {}
-    mib = 1024 * 1024
+    """The limits of each process of an agent's program, as the kernel names them. Nothing is left of one that fails."""
+    said = profile.limits or _UNLIMITED
     found = {
-        "AS": said.memory_mib and said.memory_mib * mib,
+        "AS": said.memory_mib and said.memory_mib * _MIB,
         "CPU": said.cpu_seconds,
-        "FSIZE": said.file_mib and said.file_mib * mib,
+        "FSIZE": (said.file_mib or said.disk_mib or _DISK_MIB) * _MIB,
+        "NOFILE": said.open_files,
+        "CORE": 0,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def budget_of(profile: AgentProfile, root: Path, layout: Layout) -> Budget:
+    """What all processes of an agent's program may use together."""
+    said = profile.limits or _UNLIMITED
+    cwd, base = root / layout.cwd, root / layout.base
+    own = base.is_relative_to(cwd)  # else it works in a clone, which is made anew for each attempt
+    return Budget(
+        disk=(said.disk_mib or _DISK_MIB) * _MIB,
+        files=said.files or _MANY_FILES,
+        processes=said.processes or _MANY_PROCESSES,
+        output=(said.output_mib or _OUTPUT_MIB) * _MIB,
+        places=(cwd,) if own else (cwd, base),
+        cleared=(base, cwd) if own else (base,),
+        kept=(base.parent,),
+        exact=any((said.disk_mib, said.files)),
+    )
 
 
 def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:

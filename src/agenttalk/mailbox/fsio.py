@@ -115,9 +115,9 @@ class Folder:
             return b"".join(pieces)
 
     @contextmanager
-    def stream(self, relative: str, limit: int) -> Iterator[BinaryIO]:
-        """A file that has at most `limit` bytes, to be read piece by piece."""
-        with _opened(self, relative, limit) as (_, pieces):
+    def stream(self, relative: str, limit: int, *, linked: bool = False) -> Iterator[BinaryIO]:
+        """A file that has at most `limit` bytes, to be read piece by piece; if `linked`, it may have other names."""
+        with _opened(self, relative, limit, linked=linked) as (_, pieces):
             yield io.BufferedReader(_Pieces(pieces), _PIECE)
 
     def digest(self, relative: str, limit: int) -> Digest:
@@ -187,9 +187,12 @@ class Folder:
             return False
         return True
 
-    def make(self, relative: str) -> None:
-        """Make a folder and those on the way to it, as far as they are missing."""
-        self.sub(relative, create=True).close()
+    def make(self, relative: str, *, private: bool = False) -> None:
+        """Make a folder and those on the way to it, as far as they are missing. A private one is ours alone."""
+        with self.sub(relative, create=True) as made:
+            if private:
+                with told(made.path, Code.FILE_UNWRITABLE):
+                    os.fchmod(made.descriptor, stat.S_IRWXU)
 
 
 def _checked(folder: Folder, relative: str) -> Path:
@@ -245,18 +248,20 @@ def _listed(folder: Folder) -> Iterator[Iterator[os.DirEntry[str]]]:
 def _entry(name: str, status: os.stat_result) -> Entry:
     is_file, is_folder = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
     kind: Literal["regular", "folder", "other"] = "regular" if is_file else "folder" if is_folder else "other"
-    return Entry(name, kind, status.st_size, status.st_ino, status.st_mtime_ns, status.st_nlink)
+    return Entry(name, kind, status.st_size, status.st_ino, status.st_mtime_ns, status.st_nlink, status.st_ctime_ns)
 
 
 @contextmanager
-def _opened(folder: Folder, relative: str, limit: int) -> Iterator[tuple[int, Iterator[bytes]]]:
+def _opened(
+    folder: Folder, relative: str, limit: int, *, linked: bool = False
+) -> Iterator[tuple[int, Iterator[bytes]]]:
     """Mode and content of a file, from one descriptor. If it is replaced while it is opened, look again."""
     path = _checked(folder, relative)
     with _at(folder, relative, Code.FILE_UNREADABLE) as (above, name):
         for _ in range(syscalls.TRIES):
             with _closing(os.open(name, _READ, dir_fd=above)) as descriptor:
                 status = os.fstat(descriptor)
-                _refuse_special(status, path)
+                _refuse_special(status, path, linked=linked)
                 if not syscalls.is_named(descriptor, above, name):
                     continue
                 if status.st_size > limit:
@@ -266,10 +271,10 @@ def _opened(folder: Folder, relative: str, limit: int) -> Iterator[tuple[int, It
         raise OSError(errno.EAGAIN, "it is replaced again and again")
 
 
-def _refuse_special(status: os.stat_result, path: Path) -> None:
+def _refuse_special(status: os.stat_result, path: Path, *, linked: bool = False) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise faults.refused(path, "it is not a regular file")
-    if status.st_nlink > 1:
+    if status.st_nlink > 1 and not linked:
         raise faults.refused(path, "it is a hard link, so it may be somebody else's file")
 
 

@@ -1,6 +1,7 @@
 """What the engine needs of the world. The docstrings are the specification; adapters live elsewhere."""
 
 from agenttalk.ports.agents import (
+    Budget,
     Confinement,
     Driver,
     Ended,
@@ -30,6 +31,7 @@ __all__ = [
     "Away",
     "Baseline",
     "Blobs",
+    "Budget",
     "Clock",
     "Confinement",
     "Confirm",

@@ -66,6 +66,28 @@ class Talk(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """What all processes of a turn may use together. It is looked at while they run; who uses more is ended."""
+
+    disk: int
+    """Bytes that files take on the disk, those without a name included."""
+    files: int
+    """Files and folders."""
+    processes: int
+    """Processes and threads at once."""
+    output: int
+    """Bytes on standard output and standard error."""
+    places: tuple[Path, ...] = ()
+    """Folders whose files count, besides temporary ones; none lies in another."""
+    cleared: tuple[Path, ...] = ()
+    """Folders that are emptied if it was too much: else the next attempt would begin with it."""
+    kept: tuple[Path, ...] = ()
+    """What in those is not removed."""
+    exact: bool = False
+    """Whether it is also looked at when a turn was too short to be watched."""
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What a driver is asked to do once."""
 
@@ -85,6 +107,8 @@ class Turn:
     """How many bytes of standard output are kept; of standard error the last 16 KiB."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """The kernel's limits for each process of the turn, by their names: AS and FSIZE in bytes, CPU in seconds."""
+    budget: Budget | None = None
+    """What its processes may use together."""
     confinement: Confinement | None = None
     """What the processes may touch; None lets them do what this user may do."""
     hear: Callable[[bytes], None] | None = None

@@ -17,6 +17,8 @@ class Entry(NamedTuple):
     inode: int
     mtime_ns: int
     nlink: int
+    ctime_ns: int = 0
+    """When it was changed last, its name and rights included; 0 if nobody asked."""
 
     @property
     def is_text(self) -> bool:
@@ -62,8 +64,11 @@ class Folder(Protocol):
     def read(self, relative: str, limit: int) -> bytes:
         """The bytes of a regular file that has at most `limit` of them."""
 
-    def stream(self, relative: str, limit: int) -> AbstractContextManager[BinaryIO]:
-        """The same, to be read piece by piece."""
+    def stream(self, relative: str, limit: int, *, linked: bool = False) -> AbstractContextManager[BinaryIO]:
+        """A file that has at most `limit` bytes, to be read piece by piece.
+
+        If `linked`, it may have other names: then it may be somebody else's file, and only be looked at.
+        """
 
     def digest(self, relative: str, limit: int) -> Digest:
         """Hash and size of a file."""
@@ -85,5 +90,5 @@ class Folder(Protocol):
     def remove(self, relative: str) -> bool:
         """Remove a file or an empty folder. False if there was none."""
 
-    def make(self, relative: str) -> None:
-        """Make a folder and those on the way to it."""
+    def make(self, relative: str, *, private: bool = False) -> None:
+        """Make a folder and those on the way to it. A private one is closed to other users, also if it was there."""

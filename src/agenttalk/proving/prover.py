@@ -404,6 +404,7 @@ class Prover:
         known = self._spaces.get(plan_id)
         if known is None:
             home = self.root.absolute() / FOLDER / plan_id
+            home.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # other users have no business in clones
             known = await Workspace.open(Settings(Path(repo.repo), plan_id, home, repo.base, tuple(repo.link)))
             known = self._spaces.setdefault(plan_id, known)
         return known

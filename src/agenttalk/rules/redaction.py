@@ -7,10 +7,12 @@ Other disguises are not seen: who has a secret can always say it in a way that n
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 SHORTEST: Final = 6
@@ -42,36 +44,37 @@ class Secrets:
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     _names: Mapping[str, str] = field(init=False, repr=False, default_factory=dict)
-    _text: re.Pattern[str] | None = field(init=False, repr=False, default=None)
-    _bytes: re.Pattern[bytes] | None = field(init=False, repr=False, default=None)
+    _raw: Mapping[bytes, str] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Think of every spelling once."""
         names = {spelling: name for name, value in self.values.items() for spelling in _spellings(value)}
-        if names:
-            longest_first = sorted(names, key=len, reverse=True)
-            object.__setattr__(self, "_names", names)
-            object.__setattr__(self, "_text", re.compile("|".join(map(re.escape, longest_first))))
-            raw = (re.escape(_encoded(spelling)) for spelling in longest_first)
-            object.__setattr__(self, "_bytes", re.compile(b"|".join(raw)))
+        object.__setattr__(self, "_names", names)
+        object.__setattr__(self, "_raw", {_encoded(spelling): name for spelling, name in names.items()})
 
     def __bool__(self) -> bool:
-        return self._text is not None
+        return bool(self._names)
 
     @property
     def longest(self) -> int:
         """Bytes of the longest spelling: what is read piece by piece must overlap by so much."""
-        return max((len(_encoded(spelling)) for spelling in self._names), default=0)
+        return max(map(len, self._raw), default=0)
 
     def redact(self, text: str) -> str:
         """A text without them."""
-        return self._text.sub(lambda match: _mark(self._names[match[0]]), text) if self._text else text
+        found = [spelling for spelling in self._names if spelling in text]  # a text without any costs next to nothing
+        if not found:
+            return text
+        pattern = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+        return re.sub(pattern, lambda match: _mark(self._names[match[0]]), text)
 
     def redact_bytes(self, data: bytes) -> bytes:
         """The same for bytes."""
-        if self._bytes is None:
+        found = [spelling for spelling in self._raw if spelling in data]
+        if not found:
             return data
-        return self._bytes.sub(lambda match: _mark(self._names[_decoded(match[0])]).encode(), data)
+        pattern = b"|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+        return re.sub(pattern, lambda match: _mark(self._raw[match[0]]).encode(), data)
 
     def redact_json(self, value: Any) -> Any:
         """A JSON value without them, in names of fields too."""
@@ -87,8 +90,7 @@ class Secrets:
 
     def found(self, data: bytes) -> str | None:
         """The name of one that stands in the bytes, if any does."""
-        match = self._bytes.search(data) if self._bytes else None
-        return self._names[_decoded(match[0])] if match else None
+        return next((name for spelling, name in self._raw.items() if spelling in data), None)
 
 
 NONE: Final = Secrets()
@@ -99,6 +101,11 @@ def secrets(handed: Mapping[str, str]) -> Secrets:
     return Secrets({name: value for name, value in handed.items() if is_secret(name, value)})
 
 
+def guarded(token: str) -> str:
+    """The part of a token that nobody could guess: what stands before it may be said."""
+    return token.rpartition(".")[2]
+
+
 def _mark(name: str) -> str:
     return f"[redacted {name}]"
 
@@ -107,12 +114,13 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _spellings(value: str) -> Iterator[str]:
+@lru_cache(maxsize=256)
+def _spellings(value: str) -> tuple[str, ...]:
     """How a value may stand in a text."""
+    return tuple(dict.fromkeys(_spelled(value)))
+
+
+def _spelled(value: str) -> Iterator[str]:
     data = _encoded(value)
     yield value
     for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
@@ -121,6 +129,8 @@ def _spellings(value: str) -> Iterator[str]:
     yield value.replace("\\", "\\\\").replace("'", "\\'")  # in single quotes, of most languages and of a shell
     yield value.replace("'", "'\\''")
     yield value.replace("'", "'\"'\"'")
+    yield html.escape(value)
+    yield html.escape(value, quote=False)
     for also in (b"", b"/", b":/?#[]@!$&'()*+,;="):
         quoted = "".join(chr(byte) if byte in _UNRESERVED or byte in also else f"%{byte:02X}" for byte in data)
         yield quoted

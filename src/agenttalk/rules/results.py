@@ -116,8 +116,9 @@ def text_of(data: bytes) -> str:
 
 def error_of(error: str, stderr: bytes) -> str:
     """Why a program failed: what its driver says, and the end of what it said itself."""
-    parts = [part for part in (error, text_of(stderr).strip()) if part]
-    return "\n".join(parts)[-TAIL:] or "it said nothing"
+    first = f"{error[: TAIL // 2]}\n" if error else ""
+    said = text_of(stderr).strip()[-(TAIL - len(first)) :]
+    return f"{first}{said}".strip() or "it said nothing"
 
 
 def declared(command: Command) -> dict[str, str]:

@@ -1,0 +1,286 @@
+"""Removing what plans left behind and nobody needs: clones, working folders, transcripts, contents without a reference.
+
+What a plan needs that has not ended is never touched, nor what is named anywhere in a database: messages, evidence, the
+ledger, releases. It may be cut off anywhere. Everything is first renamed into a folder that the next run empties; a
+content vanishes at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import stat
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk.contracts import places
+from agenttalk.contracts.base import is_id
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.plans import VIRTUAL, boards
+from agenttalk.errors import AgentTalkError, MachineError
+from agenttalk.mailbox.fsio import Folder
+from agenttalk.rules import garbage
+from agenttalk.rules.garbage import Item, Keep, Kind
+from agenttalk.store import references
+from agenttalk.workspaces import folders
+
+TRASH: Final = ".agenttalk-trash"
+"""Where things lie that are being removed; in the folder in which they lay."""
+SHOWN: Final = 1000
+"""So many things are named in an answer."""
+_CLONES: Final = "workspaces"
+_OF_CLONES: Final = ("attempts", "sealed", "prepared")
+"""What in the home of a plan can be made again, or is of no use once the plan has ended. Its repositories stay."""
+_TURNS: Final = ".agenttalk"
+_TRANSCRIPT: Final = ".events.jsonl"
+_BLOBS: Final = "data/blobs"
+_ASIDE: Final = ".gc-"
+_BLOCK: Final = 512
+_DAY: Final = 86_400
+"""Seconds. Contents that are younger may just be about to be named."""
+_AGAIN: Final = 0.5
+"""Seconds after which it is looked again whether plans are still over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """Removes garbage from a root."""
+
+    deps: Deps
+    keeps: Mapping[Kind, Keep]
+
+    async def collect(self, *, dry_run: bool = False) -> dict[str, Any]:
+        """Remove what is too old or too much; what it was. With `dry_run`, only say so."""
+        ended = await self._ended()
+        root = self.deps.root.path.absolute()
+        now = self.deps.now()
+        items = await asyncio.to_thread(lambda: list(_left(root, ended)))
+        items += await asyncio.to_thread(self._unnamed, root, now)
+        chosen = garbage.chosen(items, self.keeps, now)
+        if not dry_run:
+            await asyncio.to_thread(_finish, root, ended, now)
+            chosen = [item async for item in self._removed(root, chosen, now)]
+        freed = {
+            kind: {"count": len(own), "bytes": sum(item.size for item in own)}
+            for kind in garbage.KINDS
+            for own in [[item for item in chosen if item.kind == kind]]
+        }
+        told = {"dry_run": dry_run, "freed": freed, "bytes": sum(item.size for item in chosen)}
+        if chosen and not dry_run:
+            system = await self.deps.stores.board("system")
+            await system.transact(lambda tx: tx.record("gc.collected", "root", {"freed": freed}))
+        shown = [{"kind": each.kind, "path": each.path, "bytes": each.size} for each in chosen[:SHOWN]]
+        return {**told, "items": shown}
+
+    async def _ended(self) -> dict[tuple[str, str], datetime]:
+        """Plan and task, or plan and nothing for all of its tasks → since when nobody works on it."""
+        found: dict[tuple[str, str], datetime] = {}
+        for board in await boards(self.deps):
+            for plan_id, state, at in await board.read("gc_runs"):
+                if state == "ENDED" and at and plan_id not in VIRTUAL:
+                    found[plan_id, ""] = datetime.fromisoformat(at)
+            for plan_id, task_id, at in await board.read("gc_tasks") if board.name in VIRTUAL else ():
+                found[plan_id, task_id] = datetime.fromisoformat(at)
+        return found
+
+    async def _removed(self, root: Path, chosen: list[Item], now: datetime) -> AsyncIterator[Item]:
+        """Remove things one by one. What a plan has begun to need again meanwhile stays."""
+        loop, looked, ended = asyncio.get_running_loop(), -_AGAIN, {}
+        for item in chosen:
+            if item.kind == "blobs":
+                if await asyncio.to_thread(_forget, root / item.path, now.timestamp() - _DAY):
+                    yield item
+                continue
+            if loop.time() - looked >= _AGAIN:
+                looked, ended = loop.time(), await self._ended()
+            task_id = item.path.split("/")[4] if item.path.startswith(f"{places.AGENTS}/") else ""
+            if (item.plan_id, "") not in ended and (item.plan_id, task_id) not in ended:
+                continue
+            if await asyncio.to_thread(_remove, root, item):
+                yield item
+
+    def _unnamed(self, root: Path, now: datetime) -> list[Item]:
+        """Contents that nothing refers to; those are looked for first, because a content is there before its name."""
+        if self.deps.shared:
+            return []
+        old = list(_old_blobs(root / _BLOBS, now.timestamp() - _DAY))
+        named = references.named(root) if old else set()
+        return [
+            Item("blobs", str(path.relative_to(root)), status.st_blocks * _BLOCK, _time(status.st_mtime))
+            for path, status in old
+            if path.parent.name + path.name not in named
+        ]
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _old_blobs(folder: Path, cutoff: float) -> Iterator[tuple[Path, os.stat_result]]:
+    for path in folder.glob("??/[0-9a-f]*"):
+        with suppress(FileNotFoundError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_mtime < cutoff:
+                yield path, status
+
+
+def _forget(path: Path, cutoff: float) -> bool:
+    """Remove a content, unless it was put in again a moment ago: then it is new, and stays."""
+    aside = path.with_name(f"{_ASIDE}{path.name}")
+    try:
+        path.rename(aside)
+    except FileNotFoundError:
+        return False
+    return _forgotten(aside, cutoff)
+
+
+def _forgotten(aside: Path, cutoff: float) -> bool:
+    """Remove a content that was put aside if it is old; else put it back. True if it was removed."""
+    old = aside.lstat().st_mtime < cutoff
+    if not old:
+        with suppress(FileExistsError):  # somebody has put it in yet again
+            os.link(aside, aside.with_name(aside.name.removeprefix(_ASIDE)))
+    aside.unlink()
+    return old
+
+
+def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[Item]:
+    """What plans that have ended left in folders."""
+    for plan_id, task_id in ended:
+        if not task_id and is_id(plan_id):
+            yield from _clones(root, plan_id, ended[plan_id, task_id])
+    with Folder.open(root) as top:
+        for agent in _folders(top, places.AGENTS):
+            for plan_id in _folders(top, f"{places.agent(agent)}/workspace"):
+                for task in _folders(top, f"{places.agent(agent)}/workspace/{plan_id}"):
+                    at = ended.get((plan_id, "")) or ended.get((plan_id, task))
+                    if at is not None and task not in {"inputs", TRASH}:
+                        yield from _of_task(top, f"{places.agent(agent)}/workspace/{plan_id}/{task}", plan_id, at)
+
+
+def _folders(top: Folder, path: str) -> list[str]:
+    """The folders in one; none if it is not there, or a link leads to it."""
+    try:
+        with top.sub(path) as here:
+            return sorted(entry.name for entry in here.scan() if entry.kind == "folder" and entry.is_text)
+    except AgentTalkError:
+        return []
+
+
+def _clones(root: Path, plan_id: str, at: datetime) -> Iterator[Item]:
+    for name in _OF_CLONES:
+        folder = root / _CLONES / plan_id / name
+        for path in sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else ():
+            yield Item("clones", str(path.relative_to(root)), _size(path), at, plan_id)
+
+
+def _of_task(top: Folder, path: str, plan_id: str, at: datetime) -> Iterator[Item]:
+    """A working folder and the transcripts in it. A folder that holds nothing else is no item."""
+    size = sum(_size(top.path / path / name) for name in _rubbish(top, path))
+    if size:
+        yield Item("workspaces", path, size, at, plan_id)
+    for name in _transcripts(top, path):
+        where = f"{path}/{_TURNS}/{name}"
+        yield Item("transcripts", where, _size(top.path / where), at, plan_id)
+
+
+def _names(top: Folder, path: str) -> list[tuple[str, str]]:
+    try:
+        with top.sub(path) as here:
+            return sorted((entry.name, entry.kind) for entry in here.scan())
+    except AgentTalkError:
+        return []
+
+
+def _transcripts(top: Folder, path: str) -> list[str]:
+    found = _names(top, f"{path}/{_TURNS}")
+    return [name for name, kind in found if kind == "regular" and name.endswith(_TRANSCRIPT)]
+
+
+def _rubbish(top: Folder, path: str) -> list[str]:
+    """What of a working folder can go: all but transcripts."""
+    kept = set(_transcripts(top, path))
+    own = [name for name, kind in _names(top, path) if (name, kind) != (_TURNS, "folder")]
+    return own + [f"{_TURNS}/{name}" for name, _ in _names(top, f"{path}/{_TURNS}") if name not in kept]
+
+
+def _remove(root: Path, item: Item) -> bool:
+    """Move something into the trash of its folder, and empty that. Nothing is followed that is a link."""
+    if item.kind == "clones":
+        home = root.joinpath(*Path(item.path).parts[:2])
+        folders.remove(root / item.path, home / "trash")
+        return True
+    above, _, name = item.path.rpartition("/")
+    with suppress(AgentTalkError), Folder.open(root) as top:
+        names = [name] if item.kind == "transcripts" else [f"{name}/{each}" for each in _rubbish(top, item.path)]
+        with top.sub(above) as here:
+            here.make(TRASH)
+            for each in names:
+                _discard(here, each)
+            _emptied(here)
+        _prune(top, above if item.kind == "transcripts" else f"{item.path}/{_TURNS}")
+        return True
+    return False
+
+
+def _prune(top: Folder, path: str) -> None:
+    """Remove a folder and those above it, up to that of the plan, as far as they are empty."""
+    while path.count("/") >= 3:  # agents/<agent>/workspace/<plan>
+        with suppress(AgentTalkError):  # something is kept in it
+            top.remove(path)
+        path = path.rpartition("/")[0]
+
+
+def _discard(here: Folder, name: str) -> None:
+    try:
+        here.move(name, here, f"{TRASH}/{secrets.token_hex(8)}")
+    except MachineError:  # a folder without rights cannot be moved
+        path = Path(f"/proc/self/fd/{here.descriptor}") / name
+        with suppress(OSError):
+            if stat.S_ISDIR(path.lstat().st_mode):
+                path.chmod(stat.S_IRWXU)
+        here.move(name, here, f"{TRASH}/{secrets.token_hex(8)}")
+
+
+def _finish(root: Path, ended: Mapping[tuple[str, str], datetime], now: datetime) -> None:
+    """Remove what an earlier run was cut off at: what lies in the trash, and folders of which nothing is left."""
+    for path in (root / _BLOBS).glob(f"??/{_ASIDE}*"):
+        _forgotten(path, now.timestamp() - _DAY)
+    for plan_id, task_id in ended:
+        if not task_id and is_id(plan_id):
+            folders.empty(root / _CLONES / plan_id / "trash")
+    with Folder.open(root) as top:
+        for agent in _folders(top, places.AGENTS):
+            for plan_id in _folders(top, f"{places.agent(agent)}/workspace"):
+                above = f"{places.agent(agent)}/workspace/{plan_id}"
+                for where in (above, *(f"{above}/{task}/{_TURNS}" for task in _folders(top, above))):
+                    if TRASH in _folders(top, where):
+                        with suppress(AgentTalkError), top.sub(where) as here:
+                            _emptied(here)
+                for task in _folders(top, above):
+                    if (plan_id, "") in ended or (plan_id, task) in ended:
+                        _prune(top, f"{above}/{task}/{_TURNS}")
+
+
+def _emptied(here: Folder) -> None:
+    folders.empty(Path(f"/proc/self/fd/{here.descriptor}") / TRASH)  # by the descriptor: no name on the way can change
+    here.remove(TRASH)
+
+
+def _size(path: Path) -> int:
+    """Bytes on the disk of a file, or of a folder with everything in it. What cannot be looked into counts nothing."""
+    total = 0
+    waiting = [path]
+    while waiting:
+        here = waiting.pop()
+        with suppress(OSError):
+            status = here.lstat()
+            total += status.st_blocks * _BLOCK
+            if stat.S_ISDIR(status.st_mode):
+                waiting += [Path(entry.path) for entry in os.scandir(here)]
+    return total

@@ -1,0 +1,38 @@
+"""Which contents anything refers to: every hash that stands anywhere in a root's databases, ledgers included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agenttalk.store.root import databases
+
+_HASH: Final = re.compile(rb"[0-9a-f]{64}")
+
+
+def named(root: Path) -> set[str]:
+    """The hex digits of all hashes that are written down. Contents that are kept in a database are read, too.
+
+    Read-only, beside whoever writes. It takes as long as reading everything does.
+    """
+    found: set[bytes] = set()
+    for path in databases(root).values():
+        for value in _values(path):
+            found.update(_HASH.findall(value.encode() if isinstance(value, str) else value))
+    return {each.decode() for each in found}
+
+
+def _values(path: Path) -> Iterator[str | bytes]:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        connection.set_busy_timeout(10_000)
+        connection.execute("BEGIN")
+        for (table,) in list(connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")):
+            for row in connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - a name of the schema itself
+                yield from (value for value in row if isinstance(value, str | bytes))
+    finally:
+        connection.close()

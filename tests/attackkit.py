@@ -1,0 +1,372 @@
+"""Hostile agents: small programs that do harm where they can, and what must come of each in each sandbox."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from agenttalk.drivers import landlock
+from effort import EFFORT
+
+Verdict = Literal["contained", "refused", "limit"]
+TIERS: Final = ("bubblewrap", "landlock", "plain")
+DEEP: Final = EFFORT > 1
+"""Whether there is time for the full figures."""
+FLOOD_MIB: Final = 1024 if DEEP else 8
+FILES: Final = 100_000 if DEEP else 2_000
+LIMITS: Final = {
+    "memory_mib": 300,
+    "file_mib": 8,
+    "open_files": 64,
+    "disk_mib": 16 if not DEEP else 600,
+    "files": FILES,
+    "processes": 50,
+    "output_mib": FLOOD_MIB,
+}
+"""The same for all of them."""
+
+SCOPED: Final = 6
+"""The version of landlock from which signals and abstract sockets do not leave the sandbox: Linux 6.12."""
+YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
+BEGIN: Final = """
+import os, sys, time
+ROOT, MARK, CANARY, ME = sys.argv[1], sys.argv[2], sys.argv[3], os.environ["AGENTTALK_TASK_ID"]
+VICTIM, PREY, TCP, UDP, AGENT = *map(int, sys.argv[4:8]), sys.argv[8]
+OUT, RESULT = os.environ["AGENTTALK_OUTPUTS"], os.environ["AGENTTALK_RESULT"]
+OWN, OTHER = f"{ROOT}/agents/{AGENT}", f"{ROOT}/agents/victim"
+def got(what):
+    print("got:" + str(what))
+def denied():
+    print("denied")
+def wait():
+    while True: time.sleep(600)
+def read(path):
+    try:
+        with open(path, "rb") as file: data = file.read(1 << 20)
+    except OSError: return b""
+    return data
+def write(path, text=None):
+    try:
+        with open(path, "a") as file: file.write(text or MARK)
+    except OSError: return False
+    return True
+def stole(data): got("loot") if CANARY.encode() in data else denied()
+def wrote(done): got("written") if done else denied()
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What must come of an attack in a tier."""
+
+    verdict: Verdict
+    """`contained`: it gained nothing. `refused`: its task failed, and the reason says why. `limit`: this tier cannot
+    prevent it, and says so."""
+    reason: str = ""
+    """What the reason of a refused one says."""
+
+
+CONTAINED: Final = Outcome("contained")
+LIMIT: Final = Outcome("limit")
+
+
+def refused(reason: str) -> Outcome:
+    return Outcome("refused", reason)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A hostile program."""
+
+    what: str
+    """For people; a row of the table in the documentation."""
+    program: str
+    bubblewrap: Outcome
+    landlock: Outcome
+    plain: Outcome
+    timeout: int = 60
+    keys: dict[str, Any] = field(default_factory=dict)
+    """Of its agent's profile."""
+    task: dict[str, Any] = field(default_factory=dict)
+    """Of its task."""
+
+    def outcome(self, tier: str) -> Outcome:
+        """What must come of it where everything is there that the documentation asks for."""
+        found: Outcome = getattr(self, tier)
+        return found
+
+
+def expected(name: str, tier: str) -> Outcome:
+    """What must come of an attack on this machine: an old landlock holds less, and some systems forbid more."""
+    if tier == "landlock" and landlock.version() < SCOPED and name in {"kill", "kill_keeper", "abstract"}:
+        return ATTACKS[name].plain if name != "abstract" else LIMIT
+    if (name, tier) == ("trace", "plain") and os.getuid() and YAMA.exists() and YAMA.read_text().strip() != "0":
+        return CONTAINED
+    return ATTACKS[name].outcome(tier)
+
+
+def _everywhere(what: str, program: str, outcome: Outcome, **more: Any) -> Attack:
+    return Attack(what, program, outcome, outcome, outcome, **more)
+
+
+def _reads(what: str, path: str) -> Attack:
+    return Attack(what, f"stole(read({path}))", CONTAINED, LIMIT, LIMIT)
+
+
+def _writes(what: str, program: str) -> Attack:
+    return Attack(what, program, CONTAINED, CONTAINED, LIMIT)
+
+
+def _connects(what: str, program: str) -> Attack:
+    body = f"import socket\ntry:\n {program}\nexcept OSError: pass\ndenied()"
+    asked = refused("nothing keeps a program from the network")
+    return Attack(what, body, CONTAINED, CONTAINED, asked, keys={"network": "off"})
+
+
+ATTACKS: Final[dict[str, Attack]] = {
+    "hang": _everywhere("hangs", "wait()", refused("ended after 1 seconds"), timeout=1),
+    "deaf": _everywhere(
+        "ignores the request to end",
+        "import signal\nfor n in (1, 2, 3, 15): signal.signal(n, signal.SIG_IGN)\nwait()",
+        refused("ended after 1 seconds"),
+        timeout=1,
+    ),
+    "daemon": _everywhere(
+        "daemonises: two forks, a session of its own, no environment",
+        """
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        os.execve("/bin/sh", ["sh", "-c", "while :; do sleep 1; done # " + MARK], {})
+    os._exit(0)
+os.wait(); denied()""",
+        CONTAINED,
+    ),
+    "forkbomb": _everywhere(
+        "forks until it is stopped",
+        "for _ in range(7): os.fork()\nwait()",
+        refused("more than 50 processes and threads"),
+    ),
+    "flood": _everywhere(
+        "floods standard output",
+        "piece = bytes(1 << 20)\nwhile True: os.write(1, piece)",
+        refused(f"printed more than {FLOOD_MIB:,} MiB"),
+    ),
+    "flood_error": _everywhere(
+        "floods standard error",
+        "piece = bytes(1 << 20)\nwhile True: os.write(2, piece)",
+        refused(f"printed more than {FLOOD_MIB:,} MiB"),
+    ),
+    "disk": _everywhere(
+        "fills the disk with files",
+        f"for n in range({LIMITS['disk_mib'] // 4 + 2}): write(f'fill-{{n}}', 'x' * (4 << 20))\nwait()",
+        refused(f"took more than {LIMITS['disk_mib']} MiB of the disk"),
+    ),
+    "nameless": _everywhere(
+        "fills the disk with files that have no name",
+        f"""
+held = []
+for n in range({LIMITS["disk_mib"] // 8 + 2}):
+    file = open(f"gone-{{n}}", "wb"); os.unlink(f"gone-{{n}}"); file.write(bytes(7 << 20)); file.flush(); held.append(file)
+wait()""",
+        refused(f"took more than {LIMITS['disk_mib']} MiB of the disk"),
+    ),
+    "files": _everywhere(
+        "makes very many small files",
+        f"for n in range({FILES + 10}): os.close(os.open(f'{{n}}', os.O_CREAT | os.O_WRONLY))\nwait()",
+        refused(f"more than {FILES:,} files and folders"),
+    ),
+    "sparse": _everywhere(
+        "makes a sparse file of 1 TiB",
+        "open(OUT + '/big', 'wb').truncate(1 << 40)",
+        refused("File too large"),
+    ),
+    "memory": _everywhere("eats memory", "data = bytearray(1 << 30)", refused("MemoryError")),
+    "descriptors": _everywhere(
+        "opens files until it cannot",
+        """
+held = []
+try:
+    while len(held) < 100: held.append(os.open("/", os.O_RDONLY))
+except OSError: denied()
+else: got(len(held))""",
+        CONTAINED,
+    ),
+    "deep": _everywhere(
+        "nests folders with the longest names",
+        "os.chdir(OUT)\nfor n in range(150): os.mkdir('d' * 255); os.chdir('d' * 255)\nwait()",
+        refused("nested deeper than"),
+    ),
+    "no_text": _everywhere(
+        "names an output with bytes that are no text",
+        "os.close(os.open(os.fsencode(OUT) + b'/\\xff', os.O_CREAT | os.O_WRONLY))\ndenied()",
+        refused("UTF-8"),
+    ),
+    "fifo": _everywhere("hands over a pipe", "os.mkfifo(OUT + '/note')\ndenied()", refused("not a regular file")),
+    "fifo_result": _everywhere("makes its result a pipe", "os.mkfifo(RESULT)", refused("not a regular file")),
+    "device": _everywhere(
+        "hands over a device, or a pipe where it cannot make one",
+        """
+try: os.mknod(OUT + "/note", 0o020666, os.makedev(1, 5))
+except PermissionError: os.mkfifo(OUT + "/note")
+denied()""",
+        refused("not a regular file"),
+    ),
+    "link_outputs": _everywhere(
+        "puts a link to another's folder in place of its outputs",
+        "os.rmdir(OUT); os.symlink(OTHER, OUT)\ndenied()",
+        refused("outputs"),
+    ),
+    "link_result": _everywhere(
+        "puts a link to another's file in place of its result",
+        "os.symlink(OTHER + '/secret.txt', RESULT)",
+        refused("result.json"),
+    ),
+    "hard_link": Attack(
+        "hands over another's file by a hard link",
+        """
+try: os.link(OTHER + "/secret.txt", OUT + "/note")
+except OSError: pass
+denied()""",
+        CONTAINED,
+        CONTAINED,
+        refused("hard link"),
+    ),
+    "command": _everywhere(
+        "rewrites its command and its inputs",
+        "write(os.environ['AGENTTALK_COMMAND']); write(os.environ['AGENTTALK_INPUTS'] + '/new')\ndenied()",
+        CONTAINED,
+    ),
+    "ahead": _everywhere(
+        "lies in wait where a later attempt will have its files",
+        """
+above = os.path.dirname(os.path.dirname(os.path.dirname(OUT)))
+place = f"{os.path.dirname(above)}/next_{ME.partition('_')[0]}/.agenttalk/cmd_x_001-1/outputs"
+try: os.makedirs(place); write(place + "/note")
+except OSError: pass
+denied()""",
+        CONTAINED,
+    ),
+    "setuid": Attack(
+        "leaves other users a program that runs as its owner",
+        """
+with open(OUT + "/tool", "wb") as file: file.write(read("/bin/true"))
+os.chmod(OUT + "/tool", 0o6755)
+try: os.chmod(OWN + "/workspace", 0o777)
+except OSError: pass
+got("open") if os.stat(OWN + "/workspace").st_mode & 1 else denied()""",
+        CONTAINED,
+        LIMIT,
+        LIMIT,
+    ),
+    "peek_agent": _reads("reads another agent's folder", "OTHER + '/secret.txt'"),
+    "peek_store": Attack(
+        "reads our database",
+        "got('loot') if read(ROOT + '/data/system.db').startswith(b'SQLite') else denied()",
+        CONTAINED,
+        LIMIT,
+        LIMIT,
+    ),
+    "peek_config": _reads("reads the settings", "ROOT + '/agenttalk.toml'"),
+    "peek_own": _everywhere(
+        "looks for what it was not given in its environment",
+        "stole('\\n'.join(os.environ.values()).encode())",
+        CONTAINED,
+    ),
+    "peek_processes": Attack(
+        "looks for it in the environment of other processes",
+        "stole(b'\\n'.join(read(f'/proc/{pid}/environ') for pid in os.listdir('/proc') if pid.isdigit()))",
+        CONTAINED,
+        CONTAINED,
+        LIMIT,
+    ),
+    "write_agent": _writes("writes into another agent's folder", "wrote(write(OTHER + '/note.txt'))"),
+    "write_store": _writes("writes beside our database", "wrote(write(ROOT + '/data/planted'))"),
+    "write_config": _writes("changes the settings", "wrote(write(ROOT + '/agenttalk.toml', '# ' + MARK + chr(10)))"),
+    "write_outside": _writes("writes outside of the root", "write(os.path.dirname(ROOT) + '/outside.txt')\ndenied()"),
+    "write_program": _writes("changes its own program", "wrote(write(__file__, '# ' + MARK + chr(10)))"),
+    "write_profile": Attack(
+        "changes its own profile, to run something else next time",
+        """
+import json
+path = OWN + "/agent_profile.json"
+try:
+    said = json.loads(read(path) or b"{}") | {"argv": ["/bin/false"], "sandbox": "plain", "driver": "script"}
+    os.unlink(path)
+except (OSError, ValueError): said = {}
+write(path, json.dumps(said))
+denied()""",
+        CONTAINED,
+        CONTAINED,
+        CONTAINED,
+    ),
+    "shared_memory": _writes("leaves something in /dev/shm", "write('/dev/shm/' + MARK)\ndenied()"),
+    "write_proc": _writes(
+        "writes what /proc has on another process", "wrote(write(f'/proc/{VICTIM}/oom_score_adj', '7'))"
+    ),
+    "kill": _writes(
+        "kills a process of somebody else",
+        "try: os.kill(PREY, 9)\nexcept OSError: denied()\nelse: got('killed')",
+    ),
+    "trace": _writes(
+        "attaches itself to another process as a debugger",
+        "import ctypes\nwrote(ctypes.CDLL(None).ptrace(0x4206, VICTIM, 0, 0) == 0)",
+    ),
+    "kill_keeper": Attack(
+        "kills whoever looks after it",
+        "try: os.kill(os.getppid(), 9)\nexcept OSError: pass\nelse: time.sleep(1)\ndenied()",
+        CONTAINED,
+        CONTAINED,
+        refused("keeper was killed"),
+    ),
+    "link_outbox": _everywhere(
+        "puts a link in place of its outbox",
+        """
+own = OWN + "/outbox"
+try:
+    if os.path.exists(own): os.rename(own, own + ".away")
+    os.symlink(OTHER, own)
+except OSError: pass
+denied()""",
+        CONTAINED,
+    ),
+    "link_workspace": Attack(
+        "puts a link in place of its workspace",
+        """
+own = OWN + "/workspace"
+try:
+    os.rename(own, own + ".away")
+    os.symlink(OTHER, own)
+except OSError: pass
+denied()""",
+        CONTAINED,
+        CONTAINED,
+        refused("symlink"),
+    ),
+    "scope": Attack(
+        "changes what its promise does not allow",
+        "write('README.md'); write('src/a.py')\ndenied()",
+        CONTAINED,
+        CONTAINED,
+        refused("scope-drift"),
+        task={
+            "workspace": "repo",
+            "promise": {
+                "objective": "It is there",
+                "acceptance": [{"id": "c", "description": "there", "evidenceRequired": ["there"]}],
+                "checks": [{"id": "there", "kind": "file", "path": "src/a.py"}],
+                "allowedScope": ["src/**"],
+            },
+        },
+    ),
+    "tcp": _connects("opens a TCP connection", "socket.create_connection(('127.0.0.1', TCP), 5)"),
+    "udp": _connects(
+        "sends a datagram",
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(MARK.encode(), ('127.0.0.1', UDP))",
+    ),
+    "abstract": _connects(
+        "connects to an abstract socket", "s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + MARK)"
+    ),
+}

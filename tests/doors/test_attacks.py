@@ -1,0 +1,233 @@
+"""Hostile agents in a plan, by the real engine, in every sandbox: each is contained, refused, or a limit that is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from agenttalk.engine import fsck
+from agenttalk.store import audit
+from agenttalk.wiring import opened
+from attackkit import ATTACKS, BEGIN, LIMITS, TIERS, expected
+from sandboxkit import needs
+
+CANARY = "canary-0815-4711"
+CREWS = 5
+"""Agents that share the attacks; what one did must not keep it from its next task."""
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "confine-an-agent.md"
+
+
+@dataclass
+class Scene:
+    """A root with somebody to be harmed."""
+
+    top: Path
+    tier: str
+    victim: subprocess.Popen[bytes]
+    prey: subprocess.Popen[bytes]
+    tcp: socket.socket
+    udp: socket.socket
+    abstract: socket.socket
+    mark: str = field(default_factory=lambda: f"mark-{secrets.token_hex(8)}")
+
+    @property
+    def root(self) -> Path:
+        return self.top / "root"
+
+    @property
+    def shared(self) -> Path:
+        return Path("/dev/shm", self.mark)
+
+    def crews(self) -> dict[str, list[str]]:
+        """Agent → its attacks. Those who may not use the network have an agent of their own."""
+        offline = [name for name, attack in ATTACKS.items() if attack.keys]
+        others = [name for name in ATTACKS if name not in offline]
+        return {**{f"crew{number}": others[number::CREWS] for number in range(CREWS)}, "offline": offline}
+
+    def plan(self) -> dict[str, Any]:
+        """Every attack as a task, and for each agent one more that is to be done all the same."""
+        numbers = (self.victim.pid, self.prey.pid, self.tcp.getsockname()[1], self.udp.getsockname()[1])
+        agents, tasks = {}, []
+        for crew, names in self.crews().items():
+            path = self.top / f"{crew}.py"
+            path.write_text(program(names))
+            argv = [sys.executable, "-I", "-S", path, self.root, self.mark, CANARY, *numbers, crew]
+            agents[crew] = {
+                "driver": "script",
+                "argv": [str(each) for each in argv],
+                "limits": LIMITS,
+                "sandbox": self.tier,
+                **ATTACKS[names[0]].keys,
+            }
+            tasks += [{"id": name, "timeout": ATTACKS[name].timeout, **ATTACKS[name].task} for name in names]
+            tasks += [{"id": f"next_{crew}", "timeout": 60, "priority": "LOW"}]
+            tasks[-len(names) - 1 :] = [{**each, "agent": crew} for each in tasks[-len(names) - 1 :]]
+        shared = {"prompt": "Do it.", "max_reexecute_times": 0, "retry_times": 0}
+        workspace = {"repo": str(self.top / "repo")}
+        return {"plan_id": "p", "agents": agents, "workspace": workspace, "tasks": [each | shared for each in tasks]}
+
+    def harm(self) -> set[str]:
+        """The attacks whose effects are seen from outside."""
+        root = self.root
+        seen = {
+            "write_agent": (root / "agents" / "victim" / "note.txt").exists(),
+            "write_store": (root / "data" / "planted").exists(),
+            "write_config": self.mark in (root / "agenttalk.toml").read_text(),
+            "write_outside": (self.top / "outside.txt").exists(),
+            "write_program": any(self.mark in path.read_text() for path in self.top.glob("*.py")),
+            "shared_memory": self.shared.exists(),
+            "write_proc": Path(f"/proc/{self.victim.pid}/oom_score_adj").read_text().strip() == "7",
+            "kill": self.prey.poll() is not None,
+            "tcp": _heard(self.tcp.accept),
+            "udp": _heard(lambda: self.udp.recv(1)),
+            "abstract": _heard(self.abstract.accept),
+        }
+        return {name for name, is_so in seen.items() if is_so}
+
+
+def program(names: list[str]) -> str:
+    """One file with the attacks of an agent, by its tasks."""
+    bodies = {name: ATTACKS[name].program for name in names}
+    return f"{BEGIN}\nBODIES = {bodies!r}\nif ME not in BODIES: print('ok'); sys.exit()\nexec(BODIES[ME])\n"
+
+
+def _heard(listen: Any) -> bool:
+    with suppress(BlockingIOError):
+        listen()
+        return True
+    return False
+
+
+def _setuid(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file() and path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)]
+
+
+@contextmanager
+def scene(top: Path, tier: str) -> Iterator[Scene]:
+    """Everything that can be harmed."""
+    for name in ("root/agents/victim", "root/system_runtime", "root/data", "repo/src"):
+        (top / name).mkdir(parents=True)
+    (top / "root" / "agents" / "victim" / "secret.txt").write_text(CANARY)
+    (top / "root" / "agenttalk.toml").write_text(f"# {CANARY}\n")
+    (top / "repo" / "README.md").write_text("read me\n")
+    with ExitStack() as stack:
+        processes = [stack.enter_context(subprocess.Popen(["sleep", "600"])) for _ in range(2)]
+        for process in processes:
+            stack.callback(process.kill)
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        udp.bind(("127.0.0.1", 0))
+        abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
+        victim, prey = processes
+        found = Scene(top, tier, victim, prey, tcp, udp, abstract)
+        abstract.bind(f"\0{found.mark}")
+        abstract.listen()
+        for each in (tcp, udp, abstract):
+            each.setblocking(False)
+        stack.callback(found.shared.unlink, missing_ok=True)
+        yield found
+
+
+def run(found: Scene) -> None:
+    """Run the plan by the command line, to its end."""
+    path = found.top / "plan.json"
+    path.write_text(json.dumps(found.plan()))
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
+    done = subprocess.run(
+        [sys.executable, "-m", "agenttalk", "run", str(path), "--root", str(found.root)],
+        env={**clean, "NOT_FOR_AGENTS": CANARY},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
+def ended(root: Path) -> dict[str, dict[str, Any]]:
+    """Task → what the ledger says of the end of its last turn."""
+    [path] = (root / "data" / "projects").glob("*/blackboard.db")
+    rows = apsw.Connection(str(path)).execute("select body from ledger where kind = 'turn.ended' order by seq")
+    return {body["ack"]["task_id"]: body for body in (json.loads(row[0]) for row in rows)}
+
+
+def states(root: Path) -> dict[str, tuple[str, str]]:
+    """Task → its state, and the reason."""
+    [path] = (root / "data" / "projects").glob("*/blackboard.db")
+    rows = apsw.Connection(str(path)).execute("select task_id, state, coalesce(reason, '') from tasks")
+    return {task_id: (state, reason) for task_id, state, reason in rows}
+
+
+def living(mark: str) -> list[int]:
+    """Processes that an attack left: their command lines hold the mark."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            if folder.name.isdigit() and mark.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+async def faults(root: Path) -> list[Any]:
+    async with opened(root) as deps:
+        return await fsck.check(deps)
+
+
+@pytest.mark.shows("M04")
+@pytest.mark.parametrize("tier", TIERS)
+def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_next_task_runs(
+    tmp_path: Path, tier: str
+) -> None:
+    if tier != "plain":
+        needs(tier)
+    with scene(tmp_path, tier) as found:
+        run(found)
+        assert living(found.mark) == []
+        stood, told = states(found.root), ended(found.root)
+        came = {}
+        for name in ATTACKS:
+            state, reason = stood[name]
+            said = str(told.get(name, {}).get("result"))
+            if state == "FAILED":
+                came[name] = "refused" if expected(name, tier).reason in reason else f"failed: {reason}"
+            else:
+                came[name] = "contained" if state == "COMPLETED" and "got:" not in said else f"{state}: {said}"
+        harm = found.harm()
+        came |= {name: "limit" for name, said in came.items() if "got:" in said or name in harm}
+        assert came == {name: expected(name, tier).verdict for name in ATTACKS}
+        after = {f"next_{crew}": "COMPLETED" for crew in found.crews()}
+        after |= {"next_offline": "FAILED"} if tier == "plain" else {}  # what cannot be kept offline is not begun
+        assert {name: stood[name][0] for name in after} == after
+        assert found.victim.poll() is None
+        assert sorted(path.name for path in (found.root / "agents" / "victim").iterdir() if path.is_file()) in (
+            ["secret.txt"],
+            ["note.txt", "secret.txt"],
+        )
+        outside = [path for path in _setuid(found.root) if "workspace" not in str(path.relative_to(found.root))]
+        assert outside == []
+        assert asyncio.run(faults(found.root)) == []
+        assert [each for each in audit.verify(found.root) if each.verdict.broken] == []
+
+
+def test_the_documentation_says_what_each_tier_holds_against_each_attack() -> None:
+    words = {"contained": "contained", "refused": "refused", "limit": "**not prevented**"}
+    rows = [
+        f"| {attack.what} | {' | '.join(words[attack.outcome(tier).verdict] for tier in TIERS)} |"
+        for attack in ATTACKS.values()
+    ]
+    page = PAGE.read_text()
+    assert [row for row in rows if row not in page] == []
