@@ -48,6 +48,9 @@ class Tx(Protocol):
     def number(self, table: Literal["messages", "deliveries"]) -> int:
         """The id of a row that is to be inserted into a table with this transaction."""
 
+    def expect(self, many: int) -> None:
+        """So many messages, deliveries and facts are about to be written: ids that must be asked for are, at once."""
+
     def record(self, kind: str, subject: str, body: JsonValue | bytes) -> int:
         """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction.
 
