@@ -121,7 +121,7 @@ class Batch:
             self.failed = self._dialect.translated(error) or error
             raise self.failed from error
 
-    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> None:
+    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> object:
         """One named statement, before the work is over."""
         params["board"] = self.board
         rows = self._waiting.get(query_name)
@@ -131,6 +131,11 @@ class Batch:
         rows.append(params)
         if lost is not None:
             self._lost[query_name] = lost
+        return rows
+
+    def waits(self, mark: object) -> bool:
+        """Whether the rows of a statement are still together."""
+        return any(rows is mark for rows in self._waiting.values())
 
     def number(self, table: Literal["messages", "deliveries"]) -> int:
         """The id of a new row. Where nobody else writes, it is the one after the last."""
