@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from agenttalk.contracts.dag import Node
 from agenttalk.engine import asking, kinds, parcels, records, reworking, superseding
@@ -28,6 +28,9 @@ from agenttalk.rules.leases import SCORE_CODES
 from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.usage import Used
 
+_ROWS: Final = 3
+"""Messages, deliveries and facts that come of the end of a turn, and of what it makes possible, mostly."""
+
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -43,6 +46,7 @@ def conclude(moves: Moves, ends: Sequence[End]) -> list[Outcome]:
 
     Raises LEASE_LOST when the task was given to somebody else meanwhile. Nothing of any of them is kept then.
     """
+    moves.tx.expect(_ROWS * len(ends))
     outcomes = [_write_end(moves, end) for end in ends]
     if all(_is_plainly_done(end, outcome) for end, outcome in zip(ends, outcomes, strict=True)):
         jobs = [end.granted.job for end in ends]

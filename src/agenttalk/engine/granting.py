@@ -450,8 +450,7 @@ def _note(
     """Write down that an attempt began, and with which inputs. `line` is what the journal says of its command."""
     plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
     for each in used:
-        marked: dict[str, Any] = {"plan_id": plan_id, "message_id": each, "receiver": agent_id, "at": moves.at}
-        moves.tx.later("mark_artifact_injected", marked)
+        moves.injected(plan_id, each, agent_id)
     gates, promise = "", ""
     if attempt.passage.decisions:
         gates = f',"gates":{wire.text(gating.told(attempt.passage.decisions))}'

@@ -62,6 +62,8 @@ class Noting:
     """What became of tasks and messages of each plan."""
     _held: list[tuple[Sheet, str, bool]] | None = None
     """Tasks that are due, while several are gathered."""
+    _arrived: dict[tuple[str, str], tuple[dict[str, Any], object]] = field(default_factory=dict)
+    """Outputs that this transaction delivered, by message and receiver, and whether their rows still wait."""
     _unmet: set[tuple[str, str]] = field(default_factory=set)
     """Tasks whose first command, or what comes of it, is to say that what they waited for has ended."""
     _ordered: set[tuple[str, str]] = field(default_factory=set)
@@ -146,6 +148,19 @@ class Noting:
         self.count(order.plan_id, "delivered")
         self.note("commands.queued", order.plan_id, _lines([order.line]))
         return delivery
+
+    def arrived(self, message_id: str, row: dict[str, Any]) -> None:
+        """An output has reached an agent."""
+        self._arrived[message_id, row["receiver"]] = (row, self.tx.later("put_delivery", row))
+
+    def injected(self, plan_id: str, message_id: str, receiver: str) -> None:
+        """An agent is given an output that it got; its delivery may have been written down just now."""
+        row, mark = self._arrived.get((message_id, receiver), (None, None))
+        if row is not None and self.tx.waits(mark):
+            row["injected_at"] = self.at
+            return
+        given: dict[str, Any] = {"plan_id": plan_id, "message_id": message_id, "receiver": receiver, "at": self.at}
+        self.tx.later("mark_artifact_injected", given)
 
     def goes_on(self, plan_id: str) -> bool:
         """Whether tasks of a plan may begin."""

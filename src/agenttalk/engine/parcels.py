@@ -98,7 +98,7 @@ class Parcel:
             tx.run("add_delivery", **about, receiver=receiver, delivery_id=delivery_id, priority=1)
             moves.in_folders = True
         for receiver, delivery_id in self.deliveries.items():
-            tx.later("put_delivery", _arrived(tx, about, receiver, delivery_id, moves.at))
+            moves.arrived(self.message_id, _arrived(tx, about, receiver, delivery_id, moves.at))
         moves.count(plan_id, "sent")
         moves.count(plan_id, "delivered", 0 if self.in_folders else 1)
         if self.output.deliverable and not acceptance.waits(sheet, job.task_id, self.output.name):

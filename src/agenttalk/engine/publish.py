@@ -195,6 +195,7 @@ async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
 
 def _written(tx: Tx, plan_id: str, seq: int, base: int, size: int) -> None:
     tx.run("journal_written", plan_id=plan_id, seq=seq, base=base, size=size)
+    tx.run("journal_due", plan_id=plan_id, subject=records.journal_subject(plan_id))
 
 
 def _end_line(root: Folder, path: str) -> int:

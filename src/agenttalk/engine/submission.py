@@ -145,7 +145,8 @@ class _Team:
     policies: Policies
     profiles: dict[str, AgentProfile]
     settings: bytes
-    shown: dict[str, str]
+    shown: str
+    """Files that are to be written: pairs of path and text, as JSON has them inside of an object."""
 
     @classmethod
     def of(cls, policies: Policies, profiles: Mapping[str, AgentProfile]) -> _Team:
@@ -156,7 +157,7 @@ class _Team:
                 f"{places.agent(agent_id)}/{places.PROFILE}": f"{profile.as_text()}\n"
                 for agent_id, profile in profiles.items()
             }
-            known = cls(policies, dict(profiles), settings_of(policies, dict(profiles)), shown)
+            known = cls(policies, dict(profiles), settings_of(policies, dict(profiles)), wire.text(shown)[1:-1])
             _teams[:] = [known]
         return known
 
@@ -203,8 +204,8 @@ class _Papers:
         large = len(dag) > _LARGE
         if not large:
             shown[f"{folder}/{places.DAG}"] = dag.decode()
-        text = wire.write(shown | plan.team.shown).decode()
-        return cls(dag, sha256, manifest, pointer, text, sha256 if large else None)
+        pairs = f"{wire.text(shown)[1:-1]}{',' if plan.team.shown else ''}{plan.team.shown}"
+        return cls(dag, sha256, manifest, pointer, f"{{{pairs}}}", sha256 if large else None)
 
 
 def _take_whole(tx: Tx, plan: _Plan, rows: Rows, papers: _Papers) -> bool:

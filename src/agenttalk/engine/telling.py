@@ -68,7 +68,7 @@ def _plain(
     else:
         shown = f'"result":{said}'
     scored = "null" if performance.score is None else wire.text(performance.score)
-    explained = '""' if explanation == "" else wire.text(explanation)
+    explained = "null" if explanation is None else wire.text(explanation)
     fact_before = "null" if granted.fact is None else str(granted.fact)
     before, after = _verdict_text(outcome.verdict)
     return wire.encoded(

@@ -37,16 +37,24 @@ class Tx(Protocol):
     def run_each(self, query_name: str, rows: Sequence[Mapping[str, Value]], /) -> list[Row]:
         """Run one named statement for each of many parameters; the rows of all answers, one after the other."""
 
-    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> None:
+    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> object:
         """Run one named statement before the work is over, and before any other that looks at the same tables.
 
         Rows of one statement that wait are written together. Statements that wait are run in the order in which they
         came first, so none may depend on one that comes after it. With `lost` it has to write one row: if it does
         not, `lost` is raised, or, where several rows were written together, ConflictError.
+
+        Returns a mark: as long as it `waits`, `params` may still be amended.
         """
+
+    def waits(self, mark: object) -> bool:
+        """Whether a row that was handed over to be written later is not written yet."""
 
     def number(self, table: Literal["messages", "deliveries"]) -> int:
         """The id of a row that is to be inserted into a table with this transaction."""
+
+    def expect(self, many: int) -> None:
+        """So many messages, deliveries and facts are about to be written: ids that must be asked for are, at once."""
 
     def record(self, kind: str, subject: str, body: JsonValue | bytes) -> int:
         """Append a fact to the ledger and return its `seq`. It stands or falls with the transaction.

@@ -36,6 +36,9 @@ class Connection(Protocol):
     def execute_many(self, statement: str, params: Sequence[Params]) -> int:
         """Run one statement for each of many parameters; how many rows it wrote."""
 
+    def execute_all(self, work: Sequence[tuple[str, Sequence[Params]]]) -> list[int]:
+        """Run statements, each for each of its parameters; how many rows each of them wrote."""
+
     def version(self) -> int | None:
         """A number that stays the same until somebody else has written; None where that cannot be told."""
 

@@ -28,6 +28,8 @@ class PostgresConnection:
         self._connection = connection
         self._cursor = connection.cursor()
         self._channel = channel
+        self._doubtful = False
+        """Whether psycopg may take statements for prepared that are not, because one before them failed."""
 
     def begin(self) -> None:
         """READ COMMITTED: works take the row locks they need."""
@@ -41,11 +43,21 @@ class PostgresConnection:
     def rollback(self) -> None:
         """Undo; on a lost connection the server does."""
         if self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            self._command(b"ROLLBACK")
+            self._undo(b"ROLLBACK")
 
     def savepoint(self, step: Literal["open", "next", "undo"]) -> None:
         """Savepoints of a batch, one round trip between two works."""
-        self._command(_STEPS[step])
+        if step == "undo":
+            self._undo(_STEPS[step])
+        else:
+            self._command(_STEPS[step])
+
+    def _undo(self, command: bytes) -> None:
+        if self._doubtful:  # psycopg sees it, and prepares all statements anew
+            self._cursor.execute(command)
+            self._doubtful = False
+        else:
+            self._command(command)
 
     def execute(self, statement: str, params: Params) -> list[Row]:
         """One statement, prepared when it comes again. Without parameters it may be several (a migration)."""
@@ -68,6 +80,23 @@ class PostgresConnection:
         else:
             self._cursor.executemany(statement, params)
         return self._cursor.rowcount
+
+    def execute_all(self, work: Sequence[tuple[str, Sequence[Params]]]) -> list[int]:
+        """Several statements, each many times, without waiting for any answer before all are sent."""
+        if len(work) == 1:
+            return [self.execute_many(*work[0])]
+        cursors = []
+        self._doubtful = True
+        with self._connection.pipeline():
+            for statement, params in work:
+                cursor = self._connection.cursor()
+                cursors.append(cursor)
+                if len(params) == 1:
+                    cursor.execute(statement, params[0])
+                else:
+                    cursor.executemany(statement, params)
+        self._doubtful = False
+        return [cursor.rowcount for cursor in cursors]
 
     def version(self) -> int | None:
         """Others write all the time."""

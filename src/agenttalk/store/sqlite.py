@@ -69,6 +69,10 @@ class SqliteConnection:
             cursor.executemany(statement, params).fetchall()
         return count() - before
 
+    def execute_all(self, work: Sequence[tuple[str, Sequence[Params]]]) -> list[int]:
+        """Several statements, each many times."""
+        return [self.execute_many(statement, params) for statement, params in work]
+
     def version(self) -> int | None:
         """What SQLite counts for this connection."""
         number: int = self._cursor.execute("PRAGMA data_version").fetchall()[0][0]  # type: ignore[assignment]

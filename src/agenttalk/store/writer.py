@@ -121,7 +121,7 @@ class Batch:
             self.failed = self._dialect.translated(error) or error
             raise self.failed from error
 
-    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> None:
+    def later(self, query_name: str, params: dict[str, Value], lost: Exception | None = None, /) -> object:
         """One named statement, before the work is over."""
         params["board"] = self.board
         rows = self._waiting.get(query_name)
@@ -131,6 +131,11 @@ class Batch:
         rows.append(params)
         if lost is not None:
             self._lost[query_name] = lost
+        return rows
+
+    def waits(self, mark: object) -> bool:
+        """Whether the rows of a statement are still together."""
+        return any(rows is mark for rows in self._waiting.values())
 
     def number(self, table: Literal["messages", "deliveries"]) -> int:
         """The id of a new row. Where nobody else writes, it is the one after the last."""
@@ -142,16 +147,35 @@ class Batch:
             found = next(numbers)
         return found
 
+    def expect(self, many: int) -> None:
+        """Ask for ids at once. Where nobody else writes, they need not be asked for."""
+        if self._dialect.shared:
+            rows = self._connection.execute(self._queries["free_rows"], {"many": many})
+            messages, deliveries, facts = zip(*rows, strict=True)
+            self._free = {"messages": iter(messages), "deliveries": iter(deliveries), "ledger": iter(facts)}
+
     def write_waiting(self, tables: frozenset[str] | None = None) -> None:
         """Run the statements that wait: all of them, or those that look at some tables."""
         waiting, self._waiting, self._touched = self._waiting, {}, set()
+        due: list[tuple[str, list[dict[str, Value]]]] = []
         for query_name in sorted(waiting, key=self._last.__contains__):  # what is referred to comes first
             rows = waiting[query_name]
             if tables is not None and tables.isdisjoint(self._tables[query_name]):
                 self._waiting[query_name] = rows
                 self._touched |= self._tables[query_name]
-                continue
-            changed = self._run_many(query_name, rows)
+            else:
+                due.append((query_name, rows))
+        if due:
+            self._write(due)
+
+    def _write(self, due: Sequence[tuple[str, list[dict[str, Value]]]]) -> None:
+        """Run statements one after the other, each with all of its rows."""
+        try:
+            changes = self._connection.execute_all([(self._silent[query_name], rows) for query_name, rows in due])
+        except Exception as error:
+            self.failed = self._dialect.translated(error) or error
+            raise self.failed from error
+        for (query_name, rows), changed in zip(due, changes, strict=True):
             lost = self._lost.pop(query_name, None)
             if lost is not None and changed != len(rows):
                 raise lost if len(rows) == 1 else ConflictError(Code.STORE_CONFLICT, f"{query_name}: a row has changed")
@@ -189,8 +213,7 @@ class Batch:
         self.facts = True
         data = body if isinstance(body, bytes) else wire.write(body)
         if self._dialect.shared:
-            seq: int = self.run("append_fact", at=self.at, kind=kind, subject=subject, body=data)[0][0]
-            return seq
+            return self._append(kind, subject, data)
         (link, prev), last = self.chain or self._newest()
         entry = Entry(last + 1, None, self.at, self.board, kind, subject, data, None, None)
         head = Head(link + 1, ledger.chained(prev, entry, link + 1))
@@ -198,6 +221,16 @@ class Batch:
         self.later("append_sealed", fact | {"body": data, "prev": prev, "hash": head.hash})
         self.chain = (head, entry.seq)
         return entry.seq
+
+    def _append(self, kind: str, subject: str, body: bytes) -> int:
+        """Append a fact that is sealed later."""
+        fact: dict[str, Value] = {"at": self.at, "kind": kind, "subject": subject, "body": body}
+        seq = next(self._free.get("ledger", _NONE), None)
+        if seq is None:
+            found: int = self.run("append_fact", **fact)[0][0]
+            return found
+        self.later("append_sealed", {**fact, "seq": seq, "link": None, "prev": None, "hash": None})
+        return seq
 
     def _newest(self) -> tuple[Head, int]:
         """The head of the chain. What an older release left unsealed behind it is sealed first."""

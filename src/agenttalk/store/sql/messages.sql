@@ -131,6 +131,15 @@ SELECT coalesce(max(id), 0) + 1 FROM deliveries
 -- name: free_deliveries@postgres
 SELECT nextval(pg_get_serial_sequence('deliveries', 'id')) FROM generate_series(1, :many)
 
+-- name: free_rows
+SELECT (SELECT coalesce(max(id), 0) + 1 FROM messages), (SELECT coalesce(max(id), 0) + 1 FROM deliveries),
+    (SELECT coalesce(max(seq), 0) + 1 FROM ledger)
+
+-- name: free_rows@postgres
+SELECT nextval(pg_get_serial_sequence('messages', 'id')), nextval(pg_get_serial_sequence('deliveries', 'id')),
+    nextval(pg_get_serial_sequence('ledger', 'seq'))
+FROM generate_series(1, :many)
+
 -- name: put_message
 INSERT INTO messages (id, board, plan_id, message_id, sha256, type, task_id, command_id, seq, output_name, producer, name,
     envelope, dag_sha256, accepted_at, state)

@@ -65,16 +65,23 @@ ORDER BY path
 -- name: journal_state
 SELECT seq, base, size FROM journals WHERE board = :board AND plan_id = :plan_id AND base IS NOT NULL
 
+-- What is known to be behind stays so, whatever comes on top: so a row changes once, and not with every step.
 -- name: journal_grown
 INSERT INTO journals (board, plan_id, latest)
 VALUES (:board, :plan_id, :seq)
 ON CONFLICT (board, plan_id) DO UPDATE SET latest = excluded.latest
-WHERE journals.latest < excluded.latest
+WHERE journals.latest <= journals.seq AND journals.latest < excluded.latest
 
 -- name: journal_written
 INSERT INTO journals (board, plan_id, seq, base, size)
 VALUES (:board, :plan_id, :seq, :base, :size)
 ON CONFLICT (board, plan_id) DO UPDATE SET seq = excluded.seq, base = excluded.base, size = excluded.size
+
+-- How far the journal should have come. After `journal_written`, which holds up others that write the row.
+-- name: journal_due
+UPDATE journals SET latest = (
+    SELECT coalesce(max(l.seq), 0) FROM ledger AS l WHERE l.board = :board AND l.subject = :subject)
+WHERE board = :board AND plan_id = :plan_id
 
 -- Plans whose newest delivery is not in their journal yet.
 -- name: unwritten_journals
