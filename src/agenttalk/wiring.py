@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -198,6 +199,8 @@ async def serve(
                 prover=_prover(root, deps, driver, connecting.read_back(settings, forges).check),
                 toolchain=_connected(deps, listened, sources, forges),
             )
+            running.service.commits = deps.stores.commits if isinstance(deps.stores, RootStores) else dict
+            running.service.verify_ledger = partial(_verified, root, settings.store_url)
             async with _door(root, settings, running.service, port) as where:
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
                 await watch.start()
@@ -208,6 +211,14 @@ async def serve(
                         await _until(running, running.run(stop, watch, Api(*where)), job, stop)
                 finally:
                     watch.close()
+
+
+def _verified(root: Path, url: str) -> list[dict[str, Any]]:
+    """What came of checking every chain of the ledger."""
+    from agenttalk.store import audit
+
+    kept = operator.kept_heads(root, shared=bool(url))
+    return [audit.shown(each) for each in audit.verify(root, kept, url=url)]
 
 
 def local_prover(root: Path, deps: Deps) -> Prover:
