@@ -258,7 +258,7 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
             inputs=_list(_ANY),
             outputs=_list(_ANY),
             attempts=_list(_ANY),
-        ),  # fmt: skip
+        ),
     ),
     ("GET", "/api/plans/{id}/tasks/{task}/log"): Said(
         "What a coding agent told while it ran, a page of it.",
@@ -284,7 +284,7 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
             kinds=_list(_TALLY),
             validators=_list(_ANY),
             uncounted=_COUNT,
-        ),  # fmt: skip
+        ),
     ),
     ("GET", "/api/metrics"): Said("Everything that is measured, for Prometheus.", media="text/plain"),
     ("GET", "/api/ledger"): Said(
