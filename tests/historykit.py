@@ -88,6 +88,10 @@ FROM numbers WHERE value < {plans} * {tasks};
 INSERT INTO effects (id, board, kind, key, body, state) {given}
 SELECT value + 1, '{board}', 'post', 'key_' || value, {blob}, 'done' FROM numbers WHERE value < {plans} * {tasks} / 2;
 
+INSERT INTO honesty (board, agent_id, model, turns, claims, proven, unproven, refuted, overturned, stale, rounds, judged,
+    misled, overruled, tokens, cost_usd, seconds)
+SELECT 'other_' || value, 'dev', '', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1 FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO releases (board, plan_id, number, release_id, state, at)
 SELECT '{board}', 'old_' || value, 1, 'rel_' || value, 'rejected', '2026' FROM numbers WHERE value < {plans};
 
@@ -201,6 +205,10 @@ INSERT INTO tokens (hash, role, label, at, revoked_at) SELECT 'sha256:' || value
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO agent_tokens (hash, agent_id, at, revoked_at) SELECT 'sha256:' || value, 'far', '2026', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO api_keys (id, key, asked, at, status, answer) {given}
+SELECT value + 1, 'key-' || value, 'sha256:x', '2026', 200, {blob} FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO webhooks (id, source, kind, delivery, event, headers, body, sha256, received_at, state) {given}

@@ -5,21 +5,27 @@ AGENTTALK_UPDATE_GOLDEN=1 writes them anew.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic.fields import FieldInfo
+from starlette.routing import BaseRoute
 
+from agenttalk.api import openapi
+from agenttalk.api.app import create_app
 from agenttalk.contracts import catalogue
 from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.contracts.base import Part
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
+from agenttalk.engine.service import Service
 from agenttalk.errors import MEANINGS, Code
 from agenttalk.rules import acp_agents
 from agenttalk.rules.coding_agents import TABLE
 from agenttalk.settings import AccountSettings, AgentSettings, KeepSettings, Section, Settings, SourceSettings
+from agenttalk.wiring import opened
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference"
 
@@ -144,6 +150,73 @@ def spoken_agents_page() -> str:
 
 def test_the_page_of_agents_that_are_spoken_with_is_up_to_date() -> None:
     check("spoken-agents.md", spoken_agents_page())
+
+
+HTTP_GROUPS = {
+    "Plans": ("/api/plans",),
+    "Agents and numbers": ("/api/agents", "/api/honesty", "/api/metrics", "/api/status"),
+    "People": ("/api/human-requests",),
+    "Messages that were refused": ("/api/deadletters",),
+    "The ledger": ("/api/ledger", "/api/fsck", "/api/republish"),
+    "Forges": ("/api/webhooks", "/api/toolchain"),
+    "Mail": ("/api/mail",),
+    "Commands": ("/api/commands", "/api/passes"),
+    "Attempts, and agents elsewhere": ("/api/projects", "/api/agent/", "/api/me"),
+    "Tokens": ("/api/tokens", "/api/login"),
+    "Everything else": ("/",),
+}
+HTTP_INTRODUCTION = """# HTTP API
+
+What an engine answers on its loopback address (`agenttalk serve` prints it) and on its unix socket. `GET /api/openapi.json`
+describes it for programs. This page is written from the code.
+
+**Tokens.** Everything but `/healthz`, `/readyz` and signed webhooks takes `Authorization: Bearer TOKEN`. Roles: an *operator*
+acts, a *viewer* reads, a *worker* is a pipeline that reports, an *agent* is one attempt and reaches its own task alone, a
+*remote* is an agent that works elsewhere. Whoever may not do something hears 403.
+
+**Errors** are `application/problem+json` with a `code` of [ours](errors.md), a `detail` and a `hint`. A filter or field that
+nobody knows is an error.
+
+**Pages.** Lists are bounded. `limit` is how many (100 by default, 500 at most), `next` of an answer is what to give as `after`
+(or `before`, where the newest come first) for the next page; null at the end. A filter that fits little may give a short or
+empty page whose `next` goes on.
+
+**Writing once.** Every POST of an operator takes `Idempotency-Key: TEXT` (1 to 255 characters). The same request to the same
+address under the same key is carried out once and gets the same answer for 24 hours, with `Idempotency-Replayed: true`, also
+after the engine was killed. Another body under that key is 409 `KEY_REUSED`; while the first is carried out, 409 `KEY_IN_USE`.
+If the engine died in the middle, it answers 409 `KEY_IN_DOUBT` where doing it again could do harm: look, and ask under
+another key. Refusals are not kept.
+
+**Files** come as attachments, never to be shown, and piece by piece; `Range: bytes=A-B` asks for some of one.
+"""
+
+
+def http_page(folder: Path) -> str:
+    async def routes() -> list[BaseRoute]:
+        async with opened(folder) as deps:
+            return create_app(Service(deps)).routes
+
+    document = openapi.document(asyncio.run(routes()))
+    groups: dict[str, list[str]] = {name: [] for name in HTTP_GROUPS}
+    for path, operations in sorted(document["paths"].items()):
+        group = next(name for name, begins in HTTP_GROUPS.items() if path.startswith(begins))
+        for method, said in operations.items():
+            filters = [f"`{each['name']}`" for each in said["parameters"] if each["in"] == "query"]
+            told = (said["summary"] or "Refused: states are set by the engine alone.") + _asked(filters)
+            roles = ", ".join(said.get("x-roles", ())) or "open"
+            groups[group].append(f"| {method.upper()} | `{path}` | {roles} | {told} |")
+    parts = [HTTP_INTRODUCTION]
+    for name, rows in groups.items():
+        parts += [f"## {name}", "", "| | address | who | what |", "|---|---|---|---|", *rows, ""]
+    return "\n".join(parts)
+
+
+def _asked(filters: Sequence[str]) -> str:
+    return f" Asked with {', '.join(filters)}." if filters else ""
+
+
+def test_the_page_of_the_http_api_is_up_to_date(tmp_path: Path) -> None:
+    check("http-api.md", http_page(tmp_path))
 
 
 def _code(parts: Sequence[str]) -> str:

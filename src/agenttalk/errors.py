@@ -150,6 +150,8 @@ class Code(StrEnum):
     NOT_ALLOWED = "NOT_ALLOWED"
     HOST_REFUSED = "HOST_REFUSED"
     KEY_REUSED = "KEY_REUSED"
+    KEY_IN_USE = "KEY_IN_USE"
+    KEY_IN_DOUBT = "KEY_IN_DOUBT"
     MAIL_HOPS_EXCEEDED = "MAIL_HOPS_EXCEEDED"
     MAIL_UNANSWERED = "MAIL_UNANSWERED"
     FORGE_SIGNATURE_REFUSED = "FORGE_SIGNATURE_REFUSED"
@@ -300,6 +302,8 @@ MEANINGS: dict[Code, Meaning] = {
     Code.NOT_ALLOWED: Meaning("The token is good, but not for this."),
     Code.HOST_REFUSED: Meaning("A request came under a name or from a page that is not ours."),
     Code.KEY_REUSED: Meaning("An Idempotency-Key was used before for another request."),
+    Code.KEY_IN_USE: Meaning("The request with this Idempotency-Key is just being carried out.", retriable=True),
+    Code.KEY_IN_DOUBT: Meaning("The engine ended while it carried this request out; nobody knows what came of it."),
     Code.MAIL_HOPS_EXCEEDED: Meaning("Agents wrote to each other too often in a row; a person has to go on."),
     Code.MAIL_UNANSWERED: Meaning("A request was not answered before its deadline, or somebody was reminded of it."),
     Code.FORGE_SIGNATURE_REFUSED: Meaning("A webhook's signature is missing, empty, doubled or wrong."),

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -230,6 +231,8 @@ async def serve(
                 prover=_prover(root, deps, driver, connecting.read_back(settings, forges).check),
                 toolchain=_connected(deps, listened, sources, forges),
             )
+            running.service.commits = deps.stores.commits if isinstance(deps.stores, RootStores) else dict
+            running.service.verify_ledger = partial(_verified, root, settings.store_url)
             collector = Collector(deps, settings.gc.keeps)
             running.service.collect = collector.collect
             async with _door(root, settings, running.service, port) as where, collecting(collector, settings):
@@ -263,6 +266,14 @@ async def collecting(collector: Collector, settings: Settings) -> AsyncIterator[
     finally:
         if task is not None:
             task.cancel()
+
+
+def _verified(root: Path, url: str) -> list[dict[str, Any]]:
+    """What came of checking every chain of the ledger."""
+    from agenttalk.store import audit
+
+    kept = operator.kept_heads(root, shared=bool(url))
+    return [audit.shown(each) for each in audit.verify(root, kept, url=url)]
 
 
 def local_prover(root: Path, deps: Deps) -> Prover:

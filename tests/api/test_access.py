@@ -20,6 +20,7 @@ from treekit import Tree
 TASK = "/api/projects/default/tasks/plan_shop:build"
 COMMENT = {"author": "dev", "comment_type": "action_report", "body": "I pushed the fix."}
 OUTPUT = {"content": "the patch", "type": "text"}
+PLAN_PARTS = ("graph", "tasks", "deliveries", "acks", "decisions", "facts", "artifacts")
 ROUTES = [
     ("GET", "/api/status", {OPERATOR, VIEWER}),
     ("POST", "/api/passes", {OPERATOR}),
@@ -31,6 +32,7 @@ ROUTES = [
     ("POST", "/api/deadletters/dl_1/replay", {OPERATOR}),
     ("POST", "/api/commands/send", {OPERATOR}),
     ("POST", "/api/commands/log", {OPERATOR}),
+    ("GET", "/api/plans", {OPERATOR, VIEWER}),
     ("POST", "/api/plans", {OPERATOR}),
     ("POST", "/api/plans/apply", {OPERATOR}),
     ("GET", "/api/plans/dl_1", {OPERATOR, VIEWER}),
@@ -41,6 +43,10 @@ ROUTES = [
     ("POST", "/api/plans/dl_1/override", {OPERATOR}),
     ("POST", "/api/plans/dl_1/abort", {OPERATOR}),
     ("GET", "/api/plans/dl_1/tasks/plan_shop:build/explanation", {OPERATOR, VIEWER}),
+    ("GET", "/api/plans/dl_1/tasks/plan_shop:build/log", {OPERATOR, VIEWER}),
+    ("GET", "/api/plans/dl_1/tasks/plan_shop:build", {OPERATOR, VIEWER}),
+    *(("GET", f"/api/plans/dl_1/{what}", {OPERATOR, VIEWER}) for what in PLAN_PARTS),
+    ("GET", f"/api/plans/dl_1/artifacts/plan_shop:build/{'ab' * 32}", {OPERATOR, VIEWER}),
     ("GET", "/api/plans/dl_1/repository", {OPERATOR, VIEWER}),
     ("GET", "/api/fsck", {OPERATOR, VIEWER}),
     ("POST", "/api/republish", {OPERATOR}),
@@ -68,6 +74,14 @@ ROUTES = [
     ("POST", f"{TASK}/outputs", {OPERATOR, "agent"}),
     ("POST", f"{TASK}/progress", {"agent"}),
     ("GET", "/api/webhooks/wh-1", {OPERATOR, VIEWER}),
+    ("GET", "/api/webhooks", {OPERATOR, VIEWER}),
+    ("POST", "/api/webhooks/wh-1/replay", {OPERATOR}),
+    ("GET", "/api/ledger", {OPERATOR, VIEWER}),
+    ("GET", "/api/ledger/verify", {OPERATOR, VIEWER}),
+    ("GET", "/api/agents", {OPERATOR, VIEWER}),
+    ("GET", "/api/agents/dl_1", {OPERATOR, VIEWER}),
+    ("GET", "/api/honesty", {OPERATOR, VIEWER}),
+    ("GET", "/api/metrics", {OPERATOR, VIEWER}),
     ("POST", "/api/toolchain/events", {OPERATOR, WORKER}),
     ("GET", "/api/toolchain/tasks", {OPERATOR, VIEWER}),
     ("GET", "/api/toolchain/tasks/dl_1", {OPERATOR, VIEWER}),
@@ -164,6 +178,7 @@ def test_every_route_of_the_app_has_its_line_with_its_method(door: Door) -> None
             "dl_1": "{id}",
             "req_1": "{id}",
             "wh-1": "{id}",
+            "ab" * 32: "{sha256}",
         }
         for name, field in told.items():
             path = path.replace(name, field)
@@ -189,6 +204,7 @@ def test_the_routes_of_the_table_are_all_that_there_are(door: Door) -> None:
         .replace("{task}", "plan_shop:build")
         .replace("{id}", "dl_1")
         .replace("{action}", "pause")
+        .replace("{sha256}", "ab" * 32)
         for path in found
     }
     known = {path.replace("/override", "/pause").replace("/abort", "/pause") for path in known}

@@ -20,7 +20,7 @@ from storekit import Place
 OF_A_BOARD: Final = {"plans"}
 """Asks for every plan of a board, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
-    "drop_edges", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "finished_tasks", "gate_results", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
+    "drop_edges", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
@@ -39,7 +39,8 @@ BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "mis
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
     "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd",
-    "seconds", "tool_calls", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures", "many")  # fmt: skip
+    "seconds", "tool_calls", "turns", "proven", "unproven", "refuted", "overturned", "stale",
+    "judged", "misled", "overruled", "upto", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures", "many")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),
@@ -82,6 +83,24 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "decide_review": {"state": "approved"},
     "show_view": {"content": "sha256:x"},
     "unsealed_facts": {"after": 10**9},
+    "add_honesty": {"claims": 1},
+    "facts_to_count": {"after": 5, "upto": 15},
+    "plan_page": {"began_at": "9999", "plan_id": ""},
+    "open_plan_page": {"began_at": "9999", "plan_id": ""},
+    "foreign_plan_page": {"plan_id": "old_5"},
+    "plan_task_page": {"task_id": "", "limit": 2},
+    "ledger_page": {"before": 20, "after": 5},
+    "ledger_of": {"before": 10**9},
+    "blob_size": {"hash": "sha256:5"},
+    "blob_piece": {"hash": "sha256:5", "first": 1},
+    "begin_key": {"key": "new"},
+    "api_key": {"key": "key-5"},
+    "end_key": {"key": "key-5", "status": 200, "answer": b"{}"},
+    "forget_key": {"key": "key-5"},
+    "drop_old_keys": {"before": "2025"},
+    "drop_many_keys": {"id": 0},
+    "webhook_page": {"before": 10**9},
+    "replay_webhook": {"id": 5},
     "add_toolchain_task": {"task_id": "new", "key": "new", "reason": "", "title": "", "verdict": None},
     "add_webhook": {"kind": "forge", "event": "push", "content": None},
     "webhook_again": {"source": "work", "delivery": "delivery-5", "sha256": "sha256:5"},

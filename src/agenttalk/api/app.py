@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agenttalk.api import agents, bodies, mail, openapi, toolchain
+from agenttalk.api import agents, bodies, ledger, mail, numbers, once, openapi, plans, toolchain
 from agenttalk.api.openapi import Guarded
 from agenttalk.api.problems import answered, refused
 from agenttalk.contracts.base import is_id
@@ -89,7 +89,15 @@ def _for_engines(service: Service) -> list[Route]:
     """What people, programs and forges ask an engine for."""
     return [
         Route("/api/webhooks/{source}", _signed(service), methods=["POST"]),
+        _route(service, "GET", "/api/webhooks", ledger.webhooks, _READERS),
         _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
+        _route(service, "POST", "/api/webhooks/{id}/replay", ledger.replay, _OPERATOR),
+        _route(service, "GET", "/api/ledger", ledger.facts, _READERS),
+        _route(service, "GET", "/api/ledger/verify", ledger.verified, _READERS),
+        _route(service, "GET", "/api/agents", numbers.agents, _READERS),
+        _route(service, "GET", "/api/agents/{id}", numbers.agent, _READERS),
+        _route(service, "GET", "/api/honesty", numbers.believed, _READERS),
+        _route(service, "GET", "/api/metrics", numbers.measured, _READERS),
         _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
         _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
         _route(service, "GET", "/api/toolchain/tasks/{id}", toolchain.task, _READERS),
@@ -103,10 +111,21 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _WRITERS),
         _route(service, "POST", "/api/toolchain/reconcile", toolchain.reconcile, _OPERATOR),
         _route(service, "GET", "/api/status", _status, _READERS),
+        _route(service, "GET", "/api/plans", plans.listed, _READERS),
         _route(service, "POST", "/api/plans", _submit, _OPERATOR),
         _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),
         _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
+        _route(service, "GET", "/api/plans/{id}/graph", plans.graph, _READERS),
+        _route(service, "GET", "/api/plans/{id}/tasks", plans.tasks, _READERS),
+        _route(service, "GET", "/api/plans/{id}/tasks/{task}", plans.task, _READERS),
+        _route(service, "GET", "/api/plans/{id}/tasks/{task}/log", plans.log, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
+        _route(service, "GET", "/api/plans/{id}/deliveries", plans.deliveries, _READERS),
+        _route(service, "GET", "/api/plans/{id}/acks", plans.acks, _READERS),
+        _route(service, "GET", "/api/plans/{id}/decisions", plans.decisions, _READERS),
+        _route(service, "GET", "/api/plans/{id}/facts", plans.facts, _READERS),
+        _route(service, "GET", "/api/plans/{id}/artifacts", plans.artifacts, _READERS),
+        _route(service, "GET", "/api/plans/{id}/artifacts/{task}/{sha256}", plans.file, _READERS),
         _route(service, "GET", "/api/plans/{id}/repository", _repository, _READERS),
         _route(service, "GET", "/api/plans/{id}/release", _release, _READERS),
         _route(service, "GET", "/api/plans/{id}/release_manifest", _release_manifest, _READERS),
@@ -140,7 +159,11 @@ def _route(service: Service, method: str, path: str, handler: Handler, roles: tu
     async def work(request: Request) -> Response:
         caller = await _caller(service, request)
         _require(caller, roles)
-        return await handler(service, request, caller)
+
+        async def act(asked: Request) -> Response:
+            return await handler(service, asked, caller)
+
+        return await once.carried_out(service.keys, path, request, caller, act)
 
     route = Guarded(path, _answering(service, work), methods=[method])
     route.roles = roles

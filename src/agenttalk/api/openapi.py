@@ -65,6 +65,24 @@ _TASK: Final = _object(
     closed_why=_some(_TEXT),
     trust=_some(_TEXT),
 )
+_ANY: Final[Schema] = {"type": "object"}
+_NUMBER: Final[Schema] = {"type": "number"}
+_PLAN: Final = _object("counts", plan_id=_TEXT, board=_TEXT, origin=_TEXT, state=_TEXT, began_at=_some(_TEXT))
+_PROVEN: Final = _object(
+    "wants",
+    id=_TEXT,
+    description=_TEXT,
+    standing={"enum": ["proven", "claimed", "stale", "failed", "open"]},
+    trust=_some(_TEXT),
+    by=_some(_TEXT),
+    at=_some(_TEXT),
+)
+_TALLY: Final = _object(
+    claims=_COUNT, proven=_COUNT, unproven=_COUNT, refuted=_COUNT, overturned=_COUNT, stale=_COUNT, rounds=_COUNT,
+    held=_some(_NUMBER), cost_usd=_NUMBER, cost_per_proven=_some(_NUMBER),
+)  # fmt: skip
+_AGENT: Final = _object("health", agent_id=_TEXT, current=_list(_ANY), queued=_COUNT, honesty=_ANY, usage=_ANY)
+_FACT: Final = _object("link", "hash", seq=_COUNT, at=_TEXT, kind=_TEXT, subject=_TEXT, body=_ANY)
 _WARNING: Final = _object(id=_COUNT, code=_TEXT, message=_TEXT, hint=_TEXT, times=_COUNT)
 _STORED: Final = _object(id={"type": "string", "pattern": "^wh-[0-9]+$"}, again=_FLAG)
 _LOOKED: Final = _object(
@@ -112,6 +130,13 @@ class Said:
     answer: Schema = field(default_factory=lambda: {"type": "object"})
     statuses: tuple[int, ...] = (200,)
     query: Mapping[str, Schema] = field(default_factory=dict)
+    media: str = JSON
+
+
+def _paged(summary: str, name: str) -> Said:
+    """A route that shows some of many, in the order in which they came."""
+    answer = {"type": "object", "required": ["next", name], "properties": {name: _list(_ANY), "next": _NEXT}}
+    return Said(summary, answer=answer, query={"after": _COUNT, "limit": _COUNT})
 
 
 _AT: Final = "/api/projects/{board}/tasks/{task}"
@@ -200,6 +225,85 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/plans/{id}"): Said(
         "Where a plan stands.", answer=_object("plan_id", "state", "result", "tasks"), query={"settled": _TEXT}
     ),
+    ("GET", "/api/plans"): Said(
+        "Plans, those that began last first, a page of them.",
+        answer=_object(plans=_list(_PLAN), next=_some(_TEXT)),
+        query={**dict.fromkeys(("state", "board", "text", "after"), _TEXT), "limit": _COUNT},
+    ),
+    ("GET", "/api/plans/{id}/graph"): Said(
+        "The tasks of a plan, and the lines between them.",
+        answer=_object(
+            plan_id=_TEXT,
+            nodes=_list(_object(task_id=_TEXT, agent_id=_TEXT, state=_TEXT)),
+            edges=_list(_object("from", to=_TEXT, kind={"enum": ["depends", "branch", "fallback"]})),
+        ),
+    ),
+    ("GET", "/api/plans/{id}/tasks"): Said(
+        "Tasks of a plan, a page of them.",
+        answer=_object(
+            tasks=_list(_object(task_id=_TEXT, agent_id=_TEXT, state=_TEXT, board=_TEXT)), next=_some(_TEXT)
+        ),
+        query={**dict.fromkeys(("state", "agent", "after"), _TEXT), "limit": _COUNT},
+    ),
+    ("GET", "/api/plans/{id}/tasks/{task}"): Said(
+        "A task: its command, inputs, outputs, attempts, rounds, and what of its promise is proven.",
+        answer=_object(
+            "command",
+            "verdict",
+            "usage",
+            task_id=_TEXT,
+            state=_TEXT,
+            checklist=_list(_PROVEN),
+            orders=_list(_ANY),
+            inputs=_list(_ANY),
+            outputs=_list(_ANY),
+            attempts=_list(_ANY),
+        ),
+    ),
+    ("GET", "/api/plans/{id}/tasks/{task}/log"): Said(
+        "What a coding agent told while it ran, a page of it.",
+        answer=_object("command_id", "attempt", events=_list(_ANY), next=_COUNT),
+        query={"command": _TEXT, "attempt": _COUNT, "after": _COUNT},
+    ),
+    ("GET", "/api/plans/{id}/deliveries"): _paged("What became of each message of a plan.", "deliveries"),
+    ("GET", "/api/plans/{id}/acks"): _paged("Commands of a plan, and their receipts.", "acks"),
+    ("GET", "/api/plans/{id}/decisions"): _paged("What was decided about a plan, by whom and why.", "decisions"),
+    ("GET", "/api/plans/{id}/facts"): _paged("The ledger of a plan, the oldest first.", "facts"),
+    ("GET", "/api/plans/{id}/artifacts"): _paged("Every version of what the tasks of a plan made.", "artifacts"),
+    ("GET", "/api/plans/{id}/artifacts/{task}/{sha256}"): Said(
+        "A file that a task made, or a range of it.", statuses=(200, 206, 416), media="application/octet-stream"
+    ),
+    ("GET", "/api/agents"): Said("Every agent: what it does, what waits for it.", answer=_object(agents=_list(_AGENT))),
+    ("GET", "/api/agents/{id}"): Said("One agent, and its queue.", answer=_AGENT),
+    ("GET", "/api/honesty"): Said(
+        "How far agents, models and validators could be believed.",
+        answer=_object(
+            total=_TALLY,
+            agents=_list(_TALLY),
+            models=_list(_TALLY),
+            kinds=_list(_TALLY),
+            validators=_list(_ANY),
+            uncounted=_COUNT,
+        ),
+    ),
+    ("GET", "/api/metrics"): Said("Everything that is measured, for Prometheus.", media="text/plain"),
+    ("GET", "/api/ledger"): Said(
+        "Facts of a board, the newest first, a page of them.",
+        answer=_object(board=_TEXT, facts=_list(_FACT), next=_NEXT),
+        query={**dict.fromkeys(("board", "kind", "subject"), _TEXT), **dict.fromkeys(("before", "limit"), _COUNT)},
+    ),
+    ("GET", "/api/ledger/verify"): Said(
+        "Whether every chain of the ledger holds; reads all of it.",
+        answer=_object(ok=_FLAG, chains=_list(_object("broken", chain=_TEXT, intact=_FLAG, entries=_COUNT))),
+    ),
+    ("GET", "/api/webhooks"): Said(
+        "Deliveries of forges and pipelines, the newest first, a page of them.",
+        answer=_object(webhooks=_list(_object(id=_TEXT, source=_TEXT, event=_TEXT, state=_TEXT)), next=_NEXT),
+        query={**dict.fromkeys(("source", "state", "event"), _TEXT), **dict.fromkeys(("before", "limit"), _COUNT)},
+    ),
+    ("POST", "/api/webhooks/{id}/replay"): Said(
+        "Have a delivery decided about anew.", answer=_object(id=_TEXT, state={"const": "new"})
+    ),
     ("GET", "/api/plans/{id}/tasks/{task}/explanation"): Said("Why a task is in its state."),
     ("GET", "/api/plans/{id}/repository"): Said("The repository that a plan works on."),
     ("GET", "/api/plans/{id}/release"): Said("What was decided last about the release of a plan."),
@@ -257,11 +361,12 @@ def _operation(method: str, path: str, route: Route, schemas: dict[str, Schema])
     said = _SAID.get((method, path), _UNKNOWN)
     named = [_parameter(name, "path", _TEXT) for name in _PARAMETER.findall(path)]
     asked = [_parameter(name, "query", schema) for name, schema in said.query.items()]
-    answer = {"description": "What was asked for.", "content": {JSON: {"schema": said.answer}}}
+    content: Schema = {said.media: {"schema": said.answer if said.media == JSON else {}}}
+    answer = {"description": "What was asked for.", "content": content}
     problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     operation: Schema = {
         "summary": said.summary,
-        "parameters": [*named, *asked],
+        "parameters": [*named, *asked, *_headers(method, route)],
         "responses": {
             **{str(status): answer for status in said.statuses},
             "default": {"description": "Why not.", "content": problem},
@@ -275,6 +380,14 @@ def _operation(method: str, path: str, route: Route, schemas: dict[str, Schema])
         schemas |= schema.pop("$defs", {})
         operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
     return operation
+
+
+def _headers(method: str, route: Route) -> list[Schema]:
+    """What a request may say in its head: operators a key by which a write is carried out once."""
+    if method != "POST" or not isinstance(route, Guarded) or "operator" not in route.roles:
+        return []
+    schema = {"type": "string", "minLength": 1, "maxLength": bodies.LONGEST_KEY}
+    return [_parameter("Idempotency-Key", "header", schema)]
 
 
 def _security(route: Route) -> list[Schema]:

@@ -25,6 +25,8 @@ _STATUS: Final = {
     Code.REPLAY_REFUSED: 409,
     Code.STORE_CONFLICT: 409,
     Code.KEY_REUSED: 409,
+    Code.KEY_IN_USE: 409,
+    Code.KEY_IN_DOUBT: 409,
 }
 
 

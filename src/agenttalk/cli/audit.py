@@ -70,7 +70,7 @@ def write_anchor(
         return BROKEN
     fsio.write_file(to, audit.write_anchor(reports))
     if out.as_json:
-        out.data({"ok": True, "file": str(to), "chains": [_shown(report) for report in reports]})
+        out.data({"ok": True, "file": str(to), "chains": [_as_json(report) for report in reports]})
     else:
         out.say(f"[green]✓[/] {to}: the heads of {_count(len(reports), 'chain')}")
     return 0
@@ -177,9 +177,7 @@ def _intact(reports: list[ChainReport]) -> bool:
 
 def _tell(out: Output, reports: list[ChainReport], *, anchored: bool) -> None:
     if out.as_json:
-        out.data(
-            {"ok": _intact(reports), "anchored": anchored, "chains": [_shown(report) for report in reports]},
-        )
+        out.data({"ok": _intact(reports), "anchored": anchored, "chains": [_as_json(report) for report in reports]})
         return
     for report in reports:
         _tell_chain(out, report)
@@ -200,17 +198,10 @@ def _tell_chain(out: Output, report: ChainReport) -> None:
         out.say(f"[yellow]![/] {name}: {count} not sealed and so not checked (entry {first} to {last})")
 
 
-def _shown(report: ChainReport) -> dict[str, Any]:
-    verdict = report.verdict
-    broken = verdict.broken
-    return {
-        "chain": report.chain,
-        "intact": verdict.intact,
-        "entries": verdict.head.link,
-        "head": f"sha256:{verdict.head.hash.hex()}",
-        "broken": {"seq": broken.seq, "link": broken.link, "why": broken.why} if broken else None,
-        "unsealed": list(verdict.unsealed),
-    }
+def _as_json(report: ChainReport) -> dict[str, Any]:
+    from agenttalk.store import audit
+
+    return audit.shown(report)
 
 
 def _safe(text: str) -> str:

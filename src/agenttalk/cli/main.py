@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "heartbeat": ("agenttalk.cli.parts:heartbeat_app", "Work an agent's inbox."),
     "monitor": ("agenttalk.cli.parts:monitor_app", "Publish where plans and agents stand."),
     "status": ("agenttalk.cli.upkeep:status_app", "Show plans, tasks and messages."),
+    "honesty": ("agenttalk.cli.honesty:honesty_app", "Show how far agents could be believed."),
     "inbox": ("agenttalk.cli.people:inbox_app", "List the questions that wait for a person."),
     "answer": ("agenttalk.cli.people:answer_app", "Answer one of them."),
     "deadletter": ("agenttalk.cli.deadletter", "List, show and replay messages that were refused."),

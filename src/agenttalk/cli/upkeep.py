@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from agenttalk.cli import decisions
+from agenttalk.cli.honesty import line
 from agenttalk.cli.live import gate_line, spent
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 
@@ -30,16 +31,17 @@ def status(
     """Show plans, their tasks and what became of their messages."""
     from agenttalk.cli import roots
     from agenttalk.contracts.problem import nearest
-    from agenttalk.engine import monitor, showing
+    from agenttalk.engine import honesty, monitor, showing
     from agenttalk.engine.deps import Deps
     from agenttalk.errors import Code, UsageError
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return {**await monitor.overview(deps), **await showing.overview(deps)}
+        told = {**await monitor.overview(deps), **await showing.overview(deps)}
+        return {**told, "honesty": await honesty.total(deps)}
 
     out, folder = roots.chosen(ctx, root, as_json)
     found = roots.asked(folder, "/api/status", by_hand)
-    plans, toolchain = found["plans"], found.get("toolchain")
+    plans, toolchain, believed = found["plans"], found.get("toolchain"), found["honesty"]
     known = [each["plan_id"] for each in plans]
     if plan is not None and plan not in known:
         near = nearest(plan, known)
@@ -47,12 +49,15 @@ def status(
         raise UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan!r}", hint=hint)
     shown = [each for each in plans if plan in {None, each["plan_id"]}]
     if out.as_json:
-        out.data({"ok": True, "plans": shown, **({"toolchain": toolchain} if toolchain and plan is None else {})})
+        more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {})} if plan is None else {}
+        out.data({"ok": True, "plans": shown, **more})
         return 0
     for each in shown:
         _tell_plan(out, each)
     if toolchain and plan in {None, "_toolchain"}:
         _tell_toolchain(out, toolchain)
+    if believed["claims"] and plan is None:
+        out.say(f"honesty: {line(believed)} [dim]('agenttalk honesty' says more)[/]")
     if not shown:
         out.say("[dim]no plans yet; 'agenttalk route --once' imports those that lie under system_runtime/plans[/]")
     return 0

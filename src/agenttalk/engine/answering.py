@@ -52,9 +52,9 @@ class Models(Programs):
     async def perform(self, job: Job) -> Performance:
         """Lay out, ask, take in. Every process of the program is dead when it returns."""
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
-        layout = layout_of(job)
         try:
-            turn = await self._turn(seat, job, layout, await self._lay_out(seat, job, layout))
+            layout, feedback = await self._lay_out(seat, job, layout_of(job))
+            turn = await self._turn(seat, job, layout, feedback)
             call = await self._call(seat, job, layout, turn)
         except InputError as error:
             return Performance("not_started", error=f"{error.code}: {error.message}")

@@ -32,7 +32,9 @@ def mark(moves: Moves, plan_id: str, review: Review) -> list[str]:
         back = [each.kept.check.id for each in seen if not each.why]
         subject = f"{plan_id}/{task_id}"
         if stale:
-            moves.tx.record("evidence.stale", subject, {"commit": review.commit, "changed": stale})
+            row = moves.tx.run("engine_task", plan_id=plan_id, task_id=task_id)[0]
+            body = {"commit": review.commit, "changed": stale, "maker": row[0], "made_in": row[19]}
+            moves.tx.record("evidence.stale", subject, body)
             _go_on(moves, plan_id, task_id)
         if back:
             moves.tx.record("evidence.verified", subject, {"commit": review.commit, "unchanged": back})

@@ -103,6 +103,8 @@ def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal, cause: C
         "fingerprint": list(now),
         **refusal.judgement.as_json(),
         "files": files,
+        "maker": row[0],
+        "made_in": row[19],
     }
     tx.run("count_run", plan_id=plan_id, open=1, completed=-1, failed=0, skipped=0)
     if answer != "yes":

@@ -72,7 +72,7 @@ def shown(told: Sequence[Round], issues: int) -> list[dict[str, Any]]:
     """The rounds for people; of each so many issues."""
     found = []
     for each in told:
-        body = {key: value for key, value in each.body.items() if key not in {"evidence", "verdict"}}
+        body = {key: value for key, value in each.body.items() if key not in {"evidence", "verdict", "made_in"}}
         if len(body.get("issues", ())) > issues:
             body |= {"issues": body["issues"][:issues], "more_issues": len(body["issues"]) - issues}
         found.append({"at": each.at, "what": each.kind.removeprefix("rework."), **body})

@@ -16,7 +16,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.problem import nearest
-from agenttalk.engine import kinds, letters, mail, publish
+from agenttalk.engine import honesty, kinds, letters, mail, publish
 from agenttalk.engine.answering import Models
 from agenttalk.engine.coding import CodingAgents
 from agenttalk.engine.deps import Deps
@@ -239,6 +239,9 @@ class Running:
         if not looking.cancelled():
             looking.result()
 
+    async def _count(self) -> int:
+        return await honesty.count(self._deps, most=honesty.WHILE_ASKED)
+
     async def _take_in(self) -> int:
         if self._intake is None:
             return 0
@@ -258,6 +261,7 @@ class Running:
             self._looped("agents", agents, self._recruit, lambda _: POLL),
             self._looped("monitor", Waiter(lambda _: False), self._watch, lambda _: POLL),
             self._looped("mail", self._at_mail, self.post.pass_, lambda pause: pause),
+            self._looped("honesty", Waiter(lambda _: False), self._count, lambda _: honesty.EVERY),
         ]
         loops += [self._dispatch(), self._publish()]
         if self._intake is not None:

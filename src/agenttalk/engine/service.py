@@ -23,6 +23,7 @@ from agenttalk.engine import (
     foreseeing,
     fsck,
     helping,
+    honesty,
     human,
     monitor,
     plans,
@@ -40,6 +41,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.elsewhere import Elsewhere
 from agenttalk.engine.human import Decision, Request
+from agenttalk.engine.keys import Keys
 from agenttalk.engine.mail import Post
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.tasks import Remark, TaskName
@@ -85,6 +87,12 @@ class Service:
         """Removes what nobody needs any more, if that can be asked for here."""
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
+        self.keys = Keys(deps, set())
+        """Has writes that come with a key carried out once."""
+        self.commits: Callable[[], Mapping[str, tuple[int, int]]] = dict
+        """Of each database: how often was committed, and how many works that were."""
+        self.verify_ledger: Callable[[], list[dict[str, Any]]] | None = None
+        """Checks every chain of the ledger, where somebody can; blocks."""
         self.ready = False
         """Whether work is being done; before the start has ended and after the end has begun it is not."""
         self._passes = dict(passes or {})
@@ -326,6 +334,7 @@ class Service:
             **await monitor.overview(self.deps),
             "open_requests": sum(asked for asked, _ in found),
             "open_deadletters": sum(dead for _, dead in found),
+            "honesty": await honesty.total(self.deps),
             **await showing.overview(self.deps),
             **({"broken_boards": dict(self.deps.broken)} if self.deps.broken else {}),
         }

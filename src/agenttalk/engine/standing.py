@@ -77,7 +77,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
             break
     state, _, still_open, completed, failed, skipped, began_at, ended_at, *_ = rows[0]
     closing = state == "RUNNING" and not still_open
-    tasks = tuple(_task(row) for row in await store.read("standings", plan_id=plan_id))
+    tasks = tuple(task_of(row) for row in await store.read("standings", plan_id=plan_id))
     [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
     running = 0 if state == "ENDED" else running  # it may have ended since that was read
     goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
@@ -127,7 +127,8 @@ def _closing(tasks: Iterable[dict[str, Any]]) -> str:
     return f"verifying again: {named}" if stale else "looking whether all that was proven still holds"
 
 
-def _task(row: tuple[Any, ...]) -> dict[str, Any]:
+def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
+    """How a task stands, from its row (the query `standings`)."""
     (task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds), rest = row[:11], row[11:]
     missing, request_id, updated_at, leased_at, waiting_since = rest[:5]
     return {

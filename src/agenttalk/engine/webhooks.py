@@ -97,6 +97,10 @@ class Receiver:
             raise UsageError(Code.NAME_UNKNOWN, f"there is no source {name[:80]!r}", hint=hint)
         return found
 
+    def wake(self) -> None:
+        """Have somebody look at what is to be decided."""
+        self._nudge()
+
     async def receive(self, name: str, headers: Headers, body: bytes) -> Received:
         """Store a delivery durably. Raises UsageError (FORGE_SIGNATURE_REFUSED) when it is not genuine."""
         source = self.source(name)

@@ -125,6 +125,12 @@ class Blobs(Protocol):
     async def exists(self, digest: str) -> bool:
         """Whether the content is here."""
 
+    async def size(self, digest: str) -> int:
+        """How many bytes it has. Raises BLOB_MISSING."""
+
+    async def piece(self, digest: str, first: int, many: int) -> bytes:
+        """Some of its bytes, from a place on; fewer at its end. They are not checked. Raises BLOB_MISSING."""
+
 
 class Clock(Protocol):
     """What time it is. Safe to be asked from several threads."""

@@ -50,13 +50,14 @@ def spent(usage: Mapping[str, Any], *, seconds: float = 0.0) -> Used:
         return Used(seconds=seconds)
     tokens = usage.get("tokens")
     if tokens is None:
-        counted = sum(int(_number(usage.get(name))) for name in _TOKENS)
+        counted = sum(int(number(usage.get(name))) for name in _TOKENS)
     else:
-        counted = int(_number(tokens))
-    return Used(counted, _number(usage.get("cost_usd")), seconds, int(_number(usage.get("tool_calls"))))
+        counted = int(number(tokens))
+    return Used(counted, number(usage.get("cost_usd")), seconds, int(number(usage.get("tool_calls"))))
 
 
-def _number(value: object) -> float:
+def number(value: object) -> float:
+    """A number that somebody told of itself; what is none, or nonsense, is nothing."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
     return float(value) if 0 <= value <= _MOST and math.isfinite(value) else 0.0

@@ -112,6 +112,20 @@ def exported(chain: str, entry: Entry) -> bytes:
     )
 
 
+def shown(report: ChainReport) -> dict[str, Any]:
+    """What came out, for programs."""
+    verdict = report.verdict
+    broken = verdict.broken
+    return {
+        "chain": report.chain,
+        "intact": verdict.intact,
+        "entries": verdict.head.link,
+        "head": f"sha256:{verdict.head.hash.hex()}",
+        "broken": {"seq": broken.seq, "link": broken.link, "why": broken.why} if broken else None,
+        "unsealed": list(verdict.unsealed),
+    }
+
+
 def _required(root: Path, url: str) -> Mapping[str, Dialect]:
     found = _schemas(url) if url else _files(root)
     if not found:

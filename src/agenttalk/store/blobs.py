@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -61,10 +62,33 @@ class BoardBlobs:
             return True
         return self._folder is not None and await asyncio.to_thread(place(self._folder, digest).is_file)
 
+    async def size(self, digest: str) -> int:
+        """Look how long it is."""
+        rows = await self._board.read("blob_size", hash=_checked(digest))
+        return int(rows[0][0]) if rows else await asyncio.to_thread(self._file_size, digest)
+
+    async def piece(self, digest: str, first: int, many: int) -> bytes:
+        """Read a part of it."""
+        rows = await self._board.read("blob_piece", hash=_checked(digest), first=first + 1, many=many)
+        return bytes(rows[0][0]) if rows else await asyncio.to_thread(self._file_piece, digest, first, many)
+
     def _read_file(self, digest: str) -> bytes:
+        with self._file(digest) as file:
+            return file.read()
+
+    def _file_size(self, digest: str) -> int:
+        with self._file(digest) as file:
+            return os.fstat(file.fileno()).st_size
+
+    def _file_piece(self, digest: str, first: int, many: int) -> bytes:
+        with self._file(digest) as file:
+            file.seek(first)
+            return file.read(many)
+
+    def _file(self, digest: str) -> BinaryIO:
         try:
             if self._folder is not None:
-                return place(self._folder, digest).read_bytes()
+                return place(self._folder, digest).open("rb")
         except FileNotFoundError:
             pass
         raise UsageError(Code.BLOB_MISSING, f"nothing is stored as {digest}", hint="put it in first")

@@ -111,6 +111,10 @@ class RootStores:
         """The contents of a board."""
         return BoardBlobs(await self.board(name), None if self._url else self._root / "data" / "blobs")
 
+    def commits(self) -> dict[str, tuple[int, int]]:
+        """Of each database that is open: how often was committed, and how many works that were."""
+        return {chain: (each.writer.commits, each.writer.works) for chain, each in dict(self._databases).items()}
+
     def has(self, name: str) -> bool:
         """Whether a board was ever made. PostgreSQL has one schema for all projects, so there it always was."""
         return bool(self._url) or database_path(self._root, name).is_file()

@@ -41,6 +41,38 @@ SELECT hash, agent_id, at, revoked_at FROM agent_tokens ORDER BY at, hash
 -- name: revoke_agent_token
 UPDATE agent_tokens SET revoked_at = :at WHERE hash = :hash AND revoked_at IS NULL RETURNING hash
 
+-- Writes of operators that came with a key. The first to use one gets a row; everybody else sees what came of it.
+-- name: begin_key
+INSERT INTO api_keys (key, asked, at) VALUES (:key, :asked, :at)
+ON CONFLICT (key) DO NOTHING
+RETURNING id
+
+-- name: api_key
+SELECT asked, at, status, answer FROM api_keys WHERE key = :key
+
+-- name: end_key
+UPDATE api_keys SET status = :status, answer = :answer WHERE key = :key
+
+-- name: forget_key
+DELETE FROM api_keys WHERE key = :key AND status IS NULL
+
+-- name: drop_old_keys
+DELETE FROM api_keys WHERE at < :before
+
+-- name: drop_many_keys
+DELETE FROM api_keys WHERE id <= :id
+
+-- What forges told us, the newest first; and having something decided about anew.
+-- name: webhook_page
+SELECT id, source, kind, delivery, event, sha256, received_at, state, outcome FROM webhooks
+WHERE id < :before ORDER BY id DESC LIMIT :limit
+
+-- name: replay_webhook
+UPDATE webhooks SET state = 'new', outcome = '' WHERE id = :id AND state <> 'new' RETURNING id
+
+-- name: counted_webhooks
+SELECT (SELECT count(*) FROM webhooks WHERE state = 'new'), (SELECT coalesce(max(id), 0) FROM webhooks)
+
 -- Deliveries of forges and pipelines, in the system's database. The same delivery again is the first one.
 -- name: add_webhook
 INSERT INTO webhooks (source, kind, delivery, event, headers, body, content, sha256, received_at)

@@ -1,0 +1,60 @@
+"""Routes for the ledger, and for what forges told us."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenttalk.api.paging import filters, number
+from agenttalk.api.problems import answered
+from agenttalk.engine import browsing, browsing_ledger
+from agenttalk.engine.access import Caller
+from agenttalk.engine.plans import DEFAULT
+from agenttalk.engine.service import Service
+from agenttalk.errors import Code, MachineError
+
+_VERIFYING = asyncio.Semaphore(1)
+"""It reads everything, so one at a time is enough."""
+
+
+async def facts(service: Service, request: Request, _: Caller) -> Response:
+    """Facts of a board, a page of them, the newest first."""
+    said = filters(request, "board", "kind", "subject", "before", "limit")
+    found = await browsing_ledger.ledger(
+        service.deps,
+        said.get("board") or DEFAULT,
+        kind=said.get("kind", ""),
+        subject=said.get("subject", ""),
+        before=number(said, "before"),
+        limit=number(said, "limit") or browsing.PAGE,
+    )
+    return answered(found)
+
+
+async def verified(service: Service, request: Request, _: Caller) -> Response:
+    """Whether every chain of the ledger holds. This reads all of it."""
+    filters(request)
+    if service.verify_ledger is None:
+        raise MachineError(Code.ENGINE_UNREACHABLE, "the ledger is verified by an engine, and this is none")
+    async with _VERIFYING:
+        chains = await asyncio.to_thread(service.verify_ledger)
+    return answered({"ok": all(each["intact"] for each in chains), "chains": list(chains)})
+
+
+async def webhooks(service: Service, request: Request, _: Caller) -> Response:
+    """Deliveries of forges and pipelines, a page of them, the newest first."""
+    said = filters(request, *browsing_ledger.WEBHOOK_FILTERS, "before", "limit")
+    wanted = {name: said[name] for name in browsing_ledger.WEBHOOK_FILTERS if said.get(name)}
+    limit = number(said, "limit") or browsing.PAGE
+    return answered(
+        await browsing_ledger.webhooks(service.deps, wanted=wanted, before=number(said, "before"), limit=limit)
+    )
+
+
+async def replay(service: Service, request: Request, caller: Caller) -> Response:
+    """Have a delivery decided about anew."""
+    told = await browsing_ledger.replay_webhook(service.deps, request.path_params["id"], by=caller.name)
+    service.receiver.wake()
+    return answered(told)

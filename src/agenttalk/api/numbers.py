@@ -1,0 +1,81 @@
+"""Routes for numbers: agents, how far they can be believed, and everything that is measured."""
+
+from __future__ import annotations
+
+import resource
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenttalk.api.paging import filters
+from agenttalk.api.problems import answered
+from agenttalk.engine import crew, honesty, metering
+from agenttalk.engine.access import Caller
+from agenttalk.engine.service import Service
+from agenttalk.rules import metrics
+from agenttalk.rules.metrics import Metric, Sample
+
+PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+_BEGAN: Final = time.monotonic()
+
+
+async def agents(service: Service, request: Request, _: Caller) -> Response:
+    """Every agent."""
+    filters(request)
+    return answered({"agents": list(await crew.agents(service.deps))})
+
+
+async def agent(service: Service, request: Request, _: Caller) -> Response:
+    """One agent."""
+    filters(request)
+    return answered(await crew.agent(service.deps, request.path_params["id"]))
+
+
+async def believed(service: Service, request: Request, _: Caller) -> Response:
+    """How far agents, models and validators could be believed."""
+    filters(request)
+    return answered(await honesty.report(service.deps))
+
+
+async def measured(service: Service, request: Request, _: Caller) -> Response:
+    """Everything that is measured, as Prometheus reads it."""
+    filters(request)
+    found = [*await metering.measured(service.deps), *_commits(service), *_process()]
+    return Response(metrics.written(found), headers={"Cache-Control": "no-store"}, media_type=PROMETHEUS)
+
+
+def _commits(service: Service) -> list[Metric]:
+    said = sorted(service.commits().items())
+    commits = tuple(Sample((("database", name),), each[0]) for name, each in said)
+    works = tuple(Sample((("database", name),), each[1]) for name, each in said)
+    return [
+        Metric("commits_total", "Commits since the engine began.", "counter", commits),
+        Metric("works_total", "Works that shared those commits.", "counter", works),
+        Metric("ready", "Whether work is being done.", "gauge", (Sample((), int(service.ready)),)),
+    ]
+
+
+def _process() -> list[Metric]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    numbers = (
+        ("process_cpu_seconds_total", "CPU time of the engine itself.", "counter", used.ru_utime + used.ru_stime),
+        ("process_resident_bytes", "Memory of the engine itself.", "gauge", _resident()),
+        ("process_threads", "Threads of the engine.", "gauge", threading.active_count()),
+        ("process_up_seconds", "How long it has run.", "gauge", round(time.monotonic() - _BEGAN, 3)),
+    )
+    return [
+        Metric(name, text, "counter" if kind == "counter" else "gauge", (Sample((), value),))
+        for name, text, kind, value in numbers
+    ]
+
+
+def _resident() -> int:
+    """Where Linux tells it, as it is now; elsewhere the most that it ever was."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,88 @@
+"""Idempotency-Key: the same write of an operator, asked for again under its key, is carried out once.
+
+Every POST takes one. What stands in `REPEATABLE` may be carried out twice without harm: it says what shall be so, or
+its use case keeps the key with what it writes. See `engine.keys` for what an engine that was killed answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message
+
+from agenttalk.api import bodies
+from agenttalk.api.problems import JSON
+from agenttalk.contracts import wire
+from agenttalk.engine import keys
+from agenttalk.engine.access import Caller
+from agenttalk.engine.keys import Kept, Keys
+from agenttalk.errors import AgentTalkError, Code, InputError
+
+REPEATED: Final = "Idempotency-Replayed"
+"""A header of answers that were given before."""
+_TASK: Final = "/api/projects/{board}/tasks/{task}"
+REPEATABLE: Final = frozenset(
+    {
+        "/api/commands/generate",
+        "/api/commands/send",
+        "/api/commands/validate",
+        "/api/human-requests/{id}/answer",
+        "/api/mail",
+        "/api/mail/{id}/reply",
+        "/api/passes",
+        "/api/plans",
+        "/api/plans/{id}/verify",
+        "/api/republish",
+        "/api/tokens",
+        "/api/toolchain/events",
+        "/api/toolchain/reconcile",
+        "/api/webhooks/{id}/replay",
+        f"{_TASK}/comments",
+        f"{_TASK}/outputs",
+    }
+)
+"""Routes of which being asked twice does what being asked once does."""
+Work = Callable[[Request], Awaitable[Response]]
+
+
+async def carried_out(held: Keys, route: str, request: Request, caller: Caller, work: Work) -> Response:
+    """The answer to a write; the one that was given before, when it was asked for under the same key."""
+    key = bodies.key(request) if request.method == "POST" and caller.role == "operator" else None
+    if key is None:
+        return await work(request)
+    body = await bodies.raw(request, bodies.PLAN_LIMIT)
+    asked = wire.sha256(wire.write([request.url.query, wire.sha256(body)]))
+    name = keys.named(caller.name, request.method, request.url.path, key)
+    kept = await held.begin(name, asked, repeatable=route in REPEATABLE)
+    if kept is not None:
+        return _again(kept)
+    try:
+        response = await work(_with(request, body))
+    except AgentTalkError as error:
+        if isinstance(error, InputError) or (error.retriable and error.code != Code.STORE_IN_DOUBT):
+            await held.forget(name)
+        else:
+            held.leave(name)
+        raise
+    except BaseException:
+        held.leave(name)
+        raise
+    await held.end(name, response.status_code, bytes(response.body))
+    return response
+
+
+def _again(kept: Kept) -> Response:
+    headers = {"Cache-Control": "no-store", REPEATED: "true"}
+    return Response(kept.answer, kept.status, headers=headers, media_type=JSON)
+
+
+def _with(request: Request, body: bytes) -> Request:
+    """The same request, whose body was read."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return Request(request.scope, receive)

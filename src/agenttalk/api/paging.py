@@ -1,0 +1,33 @@
+"""What an address says after its question mark: filters that are known, places, and how many at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.requests import Request
+
+from agenttalk.contracts.problem import nearest
+from agenttalk.errors import Code, UsageError
+
+_DIGITS: Final = 18
+
+
+def filters(request: Request, *known: str) -> dict[str, str]:
+    """What was asked for. Raises UsageError for a name that nobody knows: a misspelt filter would filter nothing."""
+    said = dict(request.query_params)
+    strange = sorted(set(said) - set(known))
+    if strange:
+        near = nearest(strange[0], known)
+        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known) or 'none'}"
+        raise UsageError(Code.FIELD_UNKNOWN, f"there is no filter {strange[0][:40]!r}", hint=hint)
+    return said
+
+
+def number(said: dict[str, str], name: str, default: int = 0) -> int:
+    """A number of them. Raises UsageError when it is none."""
+    text = said.get(name, "")
+    if not text:
+        return default
+    if text.isascii() and text.isdecimal() and len(text) < _DIGITS:
+        return int(text)
+    raise UsageError(Code.FIELD_VALUE, f"{name} is a number from 0 on", hint="give what 'next' of the page before said")

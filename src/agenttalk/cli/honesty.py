@@ -1,0 +1,68 @@
+"""`agenttalk honesty`: how far agents, models and validators could be believed, counted from the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from agenttalk.cli.output import JsonOption, Output, RootOption, plain
+
+honesty_app = typer.Typer(add_completion=False)
+
+
+@honesty_app.command("honesty")
+def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Show how often agents called work finished, and how often that held."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import honesty as counting
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    found = roots.asked(folder, "/api/honesty", counting.report)
+    if out.as_json:
+        out.data({"ok": True, **found})
+        return 0
+    _tell(out, found)
+    return 0
+
+
+def _tell(out: Output, found: dict[str, Any]) -> None:
+    if not found["total"]["turns"] and not found["validators"]:
+        out.say("[dim]nobody has ended a turn yet[/]")
+        return
+    for title, key, rows in (
+        ("agents", "agent_id", "agents"),
+        ("models", "model", "models"),
+        ("kinds", "kind", "kinds"),
+    ):
+        if found[rows]:
+            out.say(f"[bold]{title}[/]")
+        wide = max((len(plain(each[key])) for each in found[rows]), default=0)
+        for each in found[rows]:
+            out.say(f"  {plain(each[key]):<{wide}}  {line(each)}")
+    if found["validators"]:
+        out.say("[bold]validators[/]")
+    for each in found["validators"]:
+        held = "" if each["reliability"] is None else f", {each['reliability']:.0%} of it stood"
+        told = f"{each['judged']} judged, {each['misled']} accepted what was wrong, {each['overruled']} overruled"
+        out.say(f"  {plain(each['agent_id'])}  {told}{held}")
+    if found["uncounted"]:
+        out.say(f"[yellow]![/] {found['uncounted']} entries of the ledger are not counted yet; ask again")
+
+
+def line(each: dict[str, Any]) -> str:
+    """The numbers of somebody in one line."""
+    if not each["claims"]:
+        return f"{each['turns']} turns, nothing called finished"
+    parts = [f"{each['claims']} called finished", f"{each['proven']} proven"]
+    for name, words in (
+        ("unproven", "on its word alone"),
+        ("refuted", "refuted"),
+        ("overturned", "overturned later"),
+        ("stale", "stale"),
+        ("rounds", "rounds of rework"),
+    ):
+        parts += [f"{each[name]} {words}"] if each[name] else []
+    parts += [f"{each['held']:.0%} held"]
+    parts += [f"${each['cost_per_proven']:.4g} per proven task"] if each["cost_usd"] and each["cost_per_proven"] else []
+    return ", ".join(parts)

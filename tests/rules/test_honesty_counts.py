@@ -1,0 +1,133 @@
+"""What facts say about how far agents could be believed, and how numbers are written for Prometheus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.rules import honesty, metrics
+from agenttalk.rules.honesty import NOTHING, Tally, Who
+from agenttalk.rules.metrics import Metric, Sample
+
+numbers = st.integers(min_value=0, max_value=10**6)
+tallies = st.builds(Tally, *[numbers] * 12, st.floats(0, 1e6), st.floats(0, 1e6))
+
+
+def turn(cause: str, **more: Any) -> dict[str, Any]:
+    """A turn that dev took."""
+    return {"cause": cause, "ack": {"consumer_agent_id": "dev"}, **more}
+
+
+def said(kind: str, body: dict[str, Any], **more: Any) -> list[tuple[Who, Tally]]:
+    return list(honesty.told(kind, body, **more))
+
+
+@pytest.mark.parametrize(
+    ("cause", "trust", "expected"),
+    [
+        ("FULFILLED", "executed", Tally(turns=1, claims=1, proven=1)),
+        ("FULFILLED", "observed", Tally(turns=1, claims=1, proven=1)),
+        ("FULFILLED", "claimed", Tally(turns=1, claims=1, unproven=1)),
+        ("FULFILLED", None, Tally(turns=1, claims=1, unproven=1)),
+        ("NOT_FULFILLED", None, Tally(turns=1, claims=1, refuted=1, rounds=1)),
+        ("REWORK_EXHAUSTED", None, Tally(turns=1, claims=1, refuted=1)),
+        ("GATE_UNMET", None, Tally(turns=1)),
+        ("CONFLICT", None, Tally(turns=1)),
+        ("FAILED_FOR_GOOD", None, Tally(turns=1)),
+        ("ABORTED", None, Tally(turns=1)),
+    ],
+)
+def test_a_turn_is_a_claim_when_it_was_decided_whether_it_is_done(
+    cause: str, trust: str | None, expected: Tally
+) -> None:
+    assert said("turn.ended", turn(cause, verdict={"trust": trust})) == [(Who("dev"), expected)]
+
+
+def test_what_a_turn_took_counts_for_its_agent_and_its_model() -> None:
+    usage = {"model": "m-1", "tokens": 7, "cost_usd": 0.5, "duration_s": 2.5}
+    [(who, tally)] = said("turn.ended", turn("FULFILLED", usage=usage, verdict={"trust": "observed"}))
+    assert who == Who("dev", "m-1")
+    assert (tally.tokens, tally.cost_usd, tally.seconds) == (7, 0.5, 2.5)
+
+
+@pytest.mark.parametrize("usage", [None, [], "much", {"model": 7, "cost_usd": -1, "duration_s": "long"}])
+def test_nonsense_that_a_turn_tells_of_itself_counts_as_nothing(usage: Any) -> None:
+    assert said("turn.ended", turn("ABORTED", usage=usage)) == [(Who("dev"), Tally(turns=1))]
+
+
+def test_a_turn_without_a_receipt_is_that_of_whoever_is_named() -> None:
+    assert said("turn.ended", {"cause": "RETRY"}) == []
+    assert said("turn.ended", {"cause": "RETRY"}, agent_id="dev") == [(Who("dev"), Tally(turns=1))]
+
+
+def test_what_is_refused_later_counts_against_its_maker() -> None:
+    body = {"maker": "dev", "by": "reader"}
+    assert said("rework.ordered", body, model="m") == [(Who("dev", "m"), Tally(overturned=1, rounds=1))]
+    assert said("rework.exhausted", body) == [(Who("dev"), Tally(overturned=1))]
+    assert said("rework.ordered", {"by": "engine"}) == [], "the turn itself counted"
+    assert said("evidence.stale", {"maker": "dev"}) == [(Who("dev"), Tally(stale=1))]
+    assert said("evidence.stale", {}) == []
+
+
+def test_judgements_count_for_whoever_judged() -> None:
+    body = {"validator": "reader", "inputs": {"a": {"accepted": True}, "b": {"accepted": False}}}
+    assert said("inputs.judged", body) == [(Who("reader"), Tally(judged=2))]
+    assert list(honesty.misled("engine", ["reader", "other", "reader"])) == [
+        (Who("other"), Tally(misled=1)),
+        (Who("reader"), Tally(misled=1)),
+    ]
+    assert list(honesty.misled("reader", ["reader"])) == [], "who refuses now has seen it itself"
+
+
+def test_a_person_who_accepts_what_was_refused_overrules_whoever_refused_it() -> None:
+    overruled = {"overrules": {"by": "reader", "consumer": "use"}}
+    assert said("rework.accepted", overruled) == [(Who("reader"), Tally(overruled=1))]
+    assert said("rework.accepted", {"overrules": {"by": "engine", "consumer": None}}) == []
+    assert said("rework.accepted", {}) == []
+
+
+@given(tallies, tallies, tallies)
+def test_adding_up_in_any_order_gives_the_same(one: Tally, two: Tally, three: Tally) -> None:
+    left, right = one.plus(two).plus(three), three.plus(one).plus(two)
+    assert left[:12] == right[:12]
+    assert left == pytest.approx(right)
+    assert one.plus(NOTHING) == one
+
+
+@given(tallies)
+def test_parts_are_parts_and_nothing_is_made_up_where_there_is_nothing(tally: Tally) -> None:
+    for part, of in ((tally.held, tally.claims), (tally.reliability, tally.judged)):
+        assert (part is None) == (of == 0)
+        assert part is None or 0 <= part <= 1
+    assert (tally.cost_per_proven is None) == (tally.proven <= tally.overturned)
+    told = tally.as_json()
+    assert told["false_done"] == tally.refuted + tally.overturned
+
+
+def test_what_held_is_what_was_neither_refuted_nor_overturned() -> None:
+    tally = Tally(claims=8, proven=6, refuted=2, overturned=2, cost_usd=2.0, judged=4, misled=1, overruled=1)
+    assert (tally.held, tally.cost_per_proven, tally.reliability) == (0.5, 0.5, 0.5)
+
+
+def test_numbers_are_written_as_prometheus_reads_them() -> None:
+    text = metrics.written(
+        [
+            Metric("tasks", "Tasks.", "gauge", (Sample((("state", 'a "b"\\\n'), ("x", "\ud800")), 3),)),
+            Metric("cost_total", "Cost.", "counter", (Sample((), 0.25), Sample((), 2.0))),
+            Metric("none", "Nothing.", "gauge", ()),
+        ]
+    )
+    assert text.splitlines() == [
+        "# HELP agenttalk_tasks Tasks.",
+        "# TYPE agenttalk_tasks gauge",
+        r'agenttalk_tasks{state="a \"b\"\\\n",x="\\ud800"} 3',
+        "# HELP agenttalk_cost_total Cost.",
+        "# TYPE agenttalk_cost_total counter",
+        "agenttalk_cost_total 0.25",
+        "agenttalk_cost_total 2",
+        "# HELP agenttalk_none Nothing.",
+        "# TYPE agenttalk_none gauge",
+    ]
