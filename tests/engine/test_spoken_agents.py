@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 
+from agenttalk.drivers.acp import AcpDialogue
 from agenttalk.engine import human
 from agenttalk.engine.standing import Standing
+from agenttalk.engine.talking import Speaking, concluded
+from agenttalk.ports import Ended, Opening
+from agenttalk.rules.permissions import Policy
 from plankit import Engine, plan, play, states, task
 from sandboxkit import needs
 from spokenkit import events, run, speaks, told
@@ -319,6 +323,19 @@ def test_keys_reach_it_and_nothing_that_is_written(tmp_path: Path, monkeypatch: 
     assert "['MY_KEY'][redacted MY_KEY]" in written
     assert "echo [redacted MY_KEY]" in found["reason"]
     assert "very-secret" not in written + found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [("execute git push", "; a person had not answered 'execute git push'"), ("", "; it had not answered initialize")],
+)
+def test_for_whom_it_waited_when_its_time_was_over_is_told(asked: str, words: str) -> None:
+    dialogue = AcpDialogue(Opening("/w", "Do it."))
+    dialogue.begin()
+    speaking = Speaking(dialogue, Policy(("/w",)), None, lambda _: None, 60.0)
+    speaking.asked = asked
+    ended = Ended("timeout", None, b"", b"", 1.0, "it was ended after 1 seconds")
+    assert concluded(ended, speaking, lambda _: None).error == f"it was ended after 1 seconds{words}"
 
 
 def test_a_long_prompt_arrives_as_a_whole(tmp_path: Path) -> None:
