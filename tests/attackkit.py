@@ -86,7 +86,7 @@ class Attack:
     bubblewrap: Outcome
     landlock: Outcome
     plain: Outcome
-    timeout: int = 60
+    timeout: int = 240
     keys: dict[str, Any] = field(default_factory=dict)
     """Of its agent's profile."""
     task: dict[str, Any] = field(default_factory=dict)
