@@ -20,7 +20,7 @@ LIMITS: Final = {
     "memory_mib": 300,
     "file_mib": 8,
     "open_files": 64,
-    "disk_mib": 16 if not DEEP else 600,
+    "disk_mib": 16 if not DEEP else 300,
     "files": FILES,
     "processes": 50,
     "output_mib": FLOOD_MIB,
@@ -86,7 +86,7 @@ class Attack:
     bubblewrap: Outcome
     landlock: Outcome
     plain: Outcome
-    timeout: int = 60
+    timeout: int = 240
     keys: dict[str, Any] = field(default_factory=dict)
     """Of its agent's profile."""
     task: dict[str, Any] = field(default_factory=dict)
@@ -168,7 +168,7 @@ os.wait(); denied()""",
         "fills the disk with files that have no name",
         f"""
 held = []
-for n in range({LIMITS["disk_mib"] // 8 + 2}):
+for n in range({LIMITS["disk_mib"] // 7 + 2}):
     file = open(f"gone-{{n}}", "wb"); os.unlink(f"gone-{{n}}"); file.write(bytes(7 << 20)); file.flush(); held.append(file)
 wait()""",
         refused(f"took more than {LIMITS['disk_mib']} MiB of the disk"),

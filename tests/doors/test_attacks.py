@@ -74,7 +74,7 @@ class Scene:
                 **ATTACKS[names[0]].keys,
             }
             tasks += [{"id": name, "timeout": ATTACKS[name].timeout, **ATTACKS[name].task} for name in names]
-            tasks += [{"id": f"next_{crew}", "timeout": 60, "priority": "LOW"}]
+            tasks += [{"id": f"next_{crew}", "timeout": 240, "priority": "LOW"}]
             tasks[-len(names) - 1 :] = [{**each, "agent": crew} for each in tasks[-len(names) - 1 :]]
         shared = {"prompt": "Do it.", "max_reexecute_times": 0, "retry_times": 0}
         workspace = {"repo": str(self.top / "repo")}
@@ -152,7 +152,7 @@ def run(found: Scene) -> None:
         env={**clean, "NOT_FOR_AGENTS": CANARY},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=590,
         check=False,
     )
     assert done.returncode == 1, done.stdout + done.stderr

@@ -146,7 +146,7 @@ class Top:
             [sys.executable, "-m", "agenttalk", *args, "--root", str(self.root)],
             env={**clean, **SECRETS, "XDG_CONFIG_HOME": str(self.path / "config")},
             capture_output=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
 
@@ -178,7 +178,7 @@ def test_what_agents_say_anywhere_is_kept_and_shown_without_secrets(tmp_path: Pa
         "env": ["MODEL_KEY"],
     }
     shared = {"agent": "dev", "prompt": "Do it.", "retry_times": 0, "max_reexecute_times": 0}
-    tasks = [{"id": name, "timeout": 60, **shared, **KEYS.get(name, {})} for name in TASKS]
+    tasks = [{"id": name, "timeout": 240, **shared, **KEYS.get(name, {})} for name in TASKS]
     (tmp_path / "plan.json").write_text(json.dumps({"plan_id": "p", "agents": {"dev": agent}, "tasks": tasks}))
     ran = top.call("run", str(tmp_path / "plan.json"))
     shown = top.call("status", "--json")

@@ -52,13 +52,14 @@ class Models(Programs):
     async def perform(self, job: Job) -> Performance:
         """Lay out, ask, take in. Every process of the program is dead when it returns."""
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
-        try:
-            layout, feedback = await self._lay_out(seat, job, layout_of(job))
-            turn = await self._turn(seat, job, layout, feedback)
-            call = await self._call(seat, job, layout, turn)
-        except InputError as error:
-            return Performance("not_started", error=f"{error.code}: {error.message}")
-        return await self._judged(call, await call.go())
+        with self.deps.discretion.during(job.token):
+            try:
+                layout, feedback = await self._lay_out(seat, job, layout_of(job))
+                turn = await self._turn(seat, job, layout, feedback)
+                call = await self._call(seat, job, layout, turn)
+            except InputError as error:
+                return Performance("not_started", error=f"{error.code}: {error.message}")
+            return await self._judged(call, await call.go())
 
     async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
         """Ask once, as for a judgement. Raises InputError when nobody answers: that is no judgement."""
