@@ -154,7 +154,7 @@ def test_the_page_of_agents_that_are_spoken_with_is_up_to_date() -> None:
 
 HTTP_GROUPS = {
     "Plans": ("/api/plans",),
-    "Agents and numbers": ("/api/agents", "/api/honesty", "/api/metrics", "/api/status"),
+    "Agents and numbers": ("/api/agents", "/api/honesty", "/api/metrics", "/api/spending", "/api/status"),
     "People": ("/api/human-requests",),
     "Messages that were refused": ("/api/deadletters",),
     "The ledger": ("/api/ledger", "/api/fsck", "/api/republish"),

@@ -81,6 +81,7 @@ ROUTES = [
     ("GET", "/api/agents", {OPERATOR, VIEWER}),
     ("GET", "/api/agents/dl_1", {OPERATOR, VIEWER}),
     ("GET", "/api/honesty", {OPERATOR, VIEWER}),
+    ("GET", "/api/spending", {OPERATOR, VIEWER}),
     ("GET", "/api/metrics", {OPERATOR, VIEWER}),
     ("POST", "/api/toolchain/events", {OPERATOR, WORKER}),
     ("GET", "/api/toolchain/tasks", {OPERATOR, VIEWER}),

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from agentkit import Clock
 from agenttalk.cli.main import call
 from agenttalk.drivers.calls import Turn
-from agenttalk.engine import honesty
+from agenttalk.engine import honesty, spending
 from agenttalk.engine.deps import Deps
 from agenttalk.rules.honesty import NOTHING
 from agenttalk.wiring import opened
@@ -328,6 +329,21 @@ def test_metrics_are_for_prometheus(door: Door) -> None:
     typed = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     assert set(named) <= typed
     assert "agenttalk_process_cpu_seconds_total" in named
+
+
+def test_what_a_day_may_cost_and_has_cost_is_told(door: Door, tmp_path: Path) -> None:
+    told = get(door, "/api/spending")
+    assert (told["limit_usd"], told["spent_usd"], told["left_usd"]) == (None, None, None)
+    used = {"tokens": 1, "cost_usd": 0.75, "seconds": 1.0, "tool_calls": 0}
+
+    async def work() -> dict[str, Any]:
+        async with opened(tmp_path, clock=Clock()) as deps:
+            store = await deps.stores.board("default")
+            await store.transact(lambda tx: tx.run("add_spending", name="day:2026-03-01", **used))
+            await store.transact(lambda tx: tx.run("add_spending", name="day:2026-02-28", **used))
+            return await spending.today(deps, 2.0)
+
+    assert asyncio.run(work()) == {"day": "2026-03-01", "limit_usd": 2.0, "spent_usd": 0.75, "left_usd": 1.25}
 
 
 def grown(before: Any, after: Any) -> dict[str, list[int]]:

@@ -71,7 +71,7 @@ def test_a_second_answer_is_refused_and_the_same_one_with_a_key_is_not(door: Doo
     assert (again.status, again.json) == (200, first.json)
     assert door.post(f"{PATH}/answer", answer(sha256)).code == "ANSWER_REFUSED"
     changed = door.post(f"{PATH}/answer", answer(sha256, notes="no"), headers=key)
-    assert (changed.status, changed.code) == (409, "ANSWER_REFUSED")
+    assert (changed.status, changed.code) == (409, "KEY_REUSED")
 
 
 @pytest.mark.parametrize(

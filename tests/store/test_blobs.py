@@ -28,6 +28,24 @@ def test_a_content_is_found_by_its_hash(place: Place, content: bytes) -> None:
     place.play(scenario)
 
 
+@pytest.mark.parametrize("content", [b"", b"small", SMALL + b"x", LARGE], ids=len)
+def test_a_content_can_be_read_piece_by_piece(place: Place, content: bytes) -> None:
+    async def scenario(stores: RootStores) -> None:
+        kept = await stores.blobs("shop")
+        digest = await kept.put(content)
+        assert await kept.size(digest) == len(content)
+        step = max(1, len(content) // 3)
+        pieces = [await kept.piece(digest, first, step) for first in range(0, len(content), step)]
+        assert b"".join(pieces) == content
+        assert await kept.piece(digest, len(content), 10) == b""
+        for ask in (kept.size(wire.sha256(b"?")), kept.piece(wire.sha256(b"?"), 0, 1)):
+            with pytest.raises(UsageError) as caught:
+                await ask
+            assert caught.value.code is Code.BLOB_MISSING
+
+    place.play(scenario)
+
+
 def test_only_large_contents_are_files_and_nothing_is_left_beside_them(sqlite: Place) -> None:
     async def scenario(stores: RootStores) -> None:
         kept = await stores.blobs("shop")

@@ -97,6 +97,7 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "GET", "/api/agents", numbers.agents, _READERS),
         _route(service, "GET", "/api/agents/{id}", numbers.agent, _READERS),
         _route(service, "GET", "/api/honesty", numbers.believed, _READERS),
+        _route(service, "GET", "/api/spending", numbers.spending, _READERS),
         _route(service, "GET", "/api/metrics", numbers.measured, _READERS),
         _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
         _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from agenttalk.api.paging import filters
 from agenttalk.api.problems import answered
 from agenttalk.engine import crew, honesty, metering
+from agenttalk.engine import spending as spent
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 from agenttalk.rules import metrics
@@ -41,11 +42,29 @@ async def believed(service: Service, request: Request, _: Caller) -> Response:
     return answered(await honesty.report(service.deps))
 
 
+async def spending(service: Service, request: Request, _: Caller) -> Response:
+    """What was spent today of what may be."""
+    filters(request)
+    return answered(await spent.today(service.deps, service.day_cost_usd))
+
+
 async def measured(service: Service, request: Request, _: Caller) -> Response:
     """Everything that is measured, as Prometheus reads it."""
     filters(request)
-    found = [*await metering.measured(service.deps), *_commits(service), *_process()]
+    found = [*await metering.measured(service.deps), *await _day(service), *_commits(service), *_process()]
     return Response(metrics.written(found), headers={"Cache-Control": "no-store"}, media_type=PROMETHEUS)
+
+
+async def _day(service: Service) -> list[Metric]:
+    told = await spent.today(service.deps, service.day_cost_usd)
+    found = (
+        ("limit_usd", "What may be spent on a day."),
+        ("spent_usd", "What was spent today, where that is limited."),
+    )
+    return [
+        Metric(f"day_{key}", text, "gauge", (Sample((), told[key]),) if told[key] is not None else ())
+        for key, text in found
+    ]
 
 
 def _commits(service: Service) -> list[Metric]:

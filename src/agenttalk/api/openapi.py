@@ -286,6 +286,10 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
             uncounted=_COUNT,
         ),
     ),
+    ("GET", "/api/spending"): Said(
+        "What was spent today of what may be.",
+        answer=_object(day=_TEXT, limit_usd=_some(_NUMBER), spent_usd=_some(_NUMBER), left_usd=_some(_NUMBER)),
+    ),
     ("GET", "/api/metrics"): Said("Everything that is measured, for Prometheus.", media="text/plain"),
     ("GET", "/api/ledger"): Said(
         "Facts of a board, the newest first, a page of them.",

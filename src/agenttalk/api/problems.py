@@ -20,6 +20,7 @@ _STATUS: Final = {
     Code.HOST_REFUSED: 421,
     Code.NAME_UNKNOWN: 404,
     Code.TASK_NOT_FOUND: 404,
+    Code.BLOB_MISSING: 404,
     Code.JSON_TOO_LARGE: 413,
     Code.ANSWER_REFUSED: 409,
     Code.REPLAY_REFUSED: 409,

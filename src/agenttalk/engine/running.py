@@ -133,6 +133,7 @@ class Running:
             turn=self._turn,
             receiver=Receiver(deps, toolchain.sources, self._at_intake.nudge) if toolchain else None,
         )
+        self.service.day_cost_usd = day_cost_usd
         self._intake: Intake | None = None
         self._outgoing: Outgoing | None = None
         if toolchain is not None:

@@ -87,6 +87,8 @@ class Service:
         """Removes what nobody needs any more, if that can be asked for here."""
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
+        self.day_cost_usd: float | None = None
+        """What may be spent on a day; None where nothing limits it."""
         self.keys = Keys(deps, set())
         """Has writes that come with a key carried out once."""
         self.commits: Callable[[], Mapping[str, tuple[int, int]]] = dict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import boards
@@ -147,3 +147,12 @@ async def see_the_day(deps: Deps, purse: Purse) -> None:
     name = name_of("day", "", "", at)
     rows = {store.name: await store.read("spending", name=name) for store in await boards(deps)}
     purse.seen_elsewhere(at, {board: found[0][1] if found else 0.0 for board, found in rows.items()})
+
+
+async def today(deps: Deps, most: float | None) -> dict[str, Any]:
+    """What was spent today of what may be; where nothing limits a day, nobody counts it."""
+    at = deps.stamp()
+    found = [await store.read("spending", name=name_of("day", "", "", at)) for store in await boards(deps)]
+    spent = round(sum(rows[0][1] for rows in found if rows), 6)
+    left = max(0.0, round(most - spent, 6)) if most is not None else None
+    return {"day": at[:10], "limit_usd": most, "spent_usd": spent if most is not None else None, "left_usd": left}

@@ -70,7 +70,7 @@ class BoardBlobs:
     async def piece(self, digest: str, first: int, many: int) -> bytes:
         """Read a part of it."""
         rows = await self._board.read("blob_piece", hash=_checked(digest), first=first + 1, many=many)
-        return bytes(rows[0][0]) if rows else await asyncio.to_thread(self._file_piece, digest, first, many)
+        return bytes(rows[0][0] or b"") if rows else await asyncio.to_thread(self._file_piece, digest, first, many)
 
     def _read_file(self, digest: str) -> bytes:
         with self._file(digest) as file:
