@@ -368,3 +368,28 @@ def test_doubts_about_the_other_inputs_are_still_asked_about() -> None:
     asked = node(need("by_output_name", "spec.md"), {**need("by_output_name", "package.zip"), "name": "package"})
     twins = [made("a"), made("b")]
     assert isinstance(pick_what_there_is(asked, twins, final=BOTH), Ambiguous)
+
+
+@given(
+    st.sampled_from(["by_output_name", "by_file_name", "by_glob"]),
+    st.sampled_from(["spec.md", "other.md", "Überblick", "a/b"]),
+    st.sampled_from([{}, {"min_count": 2}, {"min_count": 1}, {"external": True}, {"required": False}]),
+    st.sampled_from([None, "latest_by_delivered_at", "first_seen", "highest_score", "all", "by_sha256"]),
+    st.sampled_from(["a", "t"]),
+    st.sampled_from([EARLY, None, "yesterday", "2026-01-08T10:30:00"]),
+    st.sampled_from([("spec.md",), ("m_a/spec.md",), ("x", "y"), ("../up",), ("y" * 300,), ("ünd",), ()]),
+    st.sampled_from([DIGEST, "no hash"]),
+)
+def test_the_usual_case_is_picked_as_any_other(
+    how: str,
+    output: str,
+    fields: dict[str, Any],
+    policy: str | None,
+    maker: str,
+    at: str | None,
+    names: tuple[str, ...],
+    sha256: str,
+) -> None:
+    only = replace(made(maker, output, delivered_at=at), paths=tuple((name, sha256) for name in names))
+    wanted = node(need(how, "spec.md", pick_policy=policy, **fields))
+    assert pick(wanted, [only], final=BOTH) == pick(wanted, [only, only], final=BOTH)  # two go the long way
