@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -370,26 +371,24 @@ def test_doubts_about_the_other_inputs_are_still_asked_about() -> None:
     assert isinstance(pick_what_there_is(asked, twins, final=BOTH), Ambiguous)
 
 
-@given(
-    st.sampled_from(["by_output_name", "by_file_name", "by_glob"]),
-    st.sampled_from(["spec.md", "other.md", "Überblick", "a/b"]),
-    st.sampled_from([{}, {"min_count": 2}, {"min_count": 1}, {"external": True}, {"required": False}]),
-    st.sampled_from([None, "latest_by_delivered_at", "first_seen", "highest_score", "all", "by_sha256"]),
-    st.sampled_from(["a", "t"]),
-    st.sampled_from([EARLY, None, "yesterday", "2026-01-08T10:30:00"]),
-    st.sampled_from([("spec.md",), ("m_a/spec.md",), ("x", "y"), ("../up",), ("y" * 300,), ("ünd",), ()]),
-    st.sampled_from([DIGEST, "no hash"]),
-)
-def test_the_usual_case_is_picked_as_any_other(
-    how: str,
-    output: str,
-    fields: dict[str, Any],
-    policy: str | None,
-    maker: str,
-    at: str | None,
-    names: tuple[str, ...],
-    sha256: str,
-) -> None:
-    only = replace(made(maker, output, delivered_at=at), paths=tuple((name, sha256) for name in names))
-    wanted = node(need(how, "spec.md", pick_policy=policy, **fields))
-    assert pick(wanted, [only], final=BOTH) == pick(wanted, [only, only], final=BOTH)  # two go the long way
+UNUSUAL: list[tuple[str, Any]] = [
+    *(("how", each) for each in ("by_file_name", "by_glob")),
+    *(("output", each) for each in ("other.md", "Überblick", "a/b")),
+    *(("fields", each) for each in ({"min_count": 2}, {"min_count": 1}, {"external": True}, {"required": False})),
+    *(("policy", each) for each in ("first_seen", "highest_score", "all", "by_sha256")),
+    ("maker", "t"),
+    *(("at", each) for each in (None, "yesterday", "2026-01-08T10:30:00")),
+    *(("names", each) for each in (("m_a/spec.md",), ("x", "y"), ("../up",), ("y" * 300,), ("ünd",), ())),
+    ("sha256", "no hash"),
+]
+"""What may be other than in the usual case: one output for one input that wants the latest of its name."""
+
+
+def test_the_usual_case_is_picked_as_any_other() -> None:
+    for changes in ((), *combinations(UNUSUAL, 1), *combinations(UNUSUAL, 2)):
+        usual = {"how": "by_output_name", "output": "spec.md", "fields": {}, "policy": None, "maker": "a", "at": EARLY}
+        case: dict[str, Any] = {**usual, "names": ("spec.md",), "sha256": DIGEST, **dict(changes)}
+        files = tuple((name, case["sha256"]) for name in case["names"])
+        only = replace(made(case["maker"], case["output"], delivered_at=case["at"]), paths=files)
+        wanted = node(need(case["how"], "spec.md", pick_policy=case["policy"], **case["fields"]))
+        assert pick(wanted, [only], final=BOTH) == pick(wanted, [only, only], final=BOTH), case  # two go the long way
