@@ -97,6 +97,39 @@ def test_the_same_is_written_together_as_one_by_one(tmp_path: Path) -> None:
     assert together == alone
 
 
+def test_a_task_that_waits_for_more_than_the_plan_says_is_not_begun(tmp_path: Path) -> None:
+    meeting = Meeting(2)
+    compiled = plan(task("a", "a"), task("b", "b", needs=["a"]), task("c", "c"), task("d", "d", needs=["c"]))
+
+    async def use(engine: Engine) -> tuple[dict[str, str], list[Any]]:
+        async def delayed(turn: Turn) -> str:
+            board = await engine.deps.stores.board("default")
+            await board.transact(lambda tx: tx.run("set_unmet", plan_id="p", task_id="b", unmet=2))
+            return await meeting(turn)
+
+        engine.agents["a"] = delayed
+        await engine.submit(compiled)
+        found = await engine.until(lambda seen: list(states(seen).values()).count("COMPLETED") == 3)
+        board = await engine.deps.stores.board("default")
+        return states(found), await board.read("engine_task", plan_id="p", task_id="b")
+
+    found, row = play(tmp_path, use, c=meeting, b=fine, d=fine)
+    assert found == {"a": "COMPLETED", "b": "PENDING", "c": "COMPLETED", "d": "COMPLETED"}
+    assert row[0][6] == 1  # one of the two that it waited for has ended
+
+
+def test_who_says_nothing_is_not_done_although_others_like_it_are(tmp_path: Path) -> None:
+    async def silent(turn: Turn) -> str:  # noqa: ARG001 - it does nothing with it
+        return ""
+
+    async def use(engine: Engine) -> dict[str, str]:
+        await engine.submit(plan(task("a", "a"), task("b", "b", needs=["a"], max_reexecute_times=0), task("c", "a")))
+        return states(await engine.until(lambda seen: states(seen)["b"] == "FAILED"))
+
+    found = play(tmp_path, use, a=fine, b=silent)
+    assert found == {"a": "COMPLETED", "b": "FAILED", "c": "COMPLETED"}
+
+
 def test_who_is_handed_an_output_in_the_moment_it_was_made_is_seen_to_have_got_it(tmp_path: Path) -> None:
     compiled = plan(
         task("t0", "a", outputs=[{"name": "t.md"}]),

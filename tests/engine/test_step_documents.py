@@ -117,6 +117,8 @@ def test_a_command_is_written_as_its_model_is(
 def test_half_a_character_is_no_document() -> None:
     with pytest.raises(JsonError):
         wire.encoded('"\ud800"')
+    with pytest.raises(JsonError):
+        wire.text(float("nan"))
 
 
 @given(

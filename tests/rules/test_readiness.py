@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -368,3 +369,26 @@ def test_doubts_about_the_other_inputs_are_still_asked_about() -> None:
     asked = node(need("by_output_name", "spec.md"), {**need("by_output_name", "package.zip"), "name": "package"})
     twins = [made("a"), made("b")]
     assert isinstance(pick_what_there_is(asked, twins, final=BOTH), Ambiguous)
+
+
+UNUSUAL: list[tuple[str, Any]] = [
+    *(("how", each) for each in ("by_file_name", "by_glob")),
+    *(("output", each) for each in ("other.md", "Überblick", "a/b")),
+    *(("fields", each) for each in ({"min_count": 2}, {"min_count": 1}, {"external": True}, {"required": False})),
+    *(("policy", each) for each in ("first_seen", "highest_score", "all", "by_sha256")),
+    ("maker", "t"),
+    *(("at", each) for each in (None, "yesterday", "2026-01-08T10:30:00")),
+    *(("names", each) for each in (("m_a/spec.md",), ("x", "y"), ("../up",), ("y" * 300,), ("ünd",), ())),
+    ("sha256", "no hash"),
+]
+"""What may be other than in the usual case: one output for one input that wants the latest of its name."""
+
+
+def test_the_usual_case_is_picked_as_any_other() -> None:
+    for changes in ((), *combinations(UNUSUAL, 1), *combinations(UNUSUAL, 2)):
+        usual = {"how": "by_output_name", "output": "spec.md", "fields": {}, "policy": None, "maker": "a", "at": EARLY}
+        case: dict[str, Any] = {**usual, "names": ("spec.md",), "sha256": DIGEST, **dict(changes)}
+        files = tuple((name, case["sha256"]) for name in case["names"])
+        only = replace(made(case["maker"], case["output"], delivered_at=case["at"]), paths=files)
+        wanted = node(need(case["how"], "spec.md", pick_policy=case["policy"], **case["fields"]))
+        assert pick(wanted, [only], final=BOTH) == pick(wanted, [only, only], final=BOTH), case  # two go the long way

@@ -224,6 +224,82 @@ def test_who_is_cancelled_while_a_work_is_carried_out_hears_of_it_afterwards(pla
     place.play(scenario)
 
 
+def test_a_statement_for_many_answers_with_the_rows_of_all(place: Place) -> None:
+    def work(tx: Tx) -> tuple[list[int], list[int], list[Any]]:
+        made = [put(tx, "a"), put(tx, "b")]
+        rows = [{"plan_id": "p", "message_id": name} for name in ("a", "x", "b")]
+        return made, [row[0] for row in tx.run_each("message_by_id", rows)], tx.run_each("message_by_id", [])
+
+    async def scenario(stores: RootStores) -> None:
+        board = await stores.board("shop")
+        made, found, nothing = await board.transact(work)
+        assert found == made
+        assert nothing == []
+
+    place.play(scenario)
+
+
+def test_a_fault_in_one_of_many_is_told_and_undoes_the_work(place: Place) -> None:
+    def work(tx: Tx) -> None:
+        put(tx, "a")
+        fields = [{**message(0, name), "state": state} for name, state in (("b", "delivered"), ("c", "nonsense"))]
+        tx.run_each("add_message", fields)
+
+    async def scenario(stores: RootStores) -> None:
+        board = await stores.board("shop")
+        with pytest.raises(ConflictError):
+            await board.transact(work)
+        assert await board.transact(lambda tx: known(tx, "a", "b", "c")) == []
+        assert len(await board.transact(lambda tx: [put(tx, "a"), put(tx, "b")])) == 2
+
+    place.play(scenario)
+
+
+def test_a_row_can_be_amended_as_long_as_it_waits(place: Place) -> None:
+    def work(tx: Tx) -> list[bool]:
+        row: dict[str, Any] = {"hash": "h", "content": b"one"}
+        mark = tx.later("put_blob", row)
+        tx.later("tally", {"plan_id": "p", "sent": 1, "delivered": 0, "superseded": 0, "duplicate": 0, "dead": 0})
+        seen = [tx.waits(mark)]
+        tx.run("run_state", plan_id="p")  # of another table
+        seen.append(tx.waits(mark))
+        row["content"] = b"two"
+        assert bytes(tx.run("get_blob", hash="h")[0][0]) == b"two"
+        return [*seen, tx.waits(mark), tx.waits(None)]
+
+    async def scenario(stores: RootStores) -> None:
+        board = await stores.board("shop")
+        assert await board.transact(work) == [True, True, False, False]
+
+    place.play(scenario)
+
+
+def test_ids_that_are_expected_are_the_next_ones(place: Place) -> None:
+    def work(tx: Tx) -> tuple[list[int], list[int]]:
+        tx.expect(2)
+        made = [put(tx, name) for name in "abc"]
+        return made, [tx.record("test.fact", "f", {"number": number}) for number in range(4)]
+
+    async def scenario(stores: RootStores) -> None:
+        board = await stores.board("shop")
+        made, facts = await board.transact(work)
+        assert made == sorted(set(made))
+        assert facts == sorted(set(facts))
+        assert await board.transact(lambda tx: known(tx, "a", "b", "c")) == made
+        assert [row[0] for row in await board.read("facts_of", subject="f", after=0, limit=9)] == facts
+
+    place.play(scenario)
+
+
+def test_a_statement_says_nothing_when_nobody_asks() -> None:
+    for dialect in ("sqlite", "postgres"):
+        asked, silent = queries.load(dialect), queries.silent(dialect)
+        changed = {name for name in asked if asked[name] != silent[name]}
+        assert {"end_turn", "lease_task", "end_delivery", "take_delivery"} <= changed
+        assert all(asked[name].startswith(silent[name]) for name in asked)
+        assert not [name for name in changed if "RETURNING" in silent[name]]
+
+
 def test_every_reference_between_tables_is_known() -> None:
     for migration in schema.migrations("sqlite", "board"):
         for table, text in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", migration.text, re.DOTALL):
