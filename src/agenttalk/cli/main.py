@@ -51,6 +51,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fsck": ("agenttalk.cli.upkeep:fsck_app", "Check that every message is in exactly one state."),
     "gc": ("agenttalk.cli.upkeep:gc_app", "Remove what plans left behind and nobody needs."),
     "republish": ("agenttalk.cli.upkeep:republish_app", "Write system_runtime/ anew from the store."),
+    "backup": ("agenttalk.cli.backup:backup_app", "Write a whole root into one file."),
+    "restore": ("agenttalk.cli.backup:restore_app", "Make a root out of a backup."),
     "agent": ("agenttalk.cli.agents", "See which coding agents there are, and try one."),
     "doctor": ("agenttalk.cli.doctor", "Say what works on this machine, and what to do about the rest."),
     "toolchain": ("agenttalk.cli.toolchain", "List tasks that forge events came to."),
