@@ -12,12 +12,14 @@ import apsw
 import psycopg
 import pytest
 
-from agenttalk.store import schema
+import releasekit
+from agenttalk.store import audit, schema
 from agenttalk.store.database import migrated
 from agenttalk.store.dialect import Dialect
 from agenttalk.store.postgres import Postgres
 from agenttalk.store.root import RootStores, database_path
 from agenttalk.store.sqlite import Sqlite
+from plankit import Engine, play, states
 from storekit import Place, fact
 
 PARTS: dict[str, schema.Part] = {"system": "system", "shop": "board"}
@@ -143,3 +145,18 @@ def test_a_root_of_a_newer_release_is_named_with_a_way_out(tmp_path: Path, capsy
     assert "made by a newer AgentTalk" in told
     assert "9999_future" in told
     assert "install that release or a newer one" in told
+
+
+@pytest.mark.parametrize("release", sorted(releasekit.RELEASES.iterdir()), ids=lambda path: path.name)
+def test_the_root_of_a_release_goes_on_where_it_was(release: Path, tmp_path: Path) -> None:
+    releasekit.loaded(release, tmp_path)
+
+    async def go_on(engine: Engine) -> None:
+        assert (await engine.ended("ended")).result == "done"
+        await engine.dispatcher.resume("open", by="ada")
+        await engine.answer("PROVIDE", answers=["yes"])
+        found = await engine.until(lambda found: found.result == "done", "open")
+        assert states(found) == dict.fromkeys(["one", "ask", "two"], "COMPLETED")
+
+    play(tmp_path, go_on)
+    assert [report for report in audit.verify(tmp_path) if report.verdict.broken] == []

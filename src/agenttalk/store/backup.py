@@ -160,13 +160,13 @@ def _fill(writing: _Writing, copies: Path) -> dict[str, Any]:
         _add_tree(writing, asked.root / name, name, of_agents=True)
     copies.mkdir()
     if asked.url:
+        heads = audit.write_anchor(_intact(audit.verify(asked.root, url=asked.url)))  # the dump holds at least these
         dumping.dump(asked.url, copies / DUMP)
         _add(writing, copies / DUMP, DUMP)
-        heads = audit.write_anchor(audit.verify(asked.root, url=asked.url))
     else:
         for name, path in copied(asked.root, copies).items():
             _add(writing, path, name)
-        heads = audit.write_anchor(_sound(copies))
+        heads = audit.write_anchor(_intact(audit.verify(copies) if databases(copies) else []))
     _add_tree(writing, asked.root / "data" / "blobs", "data/blobs", of_agents=False)
     for plan in sorted((asked.root / "workspaces").glob("*")):
         for tree in _TREES:
@@ -230,9 +230,8 @@ def _copy(source: apsw.Connection, path: Path) -> None:
         copy.close(True)
 
 
-def _sound(copies: Path) -> list[audit.ChainReport]:
-    """The chains of the copies; raises STORE_DAMAGED when one is broken, because a backup would hide that."""
-    reports = audit.verify(copies) if databases(copies) else []
+def _intact(reports: list[audit.ChainReport]) -> list[audit.ChainReport]:
+    """Raise STORE_DAMAGED when a chain is broken, because a backup would hide that."""
     for report in reports:
         if report.verdict.broken:
             raise MachineError(

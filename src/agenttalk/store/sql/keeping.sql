@@ -1,7 +1,7 @@
 -- After a restore. A lease gets another name: processes of the root that was backed up may still carry the old one.
 -- name: disown_leases
 UPDATE tasks SET lease = lease || :suffix, owner = :owner
-WHERE board = :board AND lease IS NOT NULL
+WHERE board || '' = :board AND lease IS NOT NULL
 RETURNING plan_id, task_id
 
 -- What waited may have been said after the backup was made, so it is looked for first.
