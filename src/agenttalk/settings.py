@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -20,6 +21,7 @@ from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.problem import field_path, nearest, problems_of
+from agenttalk.contracts.schedule import Schedule
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.ports import MailRules
 from agenttalk.rules import redaction
@@ -304,6 +306,22 @@ class GcSettings(Section):
         }
 
 
+def _check_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        said = "there is no time zone {name} on this machine"
+        raise PydanticCustomError(Code.FIELD_VALUE, said, {"name": repr(name[:80])}) from error
+    return name
+
+
+class ScheduleSettings(Schedule):
+    """Something that is done again and again: a plan file, or what an agent is to do."""
+
+    timezone: Annotated[Text, AfterValidator(_check_zone)] = "UTC"
+    """By which clock, such as `Europe/Berlin`."""
+
+
 class Settings(Section):
     """Everything that can be set."""
 
@@ -325,6 +343,8 @@ class Settings(Section):
     """How much is taken at once."""
     gc: GcSettings = GcSettings()
     """What is removed of what plans leave behind."""
+    schedules: dict[IdText, ScheduleSettings] = Field(default_factory=dict)
+    """What is done again and again, by a name of your own."""
 
     @property
     def mail_rules(self) -> MailRules:
@@ -494,15 +514,16 @@ def _field(path: list[str]) -> FieldInfo | None:
     return kind.model_fields.get(path[-1])
 
 
-_NAMED: Final[dict[tuple[type[Section], str], type[Section]]] = {
+_NAMED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
     (Settings, "agents"): AgentSettings,
     (Settings, "sources"): SourceSettings,
+    (Settings, "schedules"): ScheduleSettings,
     (AgentSettings, "forge"): AccountSettings,
 }
 """Tables whose keys are names that people give."""
 
 
-def _strange(kind: type[Section], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
+def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
     """Keys that nobody knows, with the nearest one that somebody does."""
     problems: list[Problem] = []
     for key, value in data.items() if isinstance(data, dict) else ():

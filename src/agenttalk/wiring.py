@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agenttalk.checking.checker import AskForge
     from agenttalk.engine.layout import Api
     from agenttalk.engine.running import Connected, Running
+    from agenttalk.engine.scheduling import Schedules
     from agenttalk.engine.service import Service
     from agenttalk.garbage import Collector
     from agenttalk.ports import EventSource, Forge
@@ -235,6 +236,10 @@ async def serve(
             running.service.verify_ledger = partial(_verified, root, settings.store_url)
             collector = Collector(deps, settings.gc.keeps)
             running.service.collect = collector.collect
+            known = schedules(root, deps, settings)
+            if job is None:
+                running.look_after(known)
+            running.service.schedules = known  # a single plan begins no others, but people may look at them
             async with _door(root, settings, running.service, port) as where, collecting(collector, settings):
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
                 await watch.start()
@@ -274,6 +279,14 @@ def _verified(root: Path, url: str) -> list[dict[str, Any]]:
 
     kept = operator.kept_heads(root, shared=bool(url))
     return [audit.shown(each) for each in audit.verify(root, kept, url=url)]
+
+
+def schedules(root: Path, deps: Deps, settings: Settings) -> Schedules:
+    """What is done again and again in a root."""
+    from agenttalk.engine.scheduling import Schedules
+    from agenttalk.planfiles import scheduled_plan
+
+    return Schedules(deps, settings.schedules, lambda schedule, plan_id: scheduled_plan(root, schedule, plan_id))
 
 
 def local_prover(root: Path, deps: Deps) -> Prover:

@@ -27,7 +27,11 @@ FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agent
     "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
 """Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own."""
 
-SYSTEM: Final = {name for name, _, _ in queries.split((queries.FOLDER / "registry.sql").read_text(encoding="utf-8"))}
+SYSTEM: Final = {
+    name
+    for file in ("registry.sql", "schedules.sql")
+    for name, _, _ in queries.split((queries.FOLDER / file).read_text(encoding="utf-8"))
+}
 NAMES: Final = sorted(queries.load("sqlite"))
 SHORT, LONG = (10, 2), (100, 100)
 """Plans and their tasks."""

@@ -89,6 +89,9 @@ def restore(
         out.say(f"  {told['turns']} turns were under way; they begin again with their plans")
     if told["in_doubt"]:
         out.say(f"  {told['in_doubt']} texts for forges may have been posted since; they are looked for first")
+    if told["schedules"]:
+        names = plain(", ".join(told["schedules"]))
+        out.say(f"  paused schedules: [bold]{names}[/]; 'agenttalk schedule resume NAME' has one go on")
     if told["paused"]:
         out.say(f"  paused: [bold]{plain(', '.join(told['paused']))}[/]; 'agenttalk resume PLAN' has one go on")
     return 0

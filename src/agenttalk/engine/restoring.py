@@ -6,10 +6,9 @@ the old root are neither ended nor waited for. What is to be said at forges is l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agenttalk.contracts import wire
 from agenttalk.engine import steering
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import SYSTEM, boards
@@ -30,10 +29,17 @@ class Settled:
     """Turns that ran when the backup was made."""
     in_doubt: int = 0
     """Texts for forges that may have been posted since."""
+    schedules: tuple[str, ...] = ()
+    """Schedules that go on when somebody says so."""
 
     def as_json(self) -> dict[str, Any]:
         """For doors."""
-        return {"paused": list(self.paused), "turns": self.leases, "in_doubt": self.in_doubt}
+        return {
+            "paused": list(self.paused),
+            "turns": self.leases,
+            "in_doubt": self.in_doubt,
+            "schedules": list(self.schedules),
+        }
 
 
 async def settle(deps: Deps, *, made_at: str, pause: bool = True) -> Settled:
@@ -43,10 +49,15 @@ async def settle(deps: Deps, *, made_at: str, pause: bool = True) -> Settled:
     for board in await boards(deps):
         found = await _settle(deps, board, suffix, pause=pause)
         total = Settled((*total.paused, *found.paused), total.leases + found.leases, total.in_doubt + found.in_doubt)
-    body: wire.JsonValue = {"made_at": made_at, **total.as_json()}
     system = await deps.stores.board(SYSTEM)
-    await system.transact(lambda tx: tx.record("root.restored", SYSTEM, body))
-    return total
+
+    def work(tx: Tx) -> Settled:
+        names = tuple(str(row[0]) for row in tx.run("pause_schedules")) if pause else ()
+        found = replace(total, schedules=names)
+        tx.record("root.restored", SYSTEM, {"made_at": made_at, **found.as_json()})
+        return found
+
+    return await system.transact(work)
 
 
 async def _settle(deps: Deps, board: Store, suffix: str, *, pause: bool) -> Settled:

@@ -31,6 +31,7 @@ from agenttalk.engine.performing import Programs
 from agenttalk.engine.plans import agents_in, boards
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL, Report, Router
+from agenttalk.engine.scheduling import Schedules
 from agenttalk.engine.service import Service
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.talking import SpokenAgents
@@ -139,8 +140,15 @@ class Running:
             self._connect(toolchain)
         if hasattr(deps.kinds.get(MAIL), "replies"):
             deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
+        self._at_schedules = Waiter(lambda _: False)
+        self._schedules: Schedules | None = None
         self._every = toolchain.reconcile_every if toolchain else 0
         self.service.reconciler = self._reconciling(toolchain) if toolchain else None
+
+    def look_after(self, schedules: Schedules) -> None:
+        """Have plans begun by schedules, from the next `run` on."""
+        self._schedules = self.service.schedules = schedules
+        schedules.nudge, schedules.submitted = self._at_schedules.nudge, self.dispatcher.nudge
 
     def _programs(self) -> dict[str, Performer]:
         """Who carries out the tasks of agents that are programs, by driver."""
@@ -263,6 +271,9 @@ class Running:
             self._looped("mail", self._at_mail, self.post.pass_, lambda pause: pause),
             self._looped("honesty", Waiter(lambda _: False), self._count, lambda _: honesty.EVERY),
         ]
+        if self._schedules is not None:
+            looking = self._schedules.pass_
+            loops.append(self._looped("schedules", self._at_schedules, looking, lambda pause: pause))
         loops += [self._dispatch(), self._publish()]
         if self._intake is not None:
             loops.append(self._looped("intake", self._at_intake, self._take_in, lambda took: 0.0 if took else POLL))
