@@ -29,6 +29,7 @@ from agenttalk.settings import (
     AccountSettings,
     AgentSettings,
     KeepSettings,
+    NotifySettings,
     ScheduleSettings,
     Section,
     Settings,
@@ -258,6 +259,7 @@ def test_every_code_has_a_meaning() -> None:
 TABLES: dict[str, type[BaseModel]] = {
     "agents.NAME": AgentSettings,
     "agents.NAME.forge.SOURCE": AccountSettings,
+    "notify.NAME": NotifySettings,
     "schedules.NAME": ScheduleSettings,
     "sources.NAME": SourceSettings,
     "gc.KIND": KeepSettings,

@@ -7,11 +7,20 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -26,6 +35,8 @@ from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.ports import MailRules
 from agenttalk.rules import redaction
 from agenttalk.rules.garbage import KINDS, Keep, Kind
+from agenttalk.rules.http_addresses import read_allowed
+from agenttalk.rules.notices import Event, Format
 
 FILE: Final = "agenttalk.toml"
 PREFIX: Final = "AGENTTALK__"
@@ -306,6 +317,43 @@ class GcSettings(Section):
         }
 
 
+def _check_address(text: str) -> str:
+    try:
+        read_allowed(text)
+    except UsageError as error:
+        raise PydanticCustomError(Code.FIELD_VALUE, "{why}", {"why": error.message}) from error
+    return text
+
+
+def _check_web(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise PydanticCustomError(Code.FIELD_VALUE, "this is no http:// or https:// address")
+    return text
+
+
+class NotifySettings(Section):
+    """Somebody elsewhere who is told what happens."""
+
+    url: Annotated[Text, AfterValidator(_check_web)] | None = None
+    """Where to. An address that is a secret itself, as those of Slack are, belongs into `url_env`."""
+    url_env: Text | None = None
+    """The variable that holds the address."""
+    kind: Format = "cloudevents"
+    """`cloudevents`, or `slack` for what Slack and those like it take."""
+    events: Many[Event] = get_args(Event)
+    """What is told; by default all: `plan.ended`, `task.failed`, `human.asked`, `done.refused`, `budget.stopped`."""
+    secret_env: Text | None = None
+    """The variable that holds the secret by which it is signed, as Standard Webhooks has it."""
+    allow: Many[Annotated[Text, AfterValidator(_check_address)]] = ()
+    """Addresses that are not public and may be told all the same, such as `127.0.0.1:8080` or `10.0.0.0/8`."""
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Self:
+        if (self.url is None) == (self.url_env is None):
+            raise PydanticCustomError(Code.FIELD_MISSING, "give url or url_env")
+        return self
+
+
 def _check_zone(name: str) -> str:
     try:
         ZoneInfo(name)
@@ -343,6 +391,8 @@ class Settings(Section):
     """How much is taken at once."""
     gc: GcSettings = GcSettings()
     """What is removed of what plans leave behind."""
+    notify: dict[IdText, NotifySettings] = Field(default_factory=dict)
+    """Who elsewhere is told what happens, by a name of your own."""
     schedules: dict[IdText, ScheduleSettings] = Field(default_factory=dict)
     """What is done again and again, by a name of your own."""
 
@@ -517,6 +567,7 @@ def _field(path: list[str]) -> FieldInfo | None:
 _NAMED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
     (Settings, "agents"): AgentSettings,
     (Settings, "sources"): SourceSettings,
+    (Settings, "notify"): NotifySettings,
     (Settings, "schedules"): ScheduleSettings,
     (AgentSettings, "forge"): AccountSettings,
 }

@@ -159,6 +159,7 @@ def _secrets(root: Path, configured: Configured) -> tuple[frozenset[Path], froze
     values = set(redaction.secrets(os.environ).values.values())
     variables = [each for one in configured.sources.values() for each in (one.secret_env, one.token_env)]
     variables += [each.token_env for one in configured.agents.values() for each in one.forge.values()]
+    variables += [each for one in configured.notify.values() for each in (one.secret_env, one.url_env)]
     values |= {os.environ[name] for name in variables if name and name in os.environ}
     found = {value.encode("utf-8", "surrogateescape") for value in values}
     for path in hidden:

@@ -1,7 +1,8 @@
 """After a restore: what the root may have done since its backup is not done again by itself.
 
 Plans and boards are paused until somebody has them go on. Leases are nobody's, under a new name, so that programs of
-the old root are neither ended nor waited for. What is to be said at forges is looked for there first.
+the old root are neither ended nor waited for. What is to be said at forges is looked for there first. Notices that
+waited are not sent: they may have been.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ async def _settle(deps: Deps, board: Store, suffix: str, *, pause: bool) -> Sett
             if state != "SUBMITTED" and (pause or state == "PAUSED"):
                 paused.append(str(plan_id))
         leases = tx.run("disown_leases", suffix=suffix, owner=NOBODY)
+        tx.run("drop_notices")
         return Settled(tuple(paused), len(leases), len(tx.run("doubt_outgoing")))
 
     return await board.transact(work)

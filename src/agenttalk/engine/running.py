@@ -25,6 +25,8 @@ from agenttalk.engine.elsewhere import Elsewhere
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.layout import Api
 from agenttalk.engine.monitor import Monitor
+from agenttalk.engine.notifying import POLL as NOTIFY
+from agenttalk.engine.notifying import Notifications
 from agenttalk.engine.outgoing import IDLE, Outgoing
 from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
@@ -142,6 +144,8 @@ class Running:
             deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
         self._at_schedules = Waiter(lambda _: False)
         self._schedules: Schedules | None = None
+        self.notifications: Notifications | None = None
+        """Who tells others what happens, if somebody is to be told."""
         self._every = toolchain.reconcile_every if toolchain else 0
         self.service.reconciler = self._reconciling(toolchain) if toolchain else None
 
@@ -262,6 +266,8 @@ class Running:
         """Work until `stop` is set; returns when every loop and every turn has ended."""
         self._api, self._stop, self._wakes = api, stop, Wakes(watch)
         await self._open_boards()
+        if self.notifications is not None:
+            await self.notifications.begin()
         router, agents = self._wakes.of_router(), self._wakes.of_agents()
         self._at_router = router
         loops = [
@@ -274,6 +280,8 @@ class Running:
         if self._schedules is not None:
             looking = self._schedules.pass_
             loops.append(self._looped("schedules", self._at_schedules, looking, lambda pause: pause))
+        if self.notifications is not None:
+            loops.append(self._looped("notify", Waiter(lambda _: False), self._notify, lambda _: NOTIFY))
         loops += [self._dispatch(), self._publish()]
         if self._intake is not None:
             loops.append(self._looped("intake", self._at_intake, self._take_in, lambda took: 0.0 if took else POLL))
@@ -293,6 +301,14 @@ class Running:
                 each.cancel()
             crew = [task for _, task in self._crew.values()]
             await asyncio.gather(*tasks, *crew, return_exceptions=True)
+
+    async def _notify(self) -> None:
+        if self.notifications is None:
+            return
+        telling = asyncio.create_task(self.notifications.pass_())
+        await first(self._stop.wait(), telling)  # nobody who is slow to listen keeps the engine from ending
+        if not telling.cancelled():
+            telling.result()
 
     @property
     def _pause(self) -> float:

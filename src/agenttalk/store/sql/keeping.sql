@@ -8,3 +8,9 @@ RETURNING plan_id, task_id
 -- name: doubt_outgoing
 UPDATE outgoing SET tries = 1 WHERE board = :board AND state = 'waiting' AND tries = 0
 RETURNING id
+
+-- Notices that waited may have been sent since; nobody is told twice.
+-- name: drop_notices
+UPDATE effects SET state = 'done'
+WHERE board = :board AND kind >= 'notify.' AND kind < 'notify/' AND state <> 'done'
+RETURNING id
