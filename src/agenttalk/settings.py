@@ -317,6 +317,15 @@ class GcSettings(Section):
         }
 
 
+class LogSettings(Section):
+    """What `agenttalk serve` writes to standard error."""
+
+    format: Literal["console", "json"] = "console"
+    """A line for people, or one JSON object in a line for programs."""
+    level: Literal["debug", "info", "warning", "error"] = "warning"
+    """From which level on."""
+
+
 def _check_address(text: str) -> str:
     try:
         read_allowed(text)
@@ -391,6 +400,8 @@ class Settings(Section):
     """How much is taken at once."""
     gc: GcSettings = GcSettings()
     """What is removed of what plans leave behind."""
+    log: LogSettings = LogSettings()
+    """What is written to standard error."""
     notify: dict[IdText, NotifySettings] = Field(default_factory=dict)
     """Who elsewhere is told what happens, by a name of your own."""
     schedules: dict[IdText, ScheduleSettings] = Field(default_factory=dict)

@@ -17,8 +17,8 @@ from agenttalk.store.root import RootStores
 from historykit import board_past, busy_elsewhere, system_past
 from storekit import Place
 
-OF_A_BOARD: Final = {"plans"}
-"""Asks for every plan of a board, of which each is one short row."""
+OF_A_BOARD: Final = {"plans", "pause_schedules", "schedules"}
+"""Asks for every plan of a board, or every schedule of a root, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
     "drop_edges", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
@@ -38,7 +38,7 @@ SHORT, LONG = (10, 2), (100, 100)
 ALLOWED: Final = 60
 """Steps by which a deeper index may be dearer; a scan of the long past takes thousands."""
 
-BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "missing", "payloads", "pointer", "prev",
+BYTES: Final = ("body", "claims", "content", "dag", "definition", "envelope", "manifest", "missing", "payloads", "pointer", "prev",
     "progress", "reason", "reasons", "response", "headers", "must_haves", "event", "settings", "node", "wards", "guards", "verdict", "result", "results", "told")  # fmt: skip
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
