@@ -17,15 +17,16 @@ from agenttalk.store.root import RootStores
 from historykit import board_past, busy_elsewhere, system_past
 from storekit import Place
 
-OF_A_BOARD: Final = {"plans", "pause_schedules", "schedules"}
-"""Asks for every plan of a board, or every schedule of a root, of which each is one short row."""
+OF_A_BOARD: Final = {"plans"}
+"""Asks for every plan of a board, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
     "drop_edges", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
-    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
-"""Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own."""
+    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
+"""Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own,
+but for schedules, which are as many as people have made."""
 
 SYSTEM: Final = {
     name

@@ -156,13 +156,6 @@ def _secrets(root: Path, configured: Configured) -> tuple[frozenset[Path], froze
 
     named = [configured.store.url_file, *(each for one in configured.sources.values() for each in one.files)]
     hidden = frozenset((root / each).absolute() for each in named if each)
-    values = set(redaction.secrets(os.environ).values.values())
-    variables = [each for one in configured.sources.values() for each in (one.secret_env, one.token_env)]
-    variables += [each.token_env for one in configured.agents.values() for each in one.forge.values()]
-    variables += [each for one in configured.notify.values() for each in (one.secret_env, one.url_env)]
-    values |= {os.environ[name] for name in variables if name and name in os.environ}
+    values = {*redaction.secrets(os.environ).values.values(), *configured.secrets(root).values()}
     found = {value.encode("utf-8", "surrogateescape") for value in values}
-    for path in hidden:
-        if path.is_file():
-            found.add(path.read_bytes()[:4096].strip())
     return hidden, frozenset(each for each in found if len(each) >= SHORTEST)
