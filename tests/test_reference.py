@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from starlette.routing import BaseRoute
 
@@ -24,7 +25,16 @@ from agenttalk.engine.service import Service
 from agenttalk.errors import MEANINGS, Code
 from agenttalk.rules import acp_agents
 from agenttalk.rules.coding_agents import TABLE
-from agenttalk.settings import AccountSettings, AgentSettings, KeepSettings, Section, Settings, SourceSettings
+from agenttalk.settings import (
+    AccountSettings,
+    AgentSettings,
+    KeepSettings,
+    NotifySettings,
+    ScheduleSettings,
+    Section,
+    Settings,
+    SourceSettings,
+)
 from agenttalk.wiring import opened
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference"
@@ -246,9 +256,11 @@ def test_every_code_has_a_meaning() -> None:
     assert all(code.value == code.name for code in Code)
 
 
-TABLES: dict[str, type[Section]] = {
+TABLES: dict[str, type[BaseModel]] = {
     "agents.NAME": AgentSettings,
     "agents.NAME.forge.SOURCE": AccountSettings,
+    "notify.NAME": NotifySettings,
+    "schedules.NAME": ScheduleSettings,
     "sources.NAME": SourceSettings,
     "gc.KIND": KeepSettings,
 }
@@ -256,7 +268,7 @@ TABLES: dict[str, type[Section]] = {
 
 def settings_page() -> str:
     plain = {name: field for name, field in Settings.model_fields.items() if not isinstance(field.default, Section)}
-    tables: dict[str, type[Section]] = {
+    tables: dict[str, type[BaseModel]] = {
         name: type(field.default) for name, field in Settings.model_fields.items() if isinstance(field.default, Section)
     } | TABLES
     own = [f"| `{name}` | {_shown(field)} | {_told(field)} |" for name, field in plain.items() if name == "locale"]

@@ -23,8 +23,8 @@ from bench.honesty import cheats, honest, limits
 from bench.honesty.cases import PRELUDE, PYTHON, Case
 
 from agenttalk import embedding
-from agenttalk.cli.run import compiled_plan
 from agenttalk.engine import explaining
+from agenttalk.planfiles import compiled_plan
 from agenttalk.wiring import opened
 
 CASES: tuple[Case, ...] = (*cheats.CASES, *honest.CASES, *limits.CASES)

@@ -7,10 +7,20 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -20,10 +30,13 @@ from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.problem import field_path, nearest, problems_of
+from agenttalk.contracts.schedule import Schedule
 from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.ports import MailRules
 from agenttalk.rules import redaction
 from agenttalk.rules.garbage import KINDS, Keep, Kind
+from agenttalk.rules.http_addresses import read_allowed
+from agenttalk.rules.notices import Event, Format
 
 FILE: Final = "agenttalk.toml"
 PREFIX: Final = "AGENTTALK__"
@@ -304,6 +317,68 @@ class GcSettings(Section):
         }
 
 
+class LogSettings(Section):
+    """What `agenttalk serve` writes to standard error."""
+
+    format: Literal["console", "json"] = "console"
+    """A line for people, or one JSON object in a line for programs."""
+    level: Literal["debug", "info", "warning", "error"] = "warning"
+    """From which level on."""
+
+
+def _check_address(text: str) -> str:
+    try:
+        read_allowed(text)
+    except UsageError as error:
+        raise PydanticCustomError(Code.FIELD_VALUE, "{why}", {"why": error.message}) from error
+    return text
+
+
+def _check_web(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise PydanticCustomError(Code.FIELD_VALUE, "this is no http:// or https:// address")
+    return text
+
+
+class NotifySettings(Section):
+    """Somebody elsewhere who is told what happens."""
+
+    url: Annotated[Text, AfterValidator(_check_web)] | None = None
+    """Where to. An address that is a secret itself, as those of Slack are, belongs into `url_env`."""
+    url_env: Text | None = None
+    """The variable that holds the address."""
+    kind: Format = "cloudevents"
+    """`cloudevents`, or `slack` for what Slack and those like it take."""
+    events: Many[Event] = get_args(Event)
+    """What is told; by default all: `plan.ended`, `task.failed`, `human.asked`, `done.refused`, `budget.stopped`."""
+    secret_env: Text | None = None
+    """The variable that holds the secret by which it is signed, as Standard Webhooks has it."""
+    allow: Many[Annotated[Text, AfterValidator(_check_address)]] = ()
+    """Addresses that are not public and may be told all the same, such as `127.0.0.1:8080` or `10.0.0.0/8`."""
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Self:
+        if (self.url is None) == (self.url_env is None):
+            raise PydanticCustomError(Code.FIELD_MISSING, "give url or url_env")
+        return self
+
+
+def _check_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        said = "there is no time zone {name} on this machine"
+        raise PydanticCustomError(Code.FIELD_VALUE, said, {"name": repr(name[:80])}) from error
+    return name
+
+
+class ScheduleSettings(Schedule):
+    """Something that is done again and again: a plan file, or what an agent is to do."""
+
+    timezone: Annotated[Text, AfterValidator(_check_zone)] = "UTC"
+    """By which clock, such as `Europe/Berlin`."""
+
+
 class Settings(Section):
     """Everything that can be set."""
 
@@ -325,6 +400,12 @@ class Settings(Section):
     """How much is taken at once."""
     gc: GcSettings = GcSettings()
     """What is removed of what plans leave behind."""
+    log: LogSettings = LogSettings()
+    """What is written to standard error."""
+    notify: dict[IdText, NotifySettings] = Field(default_factory=dict)
+    """Who elsewhere is told what happens, by a name of your own."""
+    schedules: dict[IdText, ScheduleSettings] = Field(default_factory=dict)
+    """What is done again and again, by a name of your own."""
 
     @property
     def mail_rules(self) -> MailRules:
@@ -494,15 +575,17 @@ def _field(path: list[str]) -> FieldInfo | None:
     return kind.model_fields.get(path[-1])
 
 
-_NAMED: Final[dict[tuple[type[Section], str], type[Section]]] = {
+_NAMED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
     (Settings, "agents"): AgentSettings,
     (Settings, "sources"): SourceSettings,
+    (Settings, "notify"): NotifySettings,
+    (Settings, "schedules"): ScheduleSettings,
     (AgentSettings, "forge"): AccountSettings,
 }
 """Tables whose keys are names that people give."""
 
 
-def _strange(kind: type[Section], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
+def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
     """Keys that nobody knows, with the nearest one that somebody does."""
     problems: list[Problem] = []
     for key, value in data.items() if isinstance(data, dict) else ():

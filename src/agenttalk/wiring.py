@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agenttalk.contracts.memory import what_is_there_spared
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.engine.discretion import Discretion
-from agenttalk.errors import Code, MachineError
+from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Clock, Driver, Ids, Performer, TaskKind
 from agenttalk.store import operator
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from agenttalk.api.serving import Listening
     from agenttalk.checking.checker import AskForge
     from agenttalk.engine.layout import Api
+    from agenttalk.engine.notifying import Notifications
     from agenttalk.engine.running import Connected, Running
+    from agenttalk.engine.scheduling import Schedules
     from agenttalk.engine.service import Service
     from agenttalk.garbage import Collector
     from agenttalk.ports import EventSource, Forge
@@ -43,6 +45,8 @@ LITTER: Final = 3600.0
 """Temporaries of dead processes are removed once they are this old, in seconds."""
 LOCKED: Final = 2.0
 """How long an engine that starts waits for commands that just have the root, in seconds."""
+LAST_WORD: Final = 5.0
+"""Seconds in which whoever runs a single plan tells others how it ended."""
 KEEP: Final = 1.0
 """How often what the ledger has come to is written down outside of the root, in seconds."""
 
@@ -235,6 +239,11 @@ async def serve(
             running.service.verify_ledger = partial(_verified, root, settings.store_url)
             collector = Collector(deps, settings.gc.keeps)
             running.service.collect = collector.collect
+            running.notifications = _notifications(root, deps, settings)
+            known = schedules(root, deps, settings)
+            if job is None:
+                running.look_after(known)
+            running.service.schedules = known  # a single plan begins no others, but people may look at them
             async with _door(root, settings, running.service, port) as where, collecting(collector, settings):
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)
                 await watch.start()
@@ -274,6 +283,49 @@ def _verified(root: Path, url: str) -> list[dict[str, Any]]:
 
     kept = operator.kept_heads(root, shared=bool(url))
     return [audit.shown(each) for each in audit.verify(root, kept, url=url)]
+
+
+def schedules(root: Path, deps: Deps, settings: Settings) -> Schedules:
+    """What is done again and again in a root."""
+    from agenttalk.engine.scheduling import Schedules
+    from agenttalk.planfiles import scheduled_plan
+
+    return Schedules(deps, settings.schedules, lambda schedule, plan_id: scheduled_plan(root, schedule, plan_id))
+
+
+def _notifications(root: Path, deps: Deps, settings: Settings) -> Notifications | None:
+    """Who tells others what happens; None where nobody is to be told. Raises UsageError when a variable is not set."""
+    if not settings.notify:
+        return None
+    from agenttalk.checking import telling
+    from agenttalk.engine.notifying import Notifications, Said, Target
+    from agenttalk.rules.http_addresses import read_allowed
+
+    targets = [
+        Target(
+            name,
+            each.url or _variable(f"notify.{name}.url_env", each.url_env),
+            each.kind,
+            frozenset(each.events),
+            _variable(f"notify.{name}.secret_env", each.secret_env) if each.secret_env else None,
+            each.allow,
+        )
+        for name, each in settings.notify.items()
+    ]
+
+    async def post(target: Target, headers: Mapping[str, str], body: bytes) -> Said:
+        allowed = [read_allowed(each) for each in target.allow]
+        return Said(*await telling.told(target.url, headers, body, allowed=allowed))
+
+    return Notifications(deps, targets, post, source=f"urn:agenttalk:{operator.root_name(root)}")
+
+
+def _variable(setting: str, name: str | None) -> str:
+    """What a variable holds that a setting names."""
+    value = os.environ.get(name or "", "")
+    if not value:
+        raise UsageError(Code.FIELD_VALUE, f"{setting} names {name}, which is not set", hint=f"set {name}")
+    return value
 
 
 def local_prover(root: Path, deps: Deps) -> Prover:
@@ -369,6 +421,9 @@ async def _until(
     with suppress(asyncio.CancelledError):
         await doing
     await running.show()
+    if running.notifications is not None:
+        with suppress(TimeoutError):  # what is not told by then is told by the next engine
+            await asyncio.wait_for(running.notifications.pass_(), LAST_WORD)
 
 
 async def _locked(root: Path) -> RootLock:

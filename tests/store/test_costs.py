@@ -24,17 +24,22 @@ OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "can
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
 FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
-    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
-"""Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own."""
+    "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
+"""Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own,
+but for schedules, which are as many as people have made."""
 
-SYSTEM: Final = {name for name, _, _ in queries.split((queries.FOLDER / "registry.sql").read_text(encoding="utf-8"))}
+SYSTEM: Final = {
+    name
+    for file in ("registry.sql", "schedules.sql")
+    for name, _, _ in queries.split((queries.FOLDER / file).read_text(encoding="utf-8"))
+}
 NAMES: Final = sorted(queries.load("sqlite"))
 SHORT, LONG = (10, 2), (100, 100)
 """Plans and their tasks."""
 ALLOWED: Final = 60
 """Steps by which a deeper index may be dearer; a scan of the long past takes thousands."""
 
-BYTES: Final = ("body", "claims", "content", "dag", "envelope", "manifest", "missing", "payloads", "pointer", "prev",
+BYTES: Final = ("body", "claims", "content", "dag", "definition", "envelope", "manifest", "missing", "payloads", "pointer", "prev",
     "progress", "reason", "reasons", "response", "headers", "must_haves", "event", "settings", "node", "wards", "guards", "verdict", "result", "results", "told")  # fmt: skip
 NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", "epoch", "inode", "mtime_ns",
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agenttalk.api import agents, bodies, ledger, mail, numbers, once, openapi, plans, toolchain
+from agenttalk.api import agents, bodies, ledger, mail, numbers, once, openapi, plans, schedules, toolchain
 from agenttalk.api.openapi import Guarded
 from agenttalk.api.problems import answered, refused
 from agenttalk.contracts.base import is_id
@@ -148,6 +148,9 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "POST", "/api/commands/validate", agents.validate, _OPERATOR),
         _route(service, "POST", "/api/commands/send", _send, _OPERATOR),
         _route(service, "POST", "/api/commands/log", _log, _OPERATOR),
+        _route(service, "GET", "/api/schedules", schedules.listed, _READERS),
+        _route(service, "POST", "/api/schedules", schedules.add, _OPERATOR),
+        _route(service, "POST", "/api/schedules/{id}/{action}", schedules.act, _OPERATOR),
         _route(service, "GET", "/api/fsck", _fsck, _READERS),
         _route(service, "POST", "/api/republish", _republish, _OPERATOR),
         _route(service, "POST", "/api/gc", _gc, _OPERATOR),

@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Route
 
-from agenttalk.api import agents, bodies, mail
+from agenttalk.api import agents, bodies, mail, schedules
 from agenttalk.api.problems import JSON, PROBLEM
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.access import Role
@@ -165,6 +165,9 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/tokens"): Said("Tokens of agents elsewhere.", answer=_object(tokens=_list({"type": "object"}))),
     ("POST", "/api/tokens"): Said("Let a token of an agent elsewhere in.", agents.TokenBody, statuses=(201,)),
     ("POST", "/api/tokens/{id}/revoke"): Said("Let a token in no longer."),
+    ("GET", "/api/schedules"): Said("Schedules.", answer=_object(schedules=_list({"type": "object"}))),
+    ("POST", "/api/schedules"): Said("Add a schedule.", schedules.ScheduleBody, statuses=(201,)),
+    ("POST", "/api/schedules/{id}/{action}"): Said("Pause, resume, remove or run a schedule.", schedules.ActBody),
     ("POST", "/api/commands/generate"): Said("Make a command.", agents.ParamsBody, _object("ok", "command")),
     ("POST", "/api/commands/validate"): Said("Check a command.", agents.CommandBody, _object("ok", "errors")),
     ("POST", _SIGNED): Said("A delivery of a forge.", {"type": "object"}, _STORED, (202,)),

@@ -8,11 +8,11 @@ import io
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from agenttalk.rules import http_addresses
@@ -37,6 +37,10 @@ class Asking:
     """Bytes of the answer that are read."""
     follow: bool = True
     """Whether redirects are followed."""
+    method: Literal["GET", "POST"] = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Besides the usual ones."""
+    body: bytes | None = None
 
 
 class _Hop(NamedTuple):
@@ -120,10 +124,10 @@ async def _asked(hop: _Hop, asking: Asking, deadline: float) -> Answer | Finding
 
 def _exchange(connection: http.client.HTTPConnection, hop: _Hop, asking: Asking) -> Answer | Finding | str:
     target = (hop.url.path or "/") + (f"?{hop.url.query}" if hop.url.query else "")
-    headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "agenttalk", "Connection": "close"}
+    usual = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "agenttalk", "Connection": "close"}
     asked = hop.url.geturl()[:200]
     try:
-        connection.request("GET", target, headers=headers)
+        connection.request(asking.method, target, body=asking.body, headers={**usual, **asking.headers})
         response = connection.getresponse()
         location = response.getheader("Location")
         if asking.follow and location and response.status in {301, 302, 303, 307, 308}:

@@ -16,10 +16,8 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agenttalk.contracts.agent import AgentProfile
     from agenttalk.contracts.dag import Node
     from agenttalk.contracts.dag import Output as Made
-    from agenttalk.contracts.planfile import PlanFile
     from agenttalk.contracts.yamltext import Source
     from agenttalk.errors import Problem
     from agenttalk.rules.planfile import Compiled
@@ -55,6 +53,7 @@ def check(
     from agenttalk.contracts.memory import collector_paused
     from agenttalk.errors import ContractError
     from agenttalk.mailbox.beside import with_check_files
+    from agenttalk.planfiles import settled
     from agenttalk.rules import planfile as rules
 
     settings = Settings.merged(ctx, root, as_json)
@@ -88,8 +87,9 @@ def apply(
     import getpass
 
     from agenttalk.cli import roots
-    from agenttalk.cli.run import by_hand_service, compiled_plan, documents, refused
+    from agenttalk.cli.run import by_hand_service, documents, refused
     from agenttalk.engine.deps import Deps
+    from agenttalk.planfiles import compiled_plan
 
     out, folder = roots.chosen(ctx, root, as_json)
     compiled = compiled_plan(file, folder)
@@ -119,31 +119,6 @@ def _is_yaml(file: str, data: bytes) -> bool:
     if file.endswith((".json", ".yaml", ".yml")):
         return not file.endswith(".json")
     return data.lstrip()[:1] != b"{"
-
-
-def settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
-    """Profiles of the root: agenttalk.toml over the plan file over agents/<id>/agent_profile.json, key by key."""
-    if root is None:
-        return {}
-    from agenttalk import settings
-    from agenttalk.contracts.agent import AgentProfile
-    from agenttalk.contracts.base import AgentId, is_id
-    from agenttalk.contracts.places import PROFILE
-    from agenttalk.contracts.wire import ENVELOPE_LIMIT
-    from agenttalk.mailbox import fsio
-
-    configured = settings.load(root)
-    folder = root / "agents"
-    named = {path.parent.name for path in folder.glob(f"*/{PROFILE}")} if folder.is_dir() else set()
-    found = {}
-    for agent_id in sorted({*configured.agents, *(name for name in named if is_id(name))}):
-        own = {}
-        if agent_id in named:
-            data = fsio.read_file(folder / agent_id / PROFILE, limit=ENVELOPE_LIMIT)
-            own = AgentProfile.from_bytes(data).as_json()
-        said = plan.agents[AgentId(agent_id)].as_json() if agent_id in plan.agents else {}
-        found[agent_id] = AgentProfile.from_json(configured.profile(agent_id, {**own, "agent_id": agent_id, **said}))
-    return found
 
 
 def _written(folder: Path, compiled: Compiled) -> list[str]:

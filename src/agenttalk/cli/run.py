@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +15,6 @@ from agenttalk.cli.rework import tell_rounds
 
 if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
-    from agenttalk.contracts.plan import PlanManifest
     from agenttalk.engine.deps import Deps
     from agenttalk.engine.running import Running
     from agenttalk.engine.service import Service
@@ -54,6 +52,7 @@ def run(
     plan again goes on where it was.
     """
     from agenttalk.cli import beforehand, roots
+    from agenttalk.planfiles import compiled_plan
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     given = Settings.merged(ctx, root, as_json).root or near(Path.cwd())
@@ -75,6 +74,7 @@ def run(
 def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
     """Run a plan file in a root until it ends or waits; how it stands. Raises ContractError when it is no good plan."""
     from agenttalk.errors import ContractError
+    from agenttalk.planfiles import compiled_plan
 
     compiled = compiled_plan(file, folder)
     if compiled.problems:
@@ -97,48 +97,6 @@ def _carried_out(out: Output, compiled: Compiled, folder: Path, *, watch: bool, 
     if not quiet:
         live.conclude(standing)
     return standing
-
-
-def compiled_plan(file: Path, root: Path | None = None) -> Compiled:
-    """A plan file, and what it comes to. Programs that lie beside it are named by their whole path.
-
-    What the root's settings say of agents wins over the plan file.
-    """
-    from agenttalk.cli.plan import settled
-    from agenttalk.contracts import plan_reading
-    from agenttalk.errors import Code, UsageError
-    from agenttalk.mailbox.beside import with_check_files
-    from agenttalk.rules.planfile import compile_plan
-
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        message = f"cannot read {file}: {error.strerror}"
-        raise UsageError(Code.FILE_UNREADABLE, message, hint="look at the path") from error
-    plan = plan_reading.read(data, yaml=file.suffix.lower() != ".json")
-    compiled = compile_plan(plan, agents=settled(root, plan))
-    beside = file.absolute().parent
-    profiles = {
-        name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
-        for name, profile in compiled.profiles.items()
-    }
-    settled_plan = replace(compiled, profiles=profiles, manifest=_settled(compiled.manifest, beside))
-    return with_check_files(settled_plan, beside)
-
-
-def _settled(manifest: PlanManifest, beside: Path) -> PlanManifest:
-    """The manifest, with the repository named by its whole path; a relative one is meant from beside the plan file."""
-    if manifest.workspace is None:
-        return manifest
-    workspace = manifest.workspace.model_copy(update={"repo": str(beside / manifest.workspace.repo)})
-    return manifest.model_copy(update={"workspace": workspace})
-
-
-def _found(folder: Path, argument: str) -> str:
-    """An argument that names a file beside the plan file means that file."""
-    if argument.startswith(("/", "-")) or not (folder / argument).is_file():
-        return argument
-    return str(folder / argument)
 
 
 def refused(out: Output, compiled: Compiled) -> int:

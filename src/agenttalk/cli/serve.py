@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -17,6 +17,9 @@ def serve(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Where to listen; 0 takes a free port.")
     ] = None,
+    log_format: Annotated[
+        Literal["console", "json"] | None, typer.Option("--log-format", help="How the log is written.")
+    ] = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -29,10 +32,11 @@ def serve(
 
     from agenttalk import settings, wiring
     from agenttalk.api.serving import Listening
-    from agenttalk.cli import roots
+    from agenttalk.cli import logs, roots
 
     out, folder = roots.chosen(ctx, root, as_json)
     loaded = settings.load(folder)
+    logs.begin(log_format or loaded.log.format, loaded.log.level)
 
     def tell(where: Listening) -> None:
         if out.as_json:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk import settings, wiring
 from agenttalk.cli.output import Output, plain
-from agenttalk.cli.run import compiled_plan
 from agenttalk.engine.human import Request
+from agenttalk.planfiles import compiled_plan
 
 if TYPE_CHECKING:
     from agenttalk.engine.running import Running

@@ -25,12 +25,15 @@ from agenttalk.engine.elsewhere import Elsewhere
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.layout import Api
 from agenttalk.engine.monitor import Monitor
+from agenttalk.engine.notifying import POLL as NOTIFY
+from agenttalk.engine.notifying import Notifications
 from agenttalk.engine.outgoing import IDLE, Outgoing
 from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.plans import agents_in, boards
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL, Report, Router
+from agenttalk.engine.scheduling import Schedules
 from agenttalk.engine.service import Service
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.talking import SpokenAgents
@@ -140,8 +143,17 @@ class Running:
             self._connect(toolchain)
         if hasattr(deps.kinds.get(MAIL), "replies"):
             deps.kinds[MAIL].replies = self.post  # type: ignore[attr-defined]  # it is made before us
+        self._at_schedules = Waiter(lambda _: False)
+        self._schedules: Schedules | None = None
+        self.notifications: Notifications | None = None
+        """Who tells others what happens, if somebody is to be told."""
         self._every = toolchain.reconcile_every if toolchain else 0
         self.service.reconciler = self._reconciling(toolchain) if toolchain else None
+
+    def look_after(self, schedules: Schedules) -> None:
+        """Have plans begun by schedules, from the next `run` on."""
+        self._schedules = self.service.schedules = schedules
+        schedules.nudge, schedules.submitted = self._at_schedules.nudge, self.dispatcher.nudge
 
     def _programs(self) -> dict[str, Performer]:
         """Who carries out the tasks of agents that are programs, by driver."""
@@ -255,6 +267,8 @@ class Running:
         """Work until `stop` is set; returns when every loop and every turn has ended."""
         self._api, self._stop, self._wakes = api, stop, Wakes(watch)
         await self._open_boards()
+        if self.notifications is not None:
+            await self.notifications.begin()
         router, agents = self._wakes.of_router(), self._wakes.of_agents()
         self._at_router = router
         loops = [
@@ -264,6 +278,11 @@ class Running:
             self._looped("mail", self._at_mail, self.post.pass_, lambda pause: pause),
             self._looped("honesty", Waiter(lambda _: False), self._count, lambda _: honesty.EVERY),
         ]
+        if self._schedules is not None:
+            looking = self._schedules.pass_
+            loops.append(self._looped("schedules", self._at_schedules, looking, lambda pause: pause))
+        if self.notifications is not None:
+            loops.append(self._looped("notify", Waiter(lambda _: False), self._notify, lambda _: NOTIFY))
         loops += [self._dispatch(), self._publish()]
         if self._intake is not None:
             loops.append(self._looped("intake", self._at_intake, self._take_in, lambda took: 0.0 if took else POLL))
@@ -283,6 +302,14 @@ class Running:
                 each.cancel()
             crew = [task for _, task in self._crew.values()]
             await asyncio.gather(*tasks, *crew, return_exceptions=True)
+
+    async def _notify(self) -> None:
+        if self.notifications is None:
+            return
+        telling = asyncio.create_task(self.notifications.pass_())
+        await first(self._stop.wait(), telling)  # nobody who is slow to listen keeps the engine from ending
+        if not telling.cancelled():
+            telling.result()
 
     @property
     def _pause(self) -> float:

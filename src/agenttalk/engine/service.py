@@ -44,6 +44,7 @@ from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.keys import Keys
 from agenttalk.engine.mail import Post
 from agenttalk.engine.reconcile import Reconciler
+from agenttalk.engine.scheduling import Schedules
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.webhooks import Receiver
 from agenttalk.errors import Code, MachineError, UsageError
@@ -85,6 +86,8 @@ class Service:
         """Reads the forges, if one can be read."""
         self.collect: Callable[..., Awaitable[dict[str, Any]]] | None = None
         """Removes what nobody needs any more, if that can be asked for here."""
+        self.schedules: Schedules | None = None
+        """What is done again and again, where somebody looks after it."""
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
         self.day_cost_usd: float | None = None
@@ -237,6 +240,14 @@ class Service:
             case _:
                 hint = "there are: pause, resume, cancel, release; with a task retry, abort, rework, override"
                 raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan", hint=hint)
+
+    @property
+    def scheduling(self) -> Schedules:
+        """Who looks after schedules. Raises MachineError where nobody does."""
+        if self.schedules is None:
+            hint = "'agenttalk serve' does"
+            raise MachineError(Code.ENGINE_UNREACHABLE, "this engine runs one plan and no schedules", hint=hint)
+        return self.schedules
 
     async def release(self, plan_id: str) -> dict[str, Any]:
         """What was decided last about the release of a plan. Raises UsageError when nothing was."""

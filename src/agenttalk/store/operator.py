@@ -122,6 +122,13 @@ def kept_heads(root: Path, *, shared: bool = False) -> dict[str, Head] | None:
         raise MachineError(Code.FILE_UNREADABLE, f"cannot read {path}: {error.strerror}") from error
 
 
+def forget_heads(root: Path, *, shared: bool = False) -> None:
+    """Put aside what was known of a root that lay here before: another one was put into its place by its operator."""
+    path = heads_file(root, shared=shared)
+    with suppress(FileNotFoundError):
+        path.replace(path.with_name(f"{path.name}.before-restore"))
+
+
 class Heads:
     """Writes down how far the chains of a root have come. A witness: what it knows, it never forgets for less."""
 

@@ -132,6 +132,12 @@ class Sqlite:
             case _:
                 return None
 
+    def beside(self) -> apsw.Connection:
+        """A plain connection to a database that is there, for whoever copies it while others write."""
+        connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+        _prepare(connection)
+        return connection
+
     def _writer(self) -> apsw.Connection:
         new = not self.path.exists()
         if new:

@@ -1,0 +1,48 @@
+"""The HTTP door to schedules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenttalk.api import bodies
+from agenttalk.api.problems import answered
+from agenttalk.contracts.base import Text
+from agenttalk.engine.access import Caller
+from agenttalk.engine.service import Service
+
+
+class ScheduleBody(bodies.Body):
+    """A new schedule."""
+
+    name: Text
+    schedule: dict[str, Any] = Field(default_factory=dict)
+    """`cron`, `timezone`, `plan` or `agent` and `prompt`, `catch_up`."""
+    by: Text | None = None
+
+
+class ActBody(bodies.Body):
+    """In whose name something is done."""
+
+    by: Text | None = None
+
+
+async def listed(service: Service, _: Request, __: Caller) -> Response:
+    """All schedules."""
+    return answered({"schedules": await service.scheduling.listed()})
+
+
+async def add(service: Service, request: Request, caller: Caller) -> Response:
+    """Add a schedule."""
+    body = await bodies.read(request, ScheduleBody)
+    return answered(await service.scheduling.add(body.name, body.schedule, by=body.by or caller.name), 201)
+
+
+async def act(service: Service, request: Request, caller: Caller) -> Response:
+    """Pause, resume, remove or run a schedule."""
+    body = await bodies.read(request, ActBody)
+    name, action = request.path_params["id"], request.path_params["action"]
+    return answered(await service.scheduling.act(name, action, by=body.by or caller.name))

@@ -1,0 +1,46 @@
+"""What is to be done again and again: a plan file, or a single task, by a cron expression."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, ConfigDict, model_validator
+from pydantic_core import PydanticCustomError
+
+from agenttalk.contracts import cron
+from agenttalk.contracts.base import IdText, Part, Text
+from agenttalk.errors import Code
+
+
+def _check_cron(text: str) -> str:
+    try:
+        cron.parse(text)
+    except ValueError as error:
+        raise PydanticCustomError(Code.FIELD_VALUE, "{why}", {"why": str(error)}) from error
+    return text
+
+
+class Schedule(Part):
+    """A schedule. It has a plan file, or an agent and what that is to do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    cron: Annotated[str, AfterValidator(_check_cron)]
+    """When: minute, hour, day of the month, month, day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`."""
+    timezone: Text = "UTC"
+    """By which clock, such as `Europe/Berlin`."""
+    plan: Text | None = None
+    """A plan file; a relative path is meant from the root. Its `plan_id` is replaced for each run."""
+    agent: IdText | None = None
+    """Who does it, where there is no plan file."""
+    prompt: Text | None = None
+    """What is to be done, where there is no plan file."""
+    catch_up: bool = True
+    """Whether a time that passed while no engine ran is made up for; at most once, however many there were."""
+
+    @model_validator(mode="after")
+    def _check_work(self) -> Self:
+        single = self.agent is not None and self.prompt is not None
+        if (self.plan is None) != single or (self.plan is not None and (self.agent or self.prompt)):
+            raise PydanticCustomError(Code.FIELD_MISSING, "give a plan, or an agent and a prompt")
+        return self

@@ -1,0 +1,88 @@
+"""Plan files as they lie there: read, joined with what the root says of agents, and made independent of their place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from agenttalk import settings
+from agenttalk.contracts import plan_reading
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.base import AgentId, PlanId, is_id
+from agenttalk.contracts.places import PROFILE
+from agenttalk.contracts.plan import PlanManifest
+from agenttalk.contracts.planfile import PlanFile
+from agenttalk.contracts.schedule import Schedule
+from agenttalk.contracts.wire import ENVELOPE_LIMIT
+from agenttalk.contracts.yamltext import Source
+from agenttalk.errors import Code, UsageError
+from agenttalk.mailbox import fsio
+from agenttalk.mailbox.beside import with_check_files
+from agenttalk.rules.planfile import Compiled, compile_plan
+
+
+def compiled_plan(file: Path, root: Path | None = None, *, plan_id: str | None = None) -> Compiled:
+    """A plan file, and what it comes to. Programs that lie beside it are named by their whole path.
+
+    What the root's settings say of agents wins over the plan file. `plan_id` is used in place of its own.
+    """
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        message = f"cannot read {file}: {error.strerror}"
+        raise UsageError(Code.FILE_UNREADABLE, message, hint="look at the path") from error
+    plan = plan_reading.read(data, yaml=file.suffix.lower() != ".json")
+    if plan_id is not None:
+        plan = plan.model_copy(update={"plan_id": PlanId(plan_id)})
+    return _settled(plan, root, file.absolute().parent)
+
+
+def scheduled_plan(root: Path, schedule: Schedule, plan_id: str) -> Compiled:
+    """The plan that a schedule is run as."""
+    if schedule.plan is not None:
+        return compiled_plan(root / schedule.plan, root, plan_id=plan_id)
+    task = {"id": "task", "agent": schedule.agent, "prompt": schedule.prompt}
+    return _settled(plan_reading.plan_of(Source({"plan_id": plan_id, "tasks": [task]})), root, root)
+
+
+def settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
+    """Profiles of the root: agenttalk.toml over the plan file over agents/<id>/agent_profile.json, key by key."""
+    if root is None:
+        return {}
+    configured = settings.load(root)
+    folder = root / "agents"
+    named = {path.parent.name for path in folder.glob(f"*/{PROFILE}")} if folder.is_dir() else set()
+    found = {}
+    for agent_id in sorted({*configured.agents, *(name for name in named if is_id(name))}):
+        own = {}
+        if agent_id in named:
+            data = fsio.read_file(folder / agent_id / PROFILE, limit=ENVELOPE_LIMIT)
+            own = AgentProfile.from_bytes(data).as_json()
+        said = plan.agents[AgentId(agent_id)].as_json() if agent_id in plan.agents else {}
+        found[agent_id] = AgentProfile.from_json(configured.profile(agent_id, {**own, "agent_id": agent_id, **said}))
+    return found
+
+
+def _settled(plan: PlanFile, root: Path | None, beside: Path) -> Compiled:
+    compiled = compile_plan(plan, agents=settled(root, plan))
+    profiles = {
+        name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
+        for name, profile in compiled.profiles.items()
+    }
+    placed = replace(compiled, profiles=profiles, manifest=_placed(compiled.manifest, beside))
+    return with_check_files(placed, beside)
+
+
+def _placed(manifest: PlanManifest, beside: Path) -> PlanManifest:
+    """The manifest, with the repository named by its whole path; a relative one is meant from beside the plan file."""
+    if manifest.workspace is None:
+        return manifest
+    workspace = manifest.workspace.model_copy(update={"repo": str(beside / manifest.workspace.repo)})
+    return manifest.model_copy(update={"workspace": workspace})
+
+
+def _found(folder: Path, argument: str) -> str:
+    """An argument that names a file beside the plan file means that file."""
+    if argument.startswith(("/", "-")) or not (folder / argument).is_file():
+        return argument
+    return str(folder / argument)

@@ -1,0 +1,125 @@
+"""What people elsewhere are told: which facts are news, how they are worded for programs, and how they are signed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from agenttalk.contracts import wire
+
+Event: TypeAlias = Literal["plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"]
+Format: TypeAlias = Literal["cloudevents", "slack"]
+LONGEST: Final = 300
+"""Characters of what others said."""
+_BUDGET: Final = "budget-exhausted"
+_REFUSED: Final = frozenset({"NOT_FULFILLED", "REWORK_EXHAUSTED"})
+
+
+class Notice(NamedTuple):
+    """Something that people may want to know."""
+
+    event: Event
+    plan_id: str
+    task_id: str
+    """Empty where it is about a plan."""
+    text: str
+    """In a line."""
+
+
+def of_fact(kind: str, subject: str, body: Mapping[str, Any]) -> Iterator[Notice]:
+    """What is news about a fact of the ledger."""
+    match kind:
+        case "plan.ended":
+            counts = ", ".join(f"{count} {name}" for name, count in body.items() if count)
+            yield Notice("plan.ended", subject, "", f"plan {subject} has ended: {counts or 'nothing was to be done'}")
+        case "plan.cancelled":
+            yield Notice("plan.ended", subject, "", f"plan {subject} was called off: {_line(body.get('reason'))}")
+        case "human.asked":
+            plan_id = str(body.get("plan_id") or "")
+            yield Notice("human.asked", plan_id, "", f"a person is asked about {plan_id}: {subject}")
+        case "alert" if body.get("type") == "COMMAND_FAILED":
+            task_id = str((body.get("source") or {}).get("task_id") or "")
+            yield Notice("task.failed", str(body["plan_id"]), task_id, _line(body.get("message")))
+        case "turn.ended":
+            yield from _of_turn(body)
+        case "task.moved" if str(body.get("reason") or "").startswith(_BUDGET):
+            plan_id, _, task_id = subject.partition("/")
+            yield Notice("budget.stopped", plan_id, task_id, f"{subject} is stopped: {_line(body['reason'])}")
+
+
+def _of_turn(body: Mapping[str, Any]) -> Iterator[Notice]:
+    ack = body.get("ack") or {}
+    plan_id, task_id = str(ack.get("plan_id") or ""), str(ack.get("task_id") or "")
+    reason = _line(body.get("reason"))
+    if reason.startswith(_BUDGET):
+        yield Notice("budget.stopped", plan_id, task_id, f"{plan_id}/{task_id} is stopped: {reason}")
+    elif body.get("how") == "finished" and body.get("cause") in _REFUSED:
+        agent = str(ack.get("consumer_agent_id") or "")
+        yield Notice("done.refused", plan_id, task_id, f"{agent} said that {plan_id}/{task_id} is done: {reason}")
+
+
+def _line(text: object) -> str:
+    """What somebody said, in a line that is not too long."""
+    line = " ".join(str(text or "").split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+
+
+def identity(board: str, link: int, notice: Notice) -> str:
+    """The id of a notice: the same each time it is told."""
+    digest = hashlib.sha256(f"{board}/{link}/{notice.event}".encode()).hexdigest()
+    return f"evt_{digest[:32]}"
+
+
+def worded(notice: Notice, form: Format, *, identity: str, source: str, at: str) -> bytes:
+    """What is sent: a CloudEvent, or what Slack and those like it take."""
+    if form == "slack":
+        return wire.write({"text": f"[{notice.event}] {_escaped(notice.text)}"})
+    data = {"plan_id": notice.plan_id, "text": notice.text}
+    if notice.task_id:
+        data["task_id"] = notice.task_id
+    return wire.write(
+        {
+            "specversion": "1.0",
+            "id": identity,
+            "source": source,
+            "type": f"agenttalk.{notice.event}",
+            "subject": f"{notice.plan_id}/{notice.task_id}".rstrip("/"),
+            "time": at,
+            "datacontenttype": "application/json",
+            "data": data,
+        }
+    )
+
+
+def _escaped(text: str) -> str:
+    """What Slack would take for a mention or a link is text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def headers(form: Format, identity: str, timestamp: int, body: bytes, secret: str | None) -> dict[str, str]:
+    """What goes along with it, as Standard Webhooks has it; signed if there is a secret."""
+    kind = "application/json" if form == "slack" else "application/cloudevents+json"
+    found = {"Content-Type": kind, "webhook-id": identity, "webhook-timestamp": str(timestamp)}
+    if secret is not None:
+        found["webhook-signature"] = signature(secret, identity, timestamp, body)
+    return found
+
+
+def signature(secret: str, identity: str, timestamp: int, body: bytes) -> str:
+    """How Standard Webhooks signs: `v1,` and an HMAC over id, time and body."""
+    signed = b".".join((identity.encode(), str(timestamp).encode(), body))
+    return "v1," + base64.b64encode(hmac.digest(_key(secret), signed, "sha256")).decode()
+
+
+def _key(secret: str) -> bytes:
+    """A secret that begins with `whsec_` is base64, any other is taken as it is."""
+    if secret.startswith("whsec_"):
+        try:
+            return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+        except binascii.Error:
+            pass
+    return secret.encode()
