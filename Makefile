@@ -6,14 +6,14 @@ READY := $(VENV)/.ready
 CODING := .coding-agents
 LOCAL := .local-model
 
-.PHONY: demo test check lint fix bench honesty test-full test-agents local-model test-local postgres sandbox inspector test-inspector clean help
+.PHONY: demo test check lint fix bench honesty test-full test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(READY)  ## the tour, on embedded defaults
-	@$(BIN)/agenttalk demo
+demo: $(READY)  ## the tour, on embedded defaults; SERVE=1 keeps plans running to be looked at in the browser
+	@$(BIN)/agenttalk demo $(if $(SERVE),--serve)
 
 test: $(READY)  ## all tests
 	$(BIN)/pytest tests/test_docs.py tests/test_fuzz.py tests --ignore=tests/crash --numprocesses=3 --dist=worksteal --cov --cov-report=
@@ -79,8 +79,23 @@ inspector:  ## the MCP inspector for its test, with a Node that it needs, in .in
 test-inspector: $(READY) inspector  ## MCP with the real inspector
 	$(BIN)/pytest tests/api/test_mcp_inspector.py
 
+browser: $(READY)  ## Chromium, and Playwright to drive it, for the tests of the pages, installed when missing
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/browser.txt
+	@if command -v npm >/dev/null; then npm install --prefix .axe --silent --no-audit --no-fund --no-package-lock axe-core@4.14.0; \
+	else echo "npm is missing, so axe-core is not installed and its tests are skipped" >&2; fi
+	@if command -v chromium >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-wqy-zenhei; \
+	else \
+	  echo "Chromium is missing and cannot be installed from here: as root, run 'apt-get install chromium'." >&2; \
+	  echo "Without it the tests skip the browser." >&2; exit 1; \
+	fi
+
+test-browser: $(READY) browser  ## the pages in a real browser
+	$(BIN)/pytest tests/pages
+
 clean:  ## remove everything that was set up
-	rm -rf $(VENV) $(CODING) $(LOCAL) .inspector .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(CODING) $(LOCAL) .inspector .axe .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

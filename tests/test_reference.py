@@ -23,6 +23,7 @@ from agenttalk.contracts.base import Part
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.engine.service import Service
 from agenttalk.errors import MEANINGS, Code
+from agenttalk.pages.door import PageRoute
 from agenttalk.rules import acp_agents
 from agenttalk.rules.coding_agents import TABLE
 from agenttalk.settings import (
@@ -204,7 +205,7 @@ another key. Refusals are not kept.
 def http_page(folder: Path) -> str:
     async def routes() -> list[BaseRoute]:
         async with opened(folder) as deps:
-            return create_app(Service(deps)).routes
+            return [each for each in create_app(Service(deps)).routes if not isinstance(each, PageRoute)]
 
     document = openapi.document(asyncio.run(routes()))
     groups: dict[str, list[str]] = {name: [] for name in HTTP_GROUPS}

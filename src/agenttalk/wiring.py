@@ -182,7 +182,7 @@ async def agent_api(deps: Deps, root: Path) -> AsyncIterator[Api]:
     path = folder / f"part-{os.getpid()}-{secrets.token_hex(3)}.sock"
     app = create_app(service, serves="agents")
     async with serving(app, host="127.0.0.1", port=0, socket_path=path) as where:
-        yield Api(*where)
+        yield Api(where.http, where.socket)
 
 
 async def serve(
@@ -192,10 +192,11 @@ async def serve(
     stop: asyncio.Event,
     tell: Callable[[Listening], None] = lambda _: None,
     port: int | None = None,
+    name: str = "operator",
     job: Callable[[Running], Coroutine[None, None, None]] | None = None,
     performers: Callable[[Deps], Mapping[str, Performer]] = lambda _: {},
 ) -> None:
-    """Be the engine of a root until `stop` is set. `tell` is called once it listens.
+    """Be the engine of a root until `stop` is set. `tell` is called once it listens; its pages open for `name`.
 
     With a `job`, the engine ends when that has ended. `performers` carry out tasks of agents that are no programs,
     by their driver. Raises ENGINE_RUNNING when there is one, or parts run.
@@ -206,6 +207,7 @@ async def serve(
     from agenttalk.engine import access
     from agenttalk.engine.layout import Api
     from agenttalk.engine.running import Running
+    from agenttalk.engine.sessions import FIRST_LINK
     from agenttalk.garbage import Collector
     from agenttalk.mailbox.watch import Watch
 
@@ -249,9 +251,10 @@ async def serve(
                 await watch.start()
                 try:
                     lock.announce(http=where.http, socket=where.socket)
-                    tell(where)
+                    key = running.service.sessions.link("operator", name, lasts=FIRST_LINK)
+                    tell(where._replace(pages=f"{where.http}/login?key={key}"))
                     with what_is_there_spared():
-                        await _until(running, running.run(stop, watch, Api(*where)), job, stop)
+                        await _until(running, running.run(stop, watch, Api(where.http, where.socket)), job, stop)
                 finally:
                     watch.close()
 

@@ -97,6 +97,8 @@ def test_no_request_breaks_it_and_answers_are_as_described(at: At, role: str) ->
         operation = found.ok()
         if role == "agent" and "agent" not in operation.definition.raw.get("x-roles", ["agent"]):
             continue
+        if operation.path == "/api/events":
+            continue  # it has no end
         tried += 1
         strategies = [operation.as_strategy(mode) for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)]
 

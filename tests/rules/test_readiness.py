@@ -386,7 +386,14 @@ UNUSUAL: list[tuple[str, Any]] = [
 
 def test_the_usual_case_is_picked_as_any_other() -> None:
     for changes in ((), *combinations(UNUSUAL, 1), *combinations(UNUSUAL, 2)):
-        usual = {"how": "by_output_name", "output": "spec.md", "fields": {}, "policy": None, "maker": "a", "at": EARLY}
+        usual: dict[str, Any] = {
+            "how": "by_output_name",
+            "output": "spec.md",
+            "fields": {},
+            "policy": None,
+            "maker": "a",
+            "at": EARLY,
+        }
         case: dict[str, Any] = {**usual, "names": ("spec.md",), "sha256": DIGEST, **dict(changes)}
         files = tuple((name, case["sha256"]) for name in case["names"])
         only = replace(made(case["maker"], case["output"], delivered_at=case["at"]), paths=files)

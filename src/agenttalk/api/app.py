@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agenttalk.api import agents, bodies, ledger, mail, numbers, once, openapi, plans, schedules, toolchain
+from agenttalk.api import agents, bodies, events, ledger, mail, numbers, once, openapi, plans, schedules, toolchain
 from agenttalk.api.openapi import Guarded
 from agenttalk.api.problems import answered, refused
 from agenttalk.contracts.base import is_id
@@ -23,6 +23,8 @@ from agenttalk.engine.plans import VIRTUAL
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.pages import app as pages
+from agenttalk.pages import door
 from agenttalk.rules.notes import note_of
 from agenttalk.rules.tokens import Attempt
 
@@ -55,7 +57,8 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
     """The HTTP API of an engine; or only what the agents of a part need."""
     routes = [*(_for_engines(service) if serves == "everything" else ()), *_for_agents(service)]
     routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _WHO_BUILDS))
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
+    shown = pages.routes(service) if serves == "everything" else []
+    app = Starlette(routes=[*routes, *shown], exception_handlers={HTTPException: _no_such_route})
     app.router.routes.append(Route("/mcp", _Mcp(service, app), methods=["POST"]))
     app.router.redirect_slashes = False
     return app
@@ -141,6 +144,8 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "POST", "/api/deadletters/{id}/replay", _replay, _OPERATOR),
         _route(service, "GET", "/api/agent/tasks", agents.offered, _REMOTE),
         _route(service, "POST", "/api/agent/claim", agents.claim, _REMOTE),
+        _route(service, "GET", "/api/events", events.events, _READERS, sessions=True),
+        _route(service, "POST", "/api/login-links", _login_link, _OPERATOR, secret=True),
         _route(service, "GET", "/api/tokens", agents.tokens, _OPERATOR),
         _route(service, "POST", "/api/tokens", agents.make_token, _OPERATOR),
         _route(service, "POST", "/api/tokens/{id}/revoke", agents.revoke_token, _OPERATOR),
@@ -157,16 +162,30 @@ def _for_engines(service: Service) -> list[Route]:
     ]
 
 
-def _route(service: Service, method: str, path: str, handler: Handler, roles: tuple[Role, ...]) -> Route:
-    """A route that only tokens of some roles may take."""
+def _route(
+    service: Service,
+    method: str,
+    path: str,
+    handler: Handler,
+    roles: tuple[Role, ...],
+    *,
+    sessions: bool = False,
+    secret: bool = False,
+) -> Route:
+    """A route that only tokens of some roles may take; with `sessions`, also a browser that is logged in.
+
+    An answer that is a `secret` is kept under no key.
+    """
 
     async def work(request: Request) -> Response:
-        caller = await _caller(service, request)
+        caller = await (_of_session(service, request) if sessions else _caller(service, request))
         _require(caller, roles)
 
         async def act(asked: Request) -> Response:
             return await handler(service, asked, caller)
 
+        if secret:
+            return await act(request)
         return await once.carried_out(service.keys, path, request, caller, act)
 
     route = Guarded(path, _answering(service, work), methods=[method])
@@ -276,6 +295,11 @@ def _open(handler: Callable[[], Response]) -> Callable[[Request], Awaitable[Resp
     return endpoint
 
 
+async def _of_session(service: Service, request: Request) -> Caller:
+    session = await door.session_of(service, request) if "authorization" not in request.headers else None
+    return Caller(session.role, session.name) if session is not None else await _caller(service, request)
+
+
 async def _caller(service: Service, request: Request) -> Caller:
     given = request.headers.getlist("authorization")
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
@@ -334,6 +358,12 @@ async def _apply(service: Service, request: Request, caller: Caller) -> Response
     dag, manifest, profiles = body.documents()
     bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
     return answered(await service.apply(dag, manifest, profiles, body.contents(), by=caller.name))
+
+
+async def _login_link(service: Service, request: Request, caller: Caller) -> Response:
+    body = await bodies.read(request, bodies.LoginBody)
+    key = service.sessions.link(body.role, body.by or caller.name)
+    return answered({"path": f"/login?key={key}"}, 201)
 
 
 async def _standing(service: Service, request: Request, caller: Caller) -> Response:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Collection
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
@@ -123,6 +123,13 @@ class VerifyBody(Body):
     """Which task of a plan is looked at again; all without it."""
 
     task: TaskIdText | None = None
+
+
+class LoginBody(Body):
+    """For whom a link to the pages is made."""
+
+    role: Literal["operator", "viewer"] = "operator"
+    by: Text | None = None
 
 
 class ReconcileBody(Body):

@@ -162,6 +162,15 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("POST", f"{_AT}/commands/validate"): Said("Check a command of this plan.", agents.CommandBody, query=_EPOCH),
     ("GET", "/api/agent/tasks"): Said("What an agent elsewhere has taken, and what it could."),
     ("POST", "/api/agent/claim"): Said("Take what is offered.", agents.ClaimBody, _object("taken")),
+    ("GET", "/api/events"): Said(
+        "Follow the ledger: facts as server-sent events, from Last-Event-ID on; with wait=0 it ends.",
+        answer=_TEXT,
+        query={"after": _TEXT, "plan": _TEXT, "wait": _TEXT},
+        media="text/event-stream",
+    ),
+    ("POST", "/api/login-links"): Said(
+        "Make a link that opens the pages once.", bodies.LoginBody, answer=_object(path=_TEXT), statuses=(201,)
+    ),
     ("GET", "/api/tokens"): Said("Tokens of agents elsewhere.", answer=_object(tokens=_list({"type": "object"}))),
     ("POST", "/api/tokens"): Said("Let a token of an agent elsewhere in.", agents.TokenBody, statuses=(201,)),
     ("POST", "/api/tokens/{id}/revoke"): Said("Let a token in no longer."),

@@ -40,6 +40,8 @@ class Listening(NamedTuple):
     """Such as `http://127.0.0.1:8083`."""
     socket: str
     """The path of the unix socket."""
+    pages: str = ""
+    """An address that opens the pages, once."""
 
 
 @asynccontextmanager

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, Settings
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("demo")
-def demo(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+def demo(
+    ctx: typer.Context,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Keep plans running instead, to be looked at in the browser.")
+    ] = False,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to listen; 0 takes a free port.")] = 0,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
     """Show what AgentTalk does, in a folder of its own and without keys; ends green when all went as it should."""
     from agenttalk.cli import scenes  # here, so that asking for help does not load every model
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
+    if serve:
+        return _served(out, port)
     results = scenes.play_all(out)
     done = sum(result["ok"] for result in results)
     good = done == len(results)
@@ -25,4 +40,24 @@ def demo(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
         colour, mark = ("green", "✓") if good else ("red", "✗")
         out.say(f"[bold {colour}]{mark} {done} of {len(results)} scenes went as they should.[/]")
         out.say("Try it: [bold].venv/bin/agenttalk command generate --help[/] · README.md has a five-minute tour.")
+        out.say("Look at it in the browser: [bold]make demo SERVE=1[/] (or [bold].venv/bin/agenttalk demo --serve[/])")
     return 0 if good else 1
+
+
+def _served(out: Output, port: int) -> int:
+    """Plans on a root of their own, until Ctrl-C."""
+    from agenttalk.api.serving import Listening
+    from agenttalk.cli import watch_scene
+
+    def tell(where: Listening) -> None:
+        if out.as_json:
+            out.data({"ok": True, "http": where.http, "socket": where.socket, "pages": where.pages})
+        else:
+            out.say("Three plans are running. Open this link (it works once), and end with Ctrl-C:")
+            out.say(plain(where.pages))
+        sys.stdout.flush()
+
+    with tempfile.TemporaryDirectory(prefix="agenttalk-demo-") as folder:
+        root = Path(folder) / "root"
+        root.mkdir()
+        return watch_scene.watch(root, tell, port=port)

@@ -64,6 +64,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("agenttalk.cli.audit", "Check, anchor and export the ledger."),
     "init": ("agenttalk.cli.init", "Set a repository up for coding agents."),
     "mcp": ("agenttalk.cli.mcp", "Serve MCP on standard input and output."),
+    "login": ("agenttalk.cli.login", "Make a link that opens the pages of a running engine."),
     "token": ("agenttalk.cli.token", "Make, list and revoke tokens of agents that work elsewhere."),
     "skill": ("agenttalk.cli.skill", "Install Agent Skills for coding agents."),
     "demo": ("agenttalk.cli.demo", "A short tour that checks itself."),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from agenttalk.cli.output import JsonOption, RootOption, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, plain
 
 app = typer.Typer(add_completion=False)
 
@@ -28,6 +28,7 @@ def serve(
     Ends with SIGTERM or Ctrl-C. Programs under way are ended then, and run again by the next start.
     """
     import asyncio
+    import getpass
     import sys
 
     from agenttalk import settings, wiring
@@ -43,9 +44,21 @@ def serve(
             out.data({"ok": True, "http": where.http, "socket": where.socket})
         else:
             out.say(f"[green]✓[/] {plain(folder)}: listening at {where.http} and {plain(where.socket)}")
+            _tell_pages(out, where.pages)
         sys.stdout.flush()
 
     def start(stop: asyncio.Event) -> Any:
-        return wiring.serve(folder, loaded, stop=stop, tell=tell, port=port)
+        return wiring.serve(folder, loaded, stop=stop, tell=tell, port=port, name=getpass.getuser())
 
     return roots.looped(start)
+
+
+def _tell_pages(out: Output, link: str) -> None:
+    """The link is a secret until it was used, so it goes to a terminal and into no log."""
+    import sys
+
+    if sys.stdout.isatty():
+        out.say("[bold]Look at it in the browser[/] (this link works once):")
+        out.say(plain(link))
+    else:
+        out.say("Look at it in the browser: 'agenttalk login' makes a link")

@@ -297,6 +297,7 @@ class Running:
             await stop.wait()
         finally:
             self.service.ready = False
+            self.service.feed.close()
             stop.set()
             for each in heard:
                 each.cancel()

@@ -40,11 +40,13 @@ from agenttalk.engine.commands import Logged
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.elsewhere import Elsewhere
+from agenttalk.engine.feed import Feed, silent
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.keys import Keys
 from agenttalk.engine.mail import Post
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.scheduling import Schedules
+from agenttalk.engine.sessions import Sessions
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.webhooks import Receiver
 from agenttalk.errors import Code, MachineError, UsageError
@@ -98,6 +100,10 @@ class Service:
         """Of each database: how often was committed, and how many works that were."""
         self.verify_ledger: Callable[[], list[dict[str, Any]]] | None = None
         """Checks every chain of the ledger, where somebody can; blocks."""
+        self.sessions = Sessions(deps)
+        """Who looks at the pages."""
+        self.feed = Feed(deps, dispatcher.followed if dispatcher is not None else silent)
+        """Tells those who follow of news."""
         self.ready = False
         """Whether work is being done; before the start has ended and after the end has begun it is not."""
         self._passes = dict(passes or {})

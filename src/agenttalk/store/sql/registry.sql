@@ -91,3 +91,16 @@ UPDATE webhooks SET state = :state, outcome = :outcome WHERE id = :id AND state 
 
 -- name: webhook
 SELECT id, source, kind, delivery, event, sha256, received_at, state, outcome FROM webhooks WHERE id = :id
+
+-- Who is logged in to the pages. What has expired is gone when somebody else logs in.
+-- name: add_session
+INSERT INTO sessions (hash, role, name, at, expires_at) VALUES (:hash, :role, :name, :at, :expires_at)
+
+-- name: session
+SELECT role, name, expires_at FROM sessions WHERE hash = :hash AND expires_at > :at
+
+-- name: end_session
+DELETE FROM sessions WHERE hash = :hash RETURNING role, name
+
+-- name: drop_sessions
+DELETE FROM sessions WHERE expires_at <= :at

@@ -1,0 +1,95 @@
+"""News as they come: facts of the ledger as server-sent events, from where somebody has come to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import is_id
+from agenttalk.engine.access import Caller
+from agenttalk.engine.feed import Anew, News
+from agenttalk.engine.service import Service
+from agenttalk.errors import Code, UsageError
+from agenttalk.rules import news
+
+PATIENCE: Final = 30.0
+"""Seconds within which a client has to take what it is sent; then it is hung up on."""
+_LONGEST: Final = 64 * 1024
+_BEAT: Final = b": still here\n\n"
+
+
+async def events(service: Service, request: Request, _: Caller) -> Response:
+    """Follow the ledger. `Last-Event-ID`, or `after`, says from where; `plan` whose news; `wait=0` waits for none."""
+    query = request.query_params
+    plan_id = query.get("plan", "")
+    if plan_id and not is_id(plan_id):
+        raise UsageError(Code.OPTION_INVALID, f"{plan_id[:80]!r} is not the name of a plan")
+    said = request.headers.get("last-event-id") or query.get("after", "")
+    position = news.cursor(said[:_LONGEST]) or None
+    found = service.feed.follow(position, plan_id, wait=query.get("wait") != "0")
+    first = await anext(found)  # so that a refusal is an answer of its own
+    return _Stream(_told(first, found))
+
+
+async def _told(first: list[News | Anew], found: AsyncGenerator[list[News | Anew]]) -> AsyncGenerator[bytes]:
+    async with aclosing(found):  # whoever is let go follows no longer
+        yield b"retry: 2000\n\n" + _written(first)
+        async for each in found:
+            yield _written(each)
+
+
+def _written(found: list[News | Anew]) -> bytes:
+    return b"".join(_event(each) for each in found) or _BEAT
+
+
+def _event(each: News | Anew) -> bytes:
+    if isinstance(each, Anew):
+        return f"id: {each.id}\nevent: anew\ndata: {{}}\n\n".encode()
+    told = each._asdict()
+    del told["id"]
+    return f"id: {each.id}\nevent: fact\ndata: {wire.write(told).decode()}\n\n".encode()
+
+
+class _Stream(Response):
+    """An answer without an end. A client that is gone, or takes nothing for too long, is let go."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes]) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as called
+        """Send until one side ends it."""
+        headers = [*self.raw_headers, (b"content-type", b"text/event-stream; charset=utf-8")]
+        kept = [each for each in headers if each[0] != b"content-length"]
+        await send({"type": "http.response.start", "status": 200, "headers": kept})
+        sending = asyncio.create_task(self._send(send))
+        leaving = asyncio.create_task(_gone(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in (sending, leaving):
+                each.cancel()
+            for each in (sending, leaving):
+                with suppress(asyncio.CancelledError, TimeoutError, OSError):
+                    await each
+
+    async def _send(self, send: Send) -> None:
+        try:
+            async for piece in self._pieces:
+                async with asyncio.timeout(PATIENCE):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            await self._pieces.aclose()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

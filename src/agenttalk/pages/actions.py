@@ -1,0 +1,132 @@
+"""What forms have the engine do, in the name of whoever is logged in: the same use cases that the command line has."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.routing import Route
+
+from agenttalk.engine import browsing_ledger
+from agenttalk.engine.human import Decision
+from agenttalk.engine.service import Service
+from agenttalk.errors import Code, UsageError
+from agenttalk.pages.door import Told, form
+from agenttalk.pages.rendering import Reader
+from agenttalk.pages.words import say
+
+_DECISIONS: Final[dict[str, Decision]] = {
+    "PROVIDE": "PROVIDE",
+    "APPROVE": "APPROVE",
+    "REJECT": "REJECT",
+    "ABORT": "ABORT",
+}
+_STEERED: Final = frozenset({"pause", "resume", "cancel", "retry", "abort", "override", "rework"})
+_NOTE: Final = 4_000
+
+
+def routes(service: Service) -> list[Route]:
+    """Everything that a form can ask for."""
+    return [
+        form(service, "/plans/{id}/steer", steer),
+        form(service, "/plans/{id}/verify", verify),
+        form(service, "/inbox/{id}/answer", answer),
+        form(service, "/deadletters/{id}/replay", replay),
+        form(service, "/deliveries/{id}/replay", redeliver),
+        form(service, "/toolchain/reconcile", reconcile),
+    ]
+
+
+async def steer(service: Service, request: Request, reader: Reader, sent: FormData) -> Told:
+    """Pause, go on, cancel, try again, stop, override, or decide on rework."""
+    plan_id, action, task_id = request.path_params["id"], _text(sent, "action"), _text(sent, "task")
+    if action not in _STEERED:
+        raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan")
+    answer = _text(sent, "answer")
+    if answer == "grant":
+        answer = f"grant {_text(sent, 'rounds')}"
+    await service.steer(
+        plan_id,
+        action,
+        by=_name(reader),
+        task_id=task_id or None,
+        onwards=_text(sent, "onwards") == "yes",
+        why=_text(sent, "why"),
+        checkpoint=_text(sent, "checkpoint") or None,
+        answer=answer,
+    )
+    where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
+    return Told(say(reader.language, "done_it", what=_text(sent, "label") or action), where)
+
+
+async def verify(service: Service, request: Request, reader: Reader, sent: FormData) -> Told:
+    """Look now whether what was proven still holds."""
+    plan_id, task_id = request.path_params["id"], _text(sent, "task")
+    await service.verify(plan_id, task_id or None)
+    where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
+    return Told(say(reader.language, "done_it", what=say(reader.language, "a_verify")), where)
+
+
+async def answer(service: Service, request: Request, reader: Reader, sent: FormData) -> Told:
+    """Answer a question: exactly the one that was shown, or none."""
+    decision = _DECISIONS.get(_text(sent, "decision"))
+    seen = _text(sent, "seen_sha256")
+    if decision is None or not seen:
+        raise UsageError(Code.OPTION_INVALID, "this is no answer", hint="answer with a button of the page")
+    await service.answer(
+        request.path_params["id"],
+        by=_name(reader),
+        decision=decision,
+        files=await _files(sent),
+        answers=[str(each) for each in sent.getlist("answer") if isinstance(each, str) and each],
+        notes=_text(sent, "notes")[:_NOTE] or None,
+        seen_sha256=seen,
+    )
+    return Told(say(reader.language, "done_it", what=say(reader.language, "answer")), "/inbox")
+
+
+async def _files(sent: FormData) -> dict[str, bytes]:
+    """The files that were chosen or written, by the names that were asked for."""
+    found: dict[str, bytes] = {}
+    for number in range(100):
+        name = _text(sent, f"name_{number}")
+        if not name:
+            break
+        chosen, written = sent.get(f"file_{number}"), sent.get(f"text_{number}")
+        if isinstance(chosen, UploadFile) and chosen.filename:
+            found[name] = await chosen.read()
+        elif isinstance(written, str) and written:
+            found[name] = written.replace("\r\n", "\n").encode("utf-8", "replace")
+    return found
+
+
+async def replay(service: Service, request: Request, reader: Reader, _: FormData) -> Told:
+    """Judge a dead letter again."""
+    name = request.path_params["id"]
+    outcome = await service.replay(name)
+    key, what = ("done_it", outcome.get("fate")) if outcome["ok"] else ("refused_it", outcome.get("reason"))
+    return Told(say(reader.language, key, what=what), f"/deadletters/{quote(name, safe='')}")
+
+
+async def redeliver(service: Service, request: Request, reader: Reader, _: FormData) -> Told:
+    """Decide anew about a delivery that failed."""
+    await browsing_ledger.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
+    service.receiver.wake()
+    return Told(say(reader.language, "done_it", what=say(reader.language, "a_replay")), "/deliveries")
+
+
+async def reconcile(service: Service, _: Request, reader: Reader, __: FormData) -> Told:
+    """Read the forges now."""
+    await service.reconcile(dry_run=False)
+    return Told(say(reader.language, "done_it", what=say(reader.language, "reconcile")), "/toolchain")
+
+
+def _text(sent: FormData, name: str) -> str:
+    value = sent.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _name(reader: Reader) -> str:
+    return reader.session.name if reader.session is not None else ""

@@ -1,0 +1,35 @@
+"""Every address of the pages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agenttalk.engine.service import Service
+from agenttalk.pages import actions, door, views
+from agenttalk.pages.door import PageRoute
+from agenttalk.pages.rendering import FOLDER, HEADERS
+
+_KINDS: Final = {
+    "style.css": "text/css; charset=utf-8",
+    "live.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+def routes(service: Service) -> list[Route]:
+    """The pages of an engine, its forms, and what they need."""
+    assets = PageRoute("/static/{name}", _asset, methods=["GET"])
+    return [*door.entrance(service), *views.routes(service), *actions.routes(service), assets]
+
+
+async def _asset(request: Request) -> Response:
+    """One of our own files, which tell nobody anything."""
+    name = request.path_params["name"]
+    if name not in _KINDS:
+        return Response(status_code=404, headers=HEADERS)
+    told = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+    return Response((FOLDER / "static" / name).read_bytes(), headers=told, media_type=_KINDS[name])

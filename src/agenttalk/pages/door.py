@@ -1,0 +1,252 @@
+"""Who may come in: links and sessions, forms that only our own pages can send, and preferences."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import quote, unquote
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import Message
+
+from agenttalk.engine.service import Service
+from agenttalk.engine.sessions import SESSION, Session
+from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
+from agenttalk.pages import words
+from agenttalk.pages.rendering import HEADERS, THEMES, Reader, Theme, page
+from agenttalk.pages.words import Language
+from agenttalk.rules import news
+
+LOG = logging.getLogger(__name__)
+View: TypeAlias = "Callable[[Service, Request, Reader], Awaitable[Response]]"
+Act: TypeAlias = "Callable[[Service, Request, Reader, FormData], Awaitable[Told]]"
+LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of a form, files included."""
+_FIELDS: Final = 100
+_LANGUAGE: Final = "agenttalk_language"
+_THEME: Final = "agenttalk_theme"
+_YEAR: Final = 365 * 86400
+_TOLD: Final = 600
+_STATUS: Final = {
+    Code.NAME_UNKNOWN: 404,
+    Code.TASK_NOT_FOUND: 404,
+    Code.NOT_ALLOWED: 403,
+    Code.ANSWER_REFUSED: 409,
+    Code.REPLAY_REFUSED: 409,
+    Code.STORE_CONFLICT: 409,
+    Code.JSON_TOO_LARGE: 413,
+}
+
+
+class Told(NamedTuple):
+    """What is said once something was done, and the address of ours where it is said."""
+
+    text: str
+    where: str
+
+
+class PageRoute(Route):
+    """A page, or what a form of a page asks for."""
+
+
+def shown(service: Service, path: str, view: View) -> Route:
+    """A page. Who is not logged in is told how to come in."""
+
+    async def work(request: Request) -> Response:
+        reader = await _reader(service, request)
+        if reader.session is None:
+            return page("login", reader, 401, bad=False)
+        try:
+            return _forgotten(request, await view(service, request, reader))
+        except AgentTalkError as error:
+            return _trouble(reader, error)
+        except Exception:
+            LOG.exception("a page failed", extra={"action": "pages.failed"})
+            return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, "the engine failed at this"))
+
+    return PageRoute(path, work, methods=["GET"])
+
+
+def form(service: Service, path: str, act: Act) -> Route:
+    """What a form asks for: only an operator's, and only from a page of its own session."""
+
+    async def work(request: Request) -> Response:
+        reader = await _reader(service, request)
+        if reader.session is None:
+            return page("login", reader, 401, bad=False)
+        try:
+            sent = await _form(request)
+            _require_own(reader.session, sent)
+            _require_operator(reader)
+            try:
+                told = await act(service, request, reader, sent)
+            finally:
+                await sent.close()
+            service.feed.nudge()
+            answer: Response = RedirectResponse(told.where, 303, headers=HEADERS)
+            answer.set_cookie(_named(request, "told"), quote(told.text[:_TOLD]), max_age=60, **_KEPT)
+        except AgentTalkError as error:
+            return _trouble(reader, error)
+        except Exception:
+            LOG.exception("a form failed", extra={"action": "pages.failed"})
+            return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, "the engine failed at this"))
+        return answer
+
+    return PageRoute(path, work, methods=["POST"])
+
+
+def entrance(service: Service) -> list[Route]:
+    """Coming in, going out, and how one wants to read."""
+
+    async def login(request: Request) -> Response:
+        reader = await _reader(service, request)
+        key = request.query_params.get("key", "")
+        secret = await service.sessions.open(key) if key else None
+        if secret is None:
+            return page("login", reader, 401 if key else 200, bad=bool(key))
+        # Not a redirect: a browser that comes from another site would leave the cookie out of the request after it.
+        answer = page("welcome", reader)
+        answer.set_cookie(
+            _named(request, "session"),
+            secret,
+            max_age=int(SESSION.total_seconds()),
+            secure=request.url.scheme == "https",
+            **_KEPT,
+        )
+        return answer
+
+    async def logout(request: Request) -> Response:
+        reader, _, trouble = await _sent(service, request)
+        if trouble is not None:
+            return trouble
+        await service.sessions.end(_secret(request))
+        answer = page("login", replace(reader, session=None), bad=False)
+        answer.delete_cookie(_named(request, "session"), **_KEPT)
+        return answer
+
+    async def preferences(request: Request) -> Response:
+        _, sent, trouble = await _sent(service, request)
+        if trouble is not None:
+            return trouble
+        answer = RedirectResponse(_own_address(str(sent.get("where", "/"))), 303, headers=HEADERS)
+        for name, key, known in ((_LANGUAGE, "language", words.LANGUAGES), (_THEME, "theme", THEMES)):
+            if sent.get(key) in known:
+                answer.set_cookie(name, str(sent[key]), max_age=_YEAR, **_KEPT)
+        return answer
+
+    return [
+        PageRoute("/login", login, methods=["GET"]),
+        PageRoute("/logout", logout, methods=["POST"]),
+        PageRoute("/preferences", preferences, methods=["POST"]),
+    ]
+
+
+async def _sent(service: Service, request: Request) -> tuple[Reader, FormData, Response | None]:
+    """A form that also those can send who are not logged in; who is, sends it from a page of its own."""
+    reader = await _reader(service, request)
+    try:
+        sent = await _form(request)
+        if reader.session is not None:
+            _require_own(reader.session, sent)
+    except AgentTalkError as error:
+        return reader, FormData(), _trouble(reader, error)
+    return reader, sent, None
+
+
+_KEPT: Final[dict[str, Any]] = {"path": "/", "httponly": True, "samesite": "strict"}
+
+
+async def session_of(service: Service, request: Request) -> Session | None:
+    """Whose session a request belongs to."""
+    return await service.sessions.find(_secret(request))
+
+
+def _named(request: Request, what: str) -> str:
+    """A cookie's name. Browsers share cookies between the ports of a host, so the port is part of it."""
+    return f"agenttalk_{what}_{request.url.port or 80}"
+
+
+def _secret(request: Request) -> str:
+    return request.cookies.get(_named(request, "session"), "")
+
+
+async def _reader(service: Service, request: Request) -> Reader:
+    session = await session_of(service, request)
+    return Reader(
+        language=_language(request),
+        theme=_theme(request),
+        session=session,
+        path=request.url.path,
+        now=service.deps.now(),
+        cursor=news.written(await service.feed.position()) if session is not None else "",
+        waiting=len(await service.requests()) if session is not None else 0,
+        told=unquote(request.cookies.get(_named(request, "told"), ""))[:_TOLD] if session is not None else "",
+    )
+
+
+def _language(request: Request) -> Language:
+    """As it was chosen, else as the browser asks for it."""
+    chosen = request.cookies.get(_LANGUAGE, "")
+    if chosen in words.LANGUAGES:
+        return chosen
+    return "zh" if request.headers.get("accept-language", "").lower().startswith("zh") else "en"
+
+
+def _theme(request: Request) -> Theme:
+    chosen = request.cookies.get(_THEME, "")
+    return chosen if chosen in THEMES else "auto"
+
+
+def _forgotten(request: Request, answer: Response) -> Response:
+    """What was told is told once, and not to the script that looks for news."""
+    if _named(request, "told") in request.cookies and "x-fragment" not in request.headers:
+        answer.delete_cookie(_named(request, "told"), **_KEPT)
+    return answer
+
+
+def _trouble(reader: Reader, error: AgentTalkError) -> Response:
+    status = _STATUS.get(Code(error.code), 400 if isinstance(error, UsageError) else 500)
+    return page("trouble", reader, status, error=error)
+
+
+def _require_operator(reader: Reader) -> None:
+    if not reader.may_act:
+        raise UsageError(Code.NOT_ALLOWED, "a viewer can only look")
+
+
+def _require_own(session: Session, sent: FormData) -> None:
+    if not hmac.compare_digest(str(sent.get("form_key", "")).encode(), session.form_key.encode()):
+        raise UsageError(Code.NOT_ALLOWED, "this form does not belong to your session", hint="open the page anew")
+
+
+async def _form(request: Request) -> FormData:
+    """What a form sent. More than a form may have is refused before it is kept."""
+    left = LIMIT
+    receive = request.receive
+
+    async def counted() -> Message:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise UsageError(Code.JSON_TOO_LARGE, f"a form may have {LIMIT} bytes")
+        return message
+
+    limited = Request(request.scope, counted)
+    try:
+        return await limited.form(max_files=_FIELDS, max_fields=_FIELDS, max_part_size=LIMIT)
+    except AgentTalkError:
+        raise
+    except Exception as error:
+        raise UsageError(Code.OPTION_INVALID, "this is not a form that can be read") from error
+
+
+def _own_address(text: str) -> str:
+    """An address on these pages; anything else leads to the first one."""
+    return text if text.startswith("/") and not text.startswith(("//", "/\\")) and "\n" not in text else "/"

@@ -1,0 +1,195 @@
+"""Templates into pages: everything that is not ours is escaped, and times and sizes are written for people."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.base import moment
+from agenttalk.engine.sessions import Session
+from agenttalk.pages import words
+from agenttalk.pages.words import Language
+from agenttalk.rules.drawing import path
+
+if TYPE_CHECKING:
+    import jinja2
+
+FOLDER: Final = Path(__file__).parent
+NOTHING: Final = "\N{EN DASH}"
+Theme = Literal["auto", "light", "dark"]
+THEMES: Final[tuple[Theme, ...]] = ("auto", "light", "dark")
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    # Not "no-referrer": browsers then say "Origin: null" with our own forms, and those are refused.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who looks, and how."""
+
+    language: Language = "en"
+    theme: Theme = "auto"
+    session: Session | None = None
+    path: str = "/"
+    now: datetime | None = None
+    cursor: str = ""
+    """How far the ledger had come when the page was made: the script follows from there."""
+    waiting: int = 0
+    """Questions that wait for somebody."""
+    told: str = ""
+    """What came of the last form."""
+
+    @property
+    def may_act(self) -> bool:
+        """Whether forms are shown."""
+        return self.session is not None and self.session.role == "operator"
+
+
+def page(name: str, reader: Reader, status: int = 200, /, **values: Any) -> Response:
+    """A page as an answer."""
+    shown = _environment().get_template(f"{name}.html")
+    language = reader.language
+    text = shown.render(
+        reader=reader,
+        t=partial(words.say, language),
+        page=name,
+        ago=lambda at: ago(at, reader.now),
+        version=_version(),
+        **values,
+    )
+    # What came from outside may hold half characters, which UTF-8 cannot.
+    return Response(text.encode("utf-8", "replace"), status, headers=HEADERS, media_type="text/html; charset=utf-8")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2  # for the first page only: an engine that nobody looks at needs none
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(
+        seconds=seconds, bytes=size, short=short, clock=clock, day=day, path=path, part=part, pretty=pretty
+    )
+    environment.globals.update(badge_of=badge_of, board_of=board_of)
+    return environment
+
+
+@cache
+def _version() -> str:
+    """Changes when an asset does, so that browsers fetch it anew."""
+    data = b"".join(each.read_bytes() for each in sorted((FOLDER / "static").iterdir()))
+    return wire.sha256(data).removeprefix("sha256:")[:10]
+
+
+def part(text: str) -> str:
+    """A text as one part of an address."""
+    return quote(str(text), safe="")
+
+
+def pretty(value: Any) -> str:
+    """JSON that people can read."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def seconds(value: float | None) -> str:
+    """How long something took."""
+    if value is None:
+        return NOTHING
+    for unit, name in _UNITS:
+        if value >= unit:
+            whole, rest = divmod(int(value), unit)
+            smaller = dict(zip(("d", "h", "min"), ((3600, "h"), (60, "min"), (1, "s")), strict=True))[name]
+            return f"{whole} {name} {rest // smaller[0]} {smaller[1]}" if rest // smaller[0] else f"{whole} {name}"
+    return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s" if value else "0 s"
+
+
+def size(value: int | None) -> str:
+    """How large something is."""
+    if value is None:
+        return NOTHING
+    for name in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value} {name}" if name == "B" else f"{value:.1f} {name}"
+        value = value / 1024  # type: ignore[assignment]
+    return f"{value:.1f} GiB"
+
+
+def short(digest: str | None, length: int = 10) -> str:
+    """The beginning of a hash."""
+    return (digest or "").removeprefix("sha256:")[:length] or NOTHING
+
+
+def clock(at: str | None) -> str:
+    """The time of day, in UTC."""
+    return at[11:19] if at else NOTHING
+
+
+def day(at: str | None) -> str:
+    """Day and time, in UTC."""
+    return f"{at[:10]} {at[11:19]}" if at else NOTHING
+
+
+def ago(at: str | None, now: datetime | None) -> str:
+    """How long ago something was."""
+    if not at or now is None:
+        return NOTHING
+    return seconds(max(0.0, round((now - moment(at)).total_seconds())))
+
+
+def board_of(task: dict[str, Any]) -> str:
+    """What people call the state of a task; done that nobody verified is said to be so, and done that changed, too."""
+    if task.get("freshness") == "stale":
+        return "stale"
+    if task.get("trust") == "claimed":
+        return "claimed"
+    if task.get("phase") in {"asking", "offered"}:  # somebody else has to do something
+        return "waiting"
+    return str(task.get("board") or task.get("status") or "pending")
+
+
+def badge_of(name: str) -> str:
+    """The colour and shape of a state."""
+    return {
+        "done": "good",
+        "proven": "good",
+        "approved": "good",
+        "OK": "good",
+        "replayed": "good",
+        "working": "busy",
+        "running": "busy",
+        "review": "ask",
+        "waiting": "ask",
+        "blocked": "ask",
+        "paused": "ask",
+        "stale": "old",
+        "failed": "bad",
+        "rejected": "bad",
+        "CRITICAL": "bad",
+        "refused": "bad",
+        "open": "ask",
+    }.get(name, "calm")

@@ -1,0 +1,247 @@
+"""What each page shows."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agenttalk.engine import mail_showing, showing, viewing, viewing_task
+from agenttalk.engine.mail_showing import Asked
+from agenttalk.engine.plans import DEFAULT
+from agenttalk.engine.service import Service
+from agenttalk.pages.door import shown
+from agenttalk.pages.rendering import HEADERS, Reader, board_of, page
+from agenttalk.rules import drawing, timeline
+from agenttalk.rules.lifecycle import board_status
+
+PREVIEW: Final = 64 * 1024
+"""Bytes of a file that are shown."""
+ROWS: Final = 2_000
+"""Rows of a timeline that are drawn."""
+
+
+def routes(service: Service) -> list[Route]:
+    """Every page that is looked at."""
+    views = {
+        "/": overview,
+        "/plans": plans,
+        "/plans/{id}": plan,
+        "/plans/{id}/tasks/{task}": task,
+        "/plans/{id}/tasks/{task}/files/{sha256}": preview,
+        "/plans/{id}/tasks/{task}/files/{sha256}/download": download,
+        "/inbox": inbox,
+        "/inbox/{id}": question,
+        "/deadletters": deadletters,
+        "/deadletters/{id}": deadletter,
+        "/deadletters/{id}/download": original,
+        "/agents": agents,
+        "/toolchain": toolchain,
+        "/toolchain/{id}": toolchain_task,
+        "/mail": mail,
+        "/mail/{id}": letter,
+        "/ledger": ledger,
+        "/deliveries": deliveries,
+    }
+    return [shown(service, path, view) for path, view in views.items()]
+
+
+async def overview(service: Service, _: Request, reader: Reader) -> Response:
+    """What needs somebody, at a glance."""
+    return page("overview", reader, **await viewing.overview(service.deps))
+
+
+async def plans(service: Service, _: Request, reader: Reader) -> Response:
+    """Every plan."""
+    return page("plans", reader, plans=await viewing.plans(service.deps))
+
+
+async def plan(service: Service, request: Request, reader: Reader) -> Response:
+    """A plan, drawn."""
+    found = await viewing.plan(service.deps, request.path_params["id"])
+    tasks = {each["task_id"]: each for each in found["tasks"]}
+    drawn = _drawn(tuple(tasks), tuple(found["edges"]))
+    times = timeline.laid_out(found["spans"], service.deps.now())
+    wanted = request.query_params.get("state", "")
+    listed = [each for each in found["tasks"] if wanted in {"", board_of(each)}]
+    return page(
+        "plan",
+        reader,
+        plan=found,
+        tasks=tasks,
+        listed=listed,
+        counted=_counted(found["tasks"]),
+        wanted=wanted,
+        drawn=drawn,
+        box=drawing,
+        times=times,
+        rows=times.rows[:ROWS],
+    )
+
+
+@lru_cache(maxsize=32)
+def _drawn(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> drawing.Drawing:
+    """A drawing changes only with the plan itself, and is asked for with every step of it."""
+    return drawing.draw(tasks, edges)
+
+
+def _counted(tasks: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for each in tasks:
+        name = board_of(dict(each))
+        counted[name] = counted.get(name, 0) + 1
+    return counted
+
+
+async def task(service: Service, request: Request, reader: Reader) -> Response:
+    """A task, and why it is in its state."""
+    found = await viewing_task.task(service.deps, request.path_params["id"], request.path_params["task"])
+    return page("task", reader, task=found, status=_status(found))
+
+
+def _status(found: Mapping[str, Any]) -> str:
+    trust = "claimed" if found["origin"] != "engine" and found["state"] == "COMPLETED" else None
+    return board_of({**found, "trust": trust, "board": board_status(found["state"], found.get("phase"))})
+
+
+async def preview(service: Service, request: Request, reader: Reader) -> Response:
+    """A file as text, escaped; nothing of it is ever run or laid out."""
+    asked = request.path_params
+    name, data = await viewing_task.file(service.deps, asked["id"], asked["task"], asked["sha256"])
+    text = _text(data[:PREVIEW])
+    return page(
+        "file",
+        reader,
+        plan_id=asked["id"],
+        task_id=asked["task"],
+        sha256=asked["sha256"],
+        name=name,
+        size=len(data),
+        text=text,
+        cut=len(data) > PREVIEW,
+    )
+
+
+def _text(data: bytes) -> str | None:
+    """What a file says, if it is text."""
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        # The end may be in the middle of a character.
+        return data[: error.start].decode() if len(data) - error.start < 4 and len(data) == PREVIEW else None
+
+
+async def download(service: Service, request: Request, _: Reader) -> Response:
+    """A file to be kept, never to be shown by the browser itself."""
+    asked = request.path_params
+    data = (await viewing_task.file(service.deps, asked["id"], asked["task"], asked["sha256"]))[1]
+    return _attached(data, f"{asked['sha256'].removeprefix('sha256:')[:16]}.bin")
+
+
+def _attached(data: bytes, name: str) -> Response:
+    told = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": "sandbox"}
+    return Response(data, headers=told, media_type="application/octet-stream")
+
+
+async def inbox(service: Service, _: Request, reader: Reader) -> Response:
+    """What people are asked."""
+    return page("inbox", reader, requests=[each.as_json() for each in await service.requests()])
+
+
+async def question(service: Service, request: Request, reader: Reader) -> Response:
+    """One question, with the form that answers it."""
+    found = (await service.request(request.path_params["id"])).as_json()
+    return page("question", reader, asked=found)
+
+
+async def deadletters(service: Service, _: Request, reader: Reader) -> Response:
+    """What was refused."""
+    found = await service.deadletters()
+    return page("deadletters", reader, letters=found[::-1][:500])
+
+
+async def deadletter(service: Service, request: Request, reader: Reader) -> Response:
+    """One message that was refused, with its original."""
+    found = await service.deadletter(request.path_params["id"])
+    data = base64.b64decode(found["content"]) if found["content"] is not None else None
+    text = _text(data[:PREVIEW]) if data is not None else None
+    size = len(data) if data is not None else None
+    return page("deadletter", reader, letter=found, text=text, size=size, cut=(size or 0) > PREVIEW)
+
+
+async def original(service: Service, request: Request, _: Reader) -> Response:
+    """The original of a dead letter, to be kept."""
+    found = await service.deadletter(request.path_params["id"])
+    return _attached(base64.b64decode(found["content"] or ""), "original.bin")
+
+
+async def agents(service: Service, _: Request, reader: Reader) -> Response:
+    """Who works here, and how far they can be believed."""
+    return page("agents", reader, agents=await viewing.agents(service.deps))
+
+
+async def toolchain(service: Service, request: Request, reader: Reader) -> Response:
+    """Tasks of forge events, what could not be given to anybody, and what was said at forges."""
+    status = request.query_params.get("status", "")
+    asked = showing.Asked(status=status, after=_number(request, "after"))
+    return page(
+        "toolchain",
+        reader,
+        listed=await service.toolchain_tasks(asked),
+        warnings=(await service.toolchain_warnings(0))["warnings"],
+        outgoing=(await service.toolchain_outgoing(0)),
+        wanted=status,
+        readable=service.reconciler is not None,
+    )
+
+
+async def toolchain_task(service: Service, request: Request, reader: Reader) -> Response:
+    """A forge event's task: what was reported of it beside what was read."""
+    return page("toolchain_task", reader, task=await service.toolchain_task(request.path_params["id"]))
+
+
+async def mail(service: Service, request: Request, reader: Reader) -> Response:
+    """Letters, the newest first."""
+    query = request.query_params
+    asked = Asked(
+        sender=query.get("from", ""),
+        to=query.get("to", ""),
+        kind=query.get("kind", ""),
+        search=query.get("search", "")[:200],
+        before=_number(request, "before"),
+    )
+    return page("mail", reader, listed=await mail_showing.page(service.deps, asked), asked=asked)
+
+
+async def letter(service: Service, request: Request, reader: Reader) -> Response:
+    """A letter with the others of its thread."""
+    found = await mail_showing.one(service.deps, request.path_params["id"])
+    thread = await mail_showing.page(service.deps, Asked(thread=found["thread"], limit=100))
+    letters = [await mail_showing.one(service.deps, each["message_id"]) for each in thread["mails"][::-1]]
+    return page("letter", reader, letter=found, letters=letters)
+
+
+async def ledger(service: Service, request: Request, reader: Reader) -> Response:
+    """Facts, the newest first."""
+    query = request.query_params
+    board, plan_id, kind = query.get("board", DEFAULT), query.get("plan", ""), query.get("kind", "")
+    before = _number(request, "before")
+    found = await viewing.ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
+    return page("ledger", reader, listed=found, board=board, plan_id=plan_id, kind=kind)
+
+
+async def deliveries(service: Service, request: Request, reader: Reader) -> Response:
+    """What forges delivered, and what came of it."""
+    return page("deliveries", reader, listed=await viewing.webhooks(service.deps, before=_number(request, "before")))
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else 0

@@ -1,0 +1,101 @@
+"""A promise as a list that people can read: of each line whether it is proven, by whom and how."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agenttalk.contracts.promise import AcceptanceCriterion
+
+Standing = Literal["proven", "claimed", "stale", "failed", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came of a check, as far as people are told."""
+
+    id: str
+    passed: bool
+    fresh: bool
+    trust: str
+    by: str
+    at: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of the list."""
+
+    id: str
+    description: str
+    standing: Standing
+    wants: tuple[str, ...]
+    """Ids of evidence, any of which would do."""
+    trust: str | None = None
+    by: str | None = None
+    at: str | None = None
+    detail: str = ""
+
+
+def of(
+    criteria: Sequence[AcceptanceCriterion],
+    seen: Collection[Seen],
+    verdict: Mapping[str, Any] | None,
+    *,
+    stale: bool,
+    ended_at: str | None,
+) -> list[Item]:
+    """How each criterion stands. Nothing is decided here: what was decided is told line by line.
+
+    What is not known to be proven is not shown as proven.
+    """
+    return [_item(each, seen, verdict, stale=stale, ended_at=ended_at) for each in criteria]
+
+
+def _item(
+    criterion: AcceptanceCriterion,
+    seen: Collection[Seen],
+    verdict: Mapping[str, Any] | None,
+    *,
+    stale: bool,
+    ended_at: str | None,
+) -> Item:
+    wants = tuple(criterion.evidence_required)
+    found = [each for each in seen if each.id in wants]
+    best = max(found, key=lambda each: (each.passed, each.fresh, each.trust != "claimed", each.at), default=None)
+    if best is not None:
+        return Item(
+            criterion.id, criterion.description, _standing(best), wants, best.trust, best.by, best.at, best.detail
+        )
+    standing, trust = _by_verdict(criterion, verdict, stale=stale)
+    by = (verdict or {}).get("accepted_by") or "engine"
+    if standing in {"proven", "stale"}:
+        return Item(criterion.id, criterion.description, standing, wants, trust, str(by), ended_at)
+    return Item(criterion.id, criterion.description, standing, wants, trust)
+
+
+def _standing(best: Seen) -> Standing:
+    if not best.passed:
+        return "failed"
+    if best.trust == "claimed":
+        return "claimed"
+    return "proven" if best.fresh else "stale"
+
+
+def _by_verdict(
+    criterion: AcceptanceCriterion, verdict: Mapping[str, Any] | None, *, stale: bool
+) -> tuple[Standing, str | None]:
+    """What the verdict says of a criterion whose evidence is not kept by itself."""
+    if verdict is None:
+        return "open", None
+    unverified = verdict.get("unverified") or ()
+    if f"criterion:{criterion.id}" in unverified or not set(criterion.evidence_required).isdisjoint(unverified):
+        return "claimed", "claimed"
+    if not verdict.get("fulfilled"):
+        return "failed" if any(f"'{criterion.id}'" in each for each in verdict.get("blockers") or ()) else "open", None
+    trust = verdict.get("trust")
+    if trust in {None, "claimed"}:
+        return "claimed", "claimed"
+    return "stale" if stale else "proven", str(trust)

@@ -1,0 +1,350 @@
+"""What the pages show, and what their forms do."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenttalk.contracts import wire
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.drivers.calls import Turn
+from agenttalk.engine import human, plans
+from agenttalk.engine.access import Caller
+from agenttalk.engine.letters import Draft
+from agenttalk.engine.mail import Post
+from agenttalk.engine.service import Service
+from agenttalk.kinds.mail import Letters
+from agenttalk.pages import words
+from agenttalk.pages.rendering import FOLDER
+from agenttalk.ports import MailRules
+from agenttalk.rules.mail import BOARD as MAIL
+from agenttalk.wiring import opened
+from pages.pagekit import HOSTILE, Guest, guest, text, visit
+from plankit import Engine, plan, task
+from treekit import Tree, node
+
+
+async def liar(turn: Turn) -> str:
+    """Says that it is done, and has made something else than it was asked for."""
+    if turn.attempt:
+        turn.outputs["page.html"] = HOSTILE
+    return HOSTILE
+
+
+def test_nothing_that_an_agent_says_or_makes_is_taken_for_the_page_itself(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        told = plan(
+            task("one", prompt=f"Do it. {HOSTILE}", outputs=[{"name": "page.html", "deliver_to": ["b"]}]),
+            task("two", "b", inputs=[{"name": "page", "from": "page.html"}]),
+        )
+        await ada.engine.submit(told)
+        await ada.engine.ended()
+        shown = [
+            await ada.page(path) for path in ("/", "/plans/p", "/plans/p/tasks/one", "/plans/p/tasks/two", "/ledger")
+        ]
+        links = re.findall(r'href="(/plans/p/tasks/one/files/[^"]+)"', shown[2])
+        assert links
+        shown.append(await ada.page(links[0]))
+        assert sum("&lt;script&gt;alert(1)" in each for each in shown) >= 3
+        for each in shown:
+            assert "<script>alert" not in each
+            assert "<img src=x" not in each
+            assert re.findall(r"<script[^>]*>", each) == [re.search(r"<script[^>]*>", each)[0]]  # type: ignore[index]
+            assert " style=" not in each
+            assert not re.search(r"<[^>]* on\w+=", each)
+
+    visit(tmp_path, use, a=liar)
+
+
+def test_a_file_is_shown_as_text_or_kept_and_never_run(tmp_path: Path) -> None:
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>'
+
+    async def maker(turn: Turn) -> str:
+        turn.outputs["made"] = {"a.svg": svg, "b.bin": b"\0\1\2", "c.txt": "ä" * 40_000, "d.txt": b"\xff\xfe"}
+        return "ok"
+
+    async def use(ada: Guest) -> None:
+        await ada.engine.submit(plan(task("one", outputs=[{"name": "made", "deliverable": True}])))
+        await ada.engine.ended()
+        shown = await ada.page("/plans/p/tasks/one")
+        links = dict(re.findall(r'href="(/plans/p/tasks/one/files/[^"]+)">(?:made/)?([^<]+)<', shown))
+        by_name = {name.rsplit("/", 1)[-1]: link for link, name in links.items()}
+        assert "&lt;svg xmlns" in await ada.page(by_name["a.svg"])
+        assert "only be downloaded" in await ada.page(by_name["b.bin"])
+        assert "only be downloaded" in await ada.page(by_name["d.txt"])
+        long = await ada.page(by_name["c.txt"])
+        assert "Only the beginning is shown" in long
+        assert 32_000 <= long.count("ä") <= 32_768
+        kept = await ada.get(f"{by_name['a.svg']}/download")
+        assert kept.content == svg
+        assert kept.headers["content-type"] == "application/octet-stream"
+        assert kept.headers["content-disposition"].startswith("attachment; filename=")
+        assert kept.headers["x-content-type-options"] == "nosniff"
+        other = wire.sha256(b"of somebody else")
+        blobs = await ada.engine.deps.stores.blobs(plans.DEFAULT)
+        await blobs.put(b"of somebody else")
+        assert (await ada.get(f"/plans/p/tasks/one/files/{other}")).status_code == 404
+        assert (await ada.get(f"/plans/p/tasks/one/files/{other}/download")).status_code == 404
+
+    visit(tmp_path, use, a=maker)
+
+
+def test_a_task_tells_why_it_is_not_done_and_who_proved_what(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        promise = {
+            "objective": "It works",
+            "acceptance": [
+                {"id": "there", "description": "The file is there", "evidenceRequired": ["file"]},
+                {"id": "good", "description": "It says yes", "evidenceRequired": ["says"]},
+            ],
+            "checks": [
+                {"id": "file", "kind": "artifact", "output": "answer.txt"},
+                {"id": "says", "kind": "file", "path": "answer.txt", "contains": "yes"},
+            ],
+        }
+        told = plan(
+            task("one", outputs=[{"name": "answer.txt", "deliverable": True}], promise=promise),
+            task("two", "b", needs=["one"]),
+            policies={"max_reexecute_times": 0},
+        )
+        await ada.engine.submit(told)
+        await ada.engine.ended()
+        shown = text(await ada.get("/plans/p/tasks/one"))
+        assert "Why it is not done" in shown
+        assert "criterion 'good' is not shown" in shown
+        assert "Grant rounds" in shown
+        [page] = re.findall(r'<ul class="checklist">.*?</ul>', await ada.page("/plans/p/tasks/one"), re.DOTALL)
+        assert re.findall(r'<li class="(\w+)"', page) == ["proven", "failed"]
+        overview = text(await ada.get("/"))
+        assert "p / one" in overview
+        answer = await ada.post("/plans/p/steer", action="rework", task="one", answer="accept")
+        assert answer.status_code == 303
+        done = await ada.engine.ended()
+        assert done.result == "done"
+        shown = text(await ada.get("/plans/p/tasks/one"))
+        assert "Accept as it is: ada" in shown
+        facts = text(await ada.get("/ledger?plan=p"))
+        assert "ada" in facts
+
+    visit(tmp_path, use, proving=True)
+
+
+def test_a_question_is_answered_in_the_name_of_who_is_logged_in_and_only_as_it_was_shown(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        outputs = [{"name": "list.csv", "deliverable": True}]
+        await ada.engine.submit(plan(task("one", outputs=outputs), agents={"a": {"driver": "human"}}))
+        await ada.engine.asked()
+        [asked] = await human.requests(ada.engine.deps)
+        where = f"/inbox/{asked.request_id}"
+        assert asked.request_id in await ada.page("/inbox")
+        assert asked.sha256 in await ada.page(where)
+        given = {"decision": "PROVIDE", "name_0": "list.csv", "text_0": "a,b\r\n1,2\r\n"}
+        other = await ada.post(f"{where}/answer", **given, seen_sha256=wire.sha256(b"another question"))
+        assert (other.status_code, "not the request that was shown" in text(other)) == (409, True)
+        assert (await ada.post(f"{where}/answer", **given)).status_code == 400
+        assert (await ada.post(f"{where}/answer", seen_sha256=asked.sha256, decision="MAYBE")).status_code == 400
+        assert len(await human.requests(ada.engine.deps)) == 1
+        done = await ada.post(f"{where}/answer", **given, seen_sha256=asked.sha256)
+        assert (done.status_code, done.headers["location"]) == (303, "/inbox")
+        assert "Done: Answer." in await ada.page("/inbox")
+        assert "Done: Answer." not in await ada.page("/inbox"), "it is told once"
+        await ada.engine.until(lambda found: found.result == "done")
+        assert "Answered by ada" in text(await ada.get(where))
+        again = await ada.post(f"{where}/answer", **given, seen_sha256=asked.sha256)
+        assert again.status_code == 409
+        link = re.search(r'href="(/plans/p/tasks/one/files/[^"]+)"', await ada.page("/plans/p/tasks/one"))
+        assert link
+        assert (await ada.get(f"{link[1]}/download")).content == b"a,b\n1,2\n"
+
+    visit(tmp_path, use)
+
+
+def test_a_file_that_was_chosen_is_taken_as_it_is(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        outputs = [{"name": "photo", "deliverable": True}]
+        await ada.engine.submit(plan(task("one", outputs=outputs), agents={"a": {"driver": "human"}}))
+        await ada.engine.asked()
+        [asked] = await human.requests(ada.engine.deps)
+        fields = {"form_key": await ada.key(), "decision": "PROVIDE", "name_0": "photo", "seen_sha256": asked.sha256}
+        files = {"file_0": ("x.png", b"\x89PNG\r\n\0", "image/png")}
+        answer = await ada.client.post(f"/inbox/{asked.request_id}/answer", data=fields, files=files)
+        assert answer.status_code == 303
+        await ada.engine.until(lambda found: found.result == "done")
+        link = re.search(r'href="(/plans/p/tasks/one/files/[^"]+)"', await ada.page("/plans/p/tasks/one"))
+        assert link
+        assert (await ada.get(f"{link[1]}/download")).content == b"\x89PNG\r\n\0"
+
+    visit(tmp_path, use)
+
+
+def test_a_plan_is_paused_goes_on_and_is_cancelled(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        await ada.engine.submit(plan(task("one"), task("two", needs=["one"]), agents={"a": {"driver": "human"}}))
+        await ada.engine.asked()
+        for action, state in (("pause", "PAUSED"), ("resume", "RUNNING")):
+            assert (await ada.post("/plans/p/steer", action=action)).status_code == 303
+            await ada.engine.until(lambda found, state=state: found.state == state)  # type: ignore[misc]
+        assert (await ada.post("/plans/p/steer", action="release")).status_code == 404, "no form asks for that"
+        assert (await ada.post("/plans/none/steer", action="pause")).status_code == 404
+        assert (await ada.post("/plans/p/steer", action="cancel", why="it is late")).status_code == 303
+        await ada.engine.until(lambda found: found.state == "ENDED")
+        facts = [each["body"] for each in (await ledger(ada.engine, "plan.cancelled"))]
+        assert '"by":"ada"' in facts[0]
+
+    visit(tmp_path, use)
+
+
+async def ledger(found: Engine, kind: str) -> list[dict[str, Any]]:
+    from agenttalk.engine import viewing
+
+    return (await viewing.ledger(found.deps, plans.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
+
+
+def test_every_page_has_something_to_say_when_there_is_nothing(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        for path in (
+            "/",
+            "/plans",
+            "/inbox",
+            "/agents",
+            "/toolchain",
+            "/mail",
+            "/deadletters",
+            "/deliveries",
+            "/ledger",
+        ):
+            assert 'class="empty"' in await ada.page(path), path
+        for path in ("/plans/none", "/plans/none/tasks/x", "/inbox/none", "/deadletters/none", "/toolchain/none",
+                     "/mail/none", "/ledger?board=none", "/plans/..%5c", f"/mail/{'x' * 500}"):  # fmt: skip
+            answer = await ada.get(path)
+            assert answer.status_code == 404, path
+            assert "This did not work" in answer.text
+
+    visit(tmp_path, use)
+
+
+def test_a_dead_letter_is_looked_at_and_replayed(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.dag([node("design", "pm", outputs=[{"name": "spec.md", "deliver_to": ["dev"]}]), node("build", "dev")])
+    box = tree.box("pm", "outbox")
+    box.mkdir(parents=True)
+    (box / "x.msg.json").write_text(f'{{"type": "artifact", "x": "{HOSTILE[:20]}"}}')
+
+    async def use(ada: Guest) -> None:
+        await ada.engine.route()
+        listed = await ada.page("/deadletters")
+        link = re.search(r'href="(/deadletters/dl_[^"]+)"', listed)
+        assert link
+        shown = await ada.page(link[1])
+        assert "&lt;script&gt;" in shown
+        assert (await ada.get(f"{link[1]}/download")).headers["content-disposition"].startswith("attachment")
+        answer = await ada.post(f"{link[1]}/replay")
+        assert (answer.status_code, answer.headers["location"]) == (303, link[1])
+        assert "Not done:" in await ada.page(link[1])
+        assert "1 refused and not replayed" in await ada.page("/")
+        assert "plan_shop" in await ada.page("/plans")
+        assert "design" in await ada.page("/plans/plan_shop"), "also a plan that only lies in folders is drawn"
+        assert "nothing is promised" in await ada.page("/plans/plan_shop/tasks/design")
+
+    visit(tmp_path, use)
+
+
+@pytest.mark.shows("A03")
+def test_letters_have_a_page_of_their_own(tmp_path: Path) -> None:
+    profile = AgentProfile.from_json({"schema_version": "1.0", "agent_id": "dev", "driver": "folder"})
+    rules = MailRules({"dev": profile}, frozenset({"dev"}), remind_after=600, answer_within=3600, retry_times=0, hops=3)
+
+    async def run() -> None:
+        (tmp_path / "agents" / "dev").mkdir(parents=True)
+        (tmp_path / "system_runtime").mkdir()
+        async with opened(tmp_path, kinds={MAIL: Letters(rules)}) as deps:
+            post = Post(deps)
+            sent = Draft(
+                "ada", ("dev",), "request", subject=f"Six times seven {HOSTILE}", body=f"What is it? {HOSTILE}"
+            )
+            letter = await post.send(sent, Caller("operator", "ada"))
+            service = Service(deps, post=post)
+            ada = guest(None, service)  # type: ignore[arg-type]
+            await ada.enter()
+            listed = await ada.page("/mail")
+            assert "Six times seven" in listed
+            assert "not read" in listed
+            assert "Six times seven" in await ada.page("/mail?search=seven&to=dev")
+            assert 'class="empty"' in await ada.page("/mail?search=eight")
+            shown = await ada.page(f"/mail/{letter['message_id']}")
+            assert "What is it?" in shown
+            for each in (listed, shown):
+                assert "<script>alert" not in each
+            for path in ("/plans", "/toolchain", "/"):
+                assert "Six times seven" not in await ada.page(path), "letters are on no other page"
+            await ada.client.aclose()
+
+    asyncio.run(run())
+
+
+def test_agents_show_how_far_they_can_be_believed(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        promise = {
+            "objective": "It works",
+            "acceptance": [{"id": "good", "description": "It says so", "evidenceRequired": ["says"]}],
+            "checks": [{"id": "says", "kind": "file", "path": "answer.txt", "contains": "yes"}],
+        }
+        made = [{"name": "answer.txt", "deliverable": True}]
+        await ada.engine.submit(
+            plan(task("one", promise=promise, outputs=made), task("two", "b"), policies={"max_reexecute_times": 0})
+        )
+        await ada.engine.ended()
+        shown = text(await ada.get("/agents"))
+        assert "0 % 0/1, 1 refuted" in shown
+        assert "100 % 1/1" in shown
+        assert "1 of the last 2 claims" in text(await ada.get("/"))
+
+    visit(tmp_path, use, proving=True)
+
+
+def test_a_plan_can_be_filtered_by_state(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        await ada.engine.submit(
+            plan(*(task(f"t{number}") for number in range(5)), task("last", "h"), agents={"h": {"driver": "human"}})
+        )
+        await ada.engine.asked()
+        await ada.engine.until(lambda found: found.counts["completed"] == 5)
+        rows = re.search(r'<section class="card" id="tasks".*', await ada.page("/plans/p?state=done"), re.DOTALL)
+        assert rows
+        assert "/tasks/t0" in rows[0]
+        assert "/tasks/last" not in rows[0]
+
+    visit(tmp_path, use)
+
+
+def test_every_word_is_there_in_both_languages_and_used() -> None:
+    shown = "".join(each.read_text() for each in (FOLDER / "templates").iterdir())
+    code = "".join(each.read_text() for each in FOLDER.glob("*.py") if each.name != "words.py")
+    named = set(re.findall(r"\bt\('(\w+)'[,)]", shown)) | set(re.findall(r'say\(reader\.language, "(\w+)"', code))
+    assert named - words.WORDS.keys() == set()
+    for key, both in words.WORDS.items():
+        assert all(each.strip() for each in both), key
+        fields = [set(re.findall(r"{(\w+)}", each)) for each in both]
+        assert fields[0] == fields[1], key
+    assert words.say("zh", "done_it", what="x") == "完成：x。"
+    assert words.say("en", "no such word") == "no such word"
+
+
+def test_a_failure_of_ours_is_told_without_its_insides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agenttalk.engine import viewing
+
+    async def broken(_: Any) -> Any:
+        raise ValueError("secret insides")
+
+    monkeypatch.setattr(viewing, "plans", broken)
+
+    async def use(ada: Guest) -> None:
+        answer = await ada.get("/plans")
+        assert answer.status_code == 500
+        assert "secret insides" not in answer.text
+
+    visit(tmp_path, use)

@@ -1,0 +1,97 @@
+"""A promise as a list that people can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.contracts.promise import AcceptanceCriterion
+from agenttalk.rules import shown_promise
+from agenttalk.rules.shown_promise import Item, Seen
+
+TESTS = AcceptanceCriterion.model_validate(
+    {"id": "tests", "description": "The tests pass", "evidenceRequired": ["run"]}
+)
+DONE = {"fulfilled": True, "trust": "observed", "unverified": [], "blockers": []}
+
+
+def one(seen: list[Seen], verdict: dict[str, Any] | None, *, stale: bool = False) -> Item:
+    [item] = shown_promise.of([TESTS], seen, verdict, stale=stale, ended_at="then")
+    return item
+
+
+def result(*, passed: bool = True, fresh: bool = True, trust: str = "executed", check: str = "run") -> Seen:
+    return Seen(check, passed, fresh, trust, "engine", "now", "it ended with 1")
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ([result()], "proven"),
+        ([result(fresh=False)], "stale"),
+        ([result(passed=False)], "failed"),
+        ([result(trust="claimed")], "claimed"),
+        ([result(passed=False), result()], "proven"),
+        ([result(fresh=False), result()], "proven"),
+        ([result(trust="claimed"), result()], "proven"),
+    ],
+)
+def test_a_line_stands_as_the_best_that_was_seen(seen: list[Seen], expected: str) -> None:
+    item = one(seen, DONE)
+    assert item.standing == expected
+    assert (item.by, item.at) == ("engine", "now")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "stale", "expected"),
+    [
+        (None, False, ("open", None)),
+        (DONE, False, ("proven", "observed")),
+        (DONE, True, ("stale", "observed")),
+        ({**DONE, "trust": "claimed"}, False, ("claimed", "claimed")),
+        ({**DONE, "trust": None}, False, ("claimed", "claimed")),
+        ({**DONE, "unverified": ["criterion:tests"]}, False, ("claimed", "claimed")),
+        ({**DONE, "unverified": ["run"]}, False, ("claimed", "claimed")),
+        ({"fulfilled": False, "blockers": ["criterion 'tests' is not shown"]}, False, ("failed", None)),
+        ({"fulfilled": False, "blockers": ["criterion 'other' is not shown"]}, False, ("open", None)),
+        ({"fulfilled": False}, False, ("open", None)),
+    ],
+)
+def test_without_a_result_of_its_own_a_line_stands_as_the_verdict_says(
+    verdict: dict[str, Any] | None, stale: bool, expected: tuple[str, str | None]
+) -> None:
+    item = one([result(check="another")], verdict, stale=stale)
+    assert (item.standing, item.trust) == expected
+    assert (item.at == "then") == (item.standing in {"proven", "stale"})
+
+
+def test_what_a_person_accepted_is_by_that_person() -> None:
+    assert one([], {**DONE, "accepted_by": "ada"}).by == "ada"
+
+
+seen_ones = st.builds(
+    Seen,
+    st.sampled_from(["run", "another"]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["claimed", "attested", "observed", "executed", "confirmed"]),
+    st.just("engine"),
+    st.just("now"),
+)
+
+
+@given(st.lists(seen_ones, max_size=4), st.booleans(), st.sampled_from([None, "claimed", "observed", "executed"]))
+def test_nothing_is_shown_as_proven_that_only_somebody_claimed(
+    seen: list[Seen], stale: bool, trust: str | None
+) -> None:
+    verdict = {"fulfilled": trust is not None, "trust": trust}
+    item = one(seen, verdict, stale=stale)
+    own = [each for each in seen if each.id == "run"]
+    if item.standing == "proven" and own:
+        assert any(each.passed and each.fresh and each.trust != "claimed" for each in own)
+    elif item.standing == "proven":
+        assert trust not in {None, "claimed"}
+        assert not stale

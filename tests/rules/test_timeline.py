@@ -1,0 +1,68 @@
+"""When what was done in a plan."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenttalk.rules.timeline import DAY, MOST_MARKS, Span, laid_out
+
+BEGAN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return BEGAN + timedelta(seconds=seconds)
+
+
+def span(task_id: str, begin: float, end: float | None) -> Span:
+    return Span(task_id, at(begin), None if end is None else at(end), "succeeded")
+
+
+spans = st.lists(
+    st.builds(
+        span,
+        st.sampled_from(["a", "b", "c"]),
+        st.floats(0, 1e7),
+        st.none() | st.floats(0, 1e7),
+    ),
+    max_size=20,
+)
+
+
+@given(spans, st.floats(0, 1e7))
+def test_every_span_is_a_bar_on_the_scale(found: list[Span], now: float) -> None:
+    told = laid_out(found, at(now))
+    bars = [bar for _, row in told.rows for bar in row]
+    assert (
+        sorted(bar.span for bar in bars) == sorted(found)
+        if all(each.end for each in found)
+        else len(bars) == len(found)
+    )
+    assert all(bar.begin >= 0 and bar.length >= 0 for bar in bars)
+    assert all(bar.begin + bar.length <= 1000.1 for bar in bars if bar.length)
+    assert len(told.marks) <= MOST_MARKS + 1
+
+
+def test_nothing_was_done_yet() -> None:
+    assert laid_out([], at(0)).rows == ()
+    assert laid_out([], at(0)).marks == ()
+
+
+def test_what_still_goes_on_reaches_until_now_and_the_first_stands_at_the_top() -> None:
+    told = laid_out([span("late", 5, None), span("early", 0, 4), span("early", 6, 8)], at(10))
+    assert [name for name, _ in told.rows] == ["early", "late"]
+    [late] = told.rows[1][1]
+    assert (late.begin, late.length) == (500, 500)
+    assert told.marks == ((0, 0), (200, 2), (400, 4), (600, 6), (800, 8), (1000, 10))
+
+
+def test_weeks_are_marked_by_days() -> None:
+    told = laid_out([span("long", 0, 30 * DAY)], at(0))
+    assert [seconds / DAY for _, seconds in told.marks] == [0, 4, 8, 12, 16, 20, 24, 28]
+
+
+def test_a_span_that_ends_before_it_begins_has_no_length() -> None:
+    told = laid_out([span("odd", 5, 3), span("fine", 0, 10)], at(10))
+    assert told.rows[1][1][0].length == 0
