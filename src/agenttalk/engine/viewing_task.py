@@ -17,8 +17,8 @@ from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.tasks import TaskName
 from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Row, Store
-from agenttalk.rules import shown_promise
-from agenttalk.rules.shown_promise import Item, Seen
+from agenttalk.rules import checklist
+from agenttalk.rules.checklist import Item, Seen
 
 ORDERS: Final = 50
 _EVENTS: Final = 60
@@ -72,7 +72,7 @@ async def _checklist(store: Store, told: dict[str, Any]) -> list[Item]:
     else:
         seen = [_seen(each, ended_at) for each in (attempts[-1].get("checks", ()) if attempts else ())]
     stale = told["freshness"] == "stale"
-    return shown_promise.of(
+    return checklist.of(
         sheet.promise(node).acceptance, seen, told["verdict"], stale=stale, ended_at=ended_at if attempts else None
     )
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.promise import AcceptanceCriterion
-from agenttalk.rules import shown_promise
-from agenttalk.rules.shown_promise import Item, Seen
+from agenttalk.rules import checklist
+from agenttalk.rules.checklist import Item, Seen
 
 TESTS = AcceptanceCriterion.model_validate(
     {"id": "tests", "description": "The tests pass", "evidenceRequired": ["run"]}
@@ -19,7 +19,7 @@ DONE = {"fulfilled": True, "trust": "observed", "unverified": [], "blockers": []
 
 
 def one(seen: list[Seen], verdict: dict[str, Any] | None, *, stale: bool = False) -> Item:
-    [item] = shown_promise.of([TESTS], seen, verdict, stale=stale, ended_at="then")
+    [item] = checklist.of([TESTS], seen, verdict, stale=stale, ended_at="then")
     return item
 
 
