@@ -116,8 +116,9 @@ class Eyes:
         each.dismiss()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def eyes() -> Iterator[Eyes]:
+    """A browser. Playwright has an event loop run in this thread meanwhile, so it ends before tests of other modules."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
