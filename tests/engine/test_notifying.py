@@ -93,6 +93,22 @@ def test_what_happens_is_told_once_and_signed_and_the_past_is_not(tmp_path: Path
     play(tmp_path, use)
 
 
+def test_a_secret_that_stands_in_a_fact_is_not_told(tmp_path: Path) -> None:
+    async def use(bench: Bench) -> None:
+        engine = bench.engine()
+        await engine.begin()
+        bench.deps.discretion.learn({"SHOP_API_KEY": "canary-0123456789"})
+        board = await bench.deps.stores.board("default")
+        reason = {"reason": "the key canary-0123456789 is refused"}
+        await board.transact(lambda tx: tx.record("plan.cancelled", "one", reason))
+        await engine.pass_()
+        [(_, _, body)] = bench.told
+        assert "canary" not in json.dumps(body)
+        assert "is refused" in body["data"]["text"]
+
+    play(tmp_path, use)
+
+
 def test_who_asked_for_some_events_gets_no_others(tmp_path: Path) -> None:
     async def use(bench: Bench) -> None:
         quiet = Target("quiet", "https://example.org", "slack", frozenset({"task.failed"}))
