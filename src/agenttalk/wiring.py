@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from agenttalk.settings import Settings
 
 LOG = logging.getLogger(__name__)
+OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
+"""How agents start us from where they work."""
 LITTER: Final = 3600.0
 """Temporaries of dead processes are removed once they are this old, in seconds."""
 LOCKED: Final = 2.0
@@ -101,8 +104,9 @@ async def opened(
                 shared=bool(url),
                 walls=walls,
                 kinds=kinds or {},
-                self_check=(sys.executable, "-P", "-m", "agenttalk", "promise", "check"),
+                self_check=(*OURSELVES, "promise", "check"),
                 asks_models=(sys.executable, "-P", "-m", "agenttalk.answering"),
+                mcp_server=(*OURSELVES, "mcp") if find_spec("mcp") is not None else (),
             )
         finally:
             await stores.close()
@@ -221,6 +225,9 @@ async def serve(
         ):
             own = operator.made_token(root)
             deps.discretion.keep({"the operator's token": own})
+            accounts = (each for agent in settings.agents.values() for each in agent.forge.values())
+            tokens = [each.token_env for each in accounts if each.token_env]
+            deps.discretion.learn({name: os.environ[name] for name in tokens if name in os.environ})
             await access.admit(deps, own, "operator", "operator")
             await asyncio.to_thread(swept, root)
             processes = LocalProcesses()
