@@ -225,9 +225,6 @@ async def serve(
         ):
             own = operator.made_token(root)
             deps.discretion.keep({"the operator's token": own})
-            accounts = (each for agent in settings.agents.values() for each in agent.forge.values())
-            tokens = [each.token_env for each in accounts if each.token_env]
-            deps.discretion.learn({name: os.environ[name] for name in tokens if name in os.environ})
             await access.admit(deps, own, "operator", "operator")
             await asyncio.to_thread(swept, root)
             processes = LocalProcesses()
