@@ -23,8 +23,8 @@ test: $(READY)  ## all tests
 test-full: $(READY)  ## the tests with ten times the random cases
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest
 
-test-agents: $(READY) $(CODING)/.ready  ## real coding agents, offline, against a scripted model
-	$(BIN)/pytest tests/agents
+test-agents: $(READY) $(CODING)/.ready $(CODING)/aider/.ready  ## real coding agents, offline, against a scripted model
+	$(BIN)/pytest tests/agents --numprocesses=2 --dist=worksteal
 
 local-model: $(LOCAL)/.ready  ## a small model and the library that runs it, for the tests of the driver local
 
@@ -121,3 +121,13 @@ $(CODING)/.ready: requirements/coding-agents/package.json
 	@mkdir -p $(CODING) && cp requirements/coding-agents/package.json $(CODING)/
 	npm install --prefix $(CODING) --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@
+
+$(CODING)/aider/.ready: requirements/coding-agents/aider.txt
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv --quiet --allow-existing --python $(PYTHON) $(CODING)/aider && \
+	  VIRTUAL_ENV=$(CODING)/aider uv pip install --quiet --only-binary :all: -r requirements/coding-agents/aider.txt; \
+	else \
+	  $(PYTHON) -m venv $(CODING)/aider && $(CODING)/aider/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --only-binary :all: -r requirements/coding-agents/aider.txt; \
+	fi || echo "Aider cannot be installed here (it needs Python 3.10 to 3.12); its tests are skipped" >&2
+	@mkdir -p $(CODING)/aider && touch $@

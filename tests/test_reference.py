@@ -25,7 +25,7 @@ from agenttalk.engine.service import Service
 from agenttalk.errors import MEANINGS, Code
 from agenttalk.pages.door import PageRoute
 from agenttalk.rules import acp_agents
-from agenttalk.rules.coding_agents import TABLE
+from agenttalk.rules.coding_agents import TABLE, CodingAgent
 from agenttalk.settings import (
     AccountSettings,
     AgentSettings,
@@ -87,8 +87,9 @@ def coding_agents_page() -> str:
         *(f"| `{name}` | {_told(field)} |" for name, field in CliUse.model_fields.items()),
         "",
         "Places in arguments: `{base}` is the folder of the attempt, `{session}` the session that goes on, `{model}`, `{prompt}`",
-        "and `{prompt_file}` what their names say. `{MODEL}`, `{GUARD}`, `{HOOK}` and `{ARGS}`, each as a whole argument, stand",
-        "for several or none: how the model is named, how far the agent is trusted, what is asked before it stops, and `args`.",
+        "and `{prompt_file}` what their names say. `{MODEL}`, `{GUARD}`, `{MCP}`, `{HOOK}` and `{ARGS}`, each as a whole argument,",
+        "stand for several or none: how the model is named, how far the agent is trusted, how it is told of our MCP server, what",
+        "is asked before it stops, and `args`. `{mcp_file}` is a file that names that server.",
     ]
     for name, entry in TABLE.items():
         trust = {"in a sandbox": entry.confined, "without one": entry.trusted}
@@ -98,6 +99,7 @@ def coding_agents_page() -> str:
             "prompt by": entry.prompt,
             "output read as": f"`{entry.codec}`",
             **{f"`{{GUARD}}` {where}": _code(argv) for where, argv in trust.items()},
+            "MCP server told by": _told_of_server(entry),
             "variables": _code([f"{key}={value}" for key, value in {**entry.variables, **entry.when_confined}.items()]),
             "handed over if set": ", ".join(f"`{each}`" for each in entry.handed),
             "not permitted": ", ".join(_code([each]) for each in entry.denied),
@@ -228,6 +230,14 @@ def _asked(filters: Sequence[str]) -> str:
 
 def test_the_page_of_the_http_api_is_up_to_date(tmp_path: Path) -> None:
     check("http-api.md", http_page(tmp_path))
+
+
+def _told_of_server(entry: CodingAgent) -> str:
+    if entry.mcp is None:
+        return "it cannot use one"
+    told = [*entry.mcp.args, *(f"{name}={value}" for name, value in entry.mcp.variables.items())]
+    home = f"; in a sandbox `~/{entry.mcp.settings}`" if entry.mcp.settings else ""
+    return _code(told) + home
 
 
 def _code(parts: Sequence[str]) -> str:

@@ -149,19 +149,21 @@ class AgentSettings(Section):
     """How its program is confined: `plain`, `landlock`, `bubblewrap`, or `best` of those that work."""
     network: Switch | None = None
     """Whether its program may use the network."""
+    mcp: bool | None = None
+    """Whether a coding agent is given our MCP server, with the attempt's own token."""
     forge: dict[IdText, AccountSettings] = Field(default_factory=dict)
     """Its accounts, by source."""
 
 
 class AccountSettings(Section):
-    """An agent's account at a forge. Its token reaches the agent; the engine's own never does."""
+    """An agent's account at a forge. Its token reaches the agent for its tasks; the engine's own never does."""
 
     login: Text
     """The account's name."""
     id: Annotated[int, Field(ge=1)] | None = None
     """The account's number. With it, a renamed account is still the same, and another of that name is not."""
     token_env: Text | None = None
-    """The variable that holds the account's token. The agent's program gets it."""
+    """The variable that holds the account's token. The agent's program gets it for tasks that come from this forge."""
 
 
 class SourceSettings(Section):
@@ -424,9 +426,6 @@ class Settings(Section):
         if agent is None:
             return {"locale": self.locale, **said}
         own = agent.model_dump(mode="json", exclude_none=True, exclude={"forge"})
-        tokens = [each.token_env for each in agent.forge.values() if each.token_env]
-        if tokens:
-            own["env"] = list(dict.fromkeys([*own.get("env", said.get("env") or ()), *tokens]))
         return {"locale": self.locale, **said, **own}
 
     def secrets(self, root: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from agenttalk.settings import Settings
 
 LOG = logging.getLogger(__name__)
+OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
+"""How agents start us from where they work."""
 LITTER: Final = 3600.0
 """Temporaries of dead processes are removed once they are this old, in seconds."""
 LOCKED: Final = 2.0
@@ -101,8 +104,9 @@ async def opened(
                 shared=bool(url),
                 walls=walls,
                 kinds=kinds or {},
-                self_check=(sys.executable, "-P", "-m", "agenttalk", "promise", "check"),
+                self_check=(*OURSELVES, "promise", "check"),
                 asks_models=(sys.executable, "-P", "-m", "agenttalk.answering"),
+                mcp_server=(*OURSELVES, "mcp") if find_spec("mcp") is not None else (),
             )
         finally:
             await stores.close()

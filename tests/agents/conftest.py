@@ -15,7 +15,8 @@ import pytest
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import Script
 
-INSTALLED = Path(__file__).parents[2] / ".coding-agents" / "node_modules"
+CODING = Path(__file__).parents[2] / ".coding-agents"
+INSTALLED = CODING / "node_modules"
 RIGHT = "def price(items):\n    return 40 * items\n"
 TESTS = """import unittest
 from price import price
@@ -39,11 +40,12 @@ class Shop:
         url = self.model.url
         provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": f"{url}/v1", "apiKey": "none"}}
         return {
-            "PATH": f"{INSTALLED / 'node' / 'bin'}:{INSTALLED / '.bin'}:{os.environ['PATH']}",
+            "PATH": f"{INSTALLED / 'node/bin'}:{INSTALLED / '.bin'}:{CODING / 'aider/bin'}:{os.environ['PATH']}",
             "HOME": str(self.folder / "home"),
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_KEY": "no-real-key",
             "OPENAI_BASE_URL": f"{url}/v1",
+            "OPENAI_API_BASE": f"{url}/v1",
             "OPENAI_API_KEY": "no-real-key",
             "OPENAI_MODEL": "scripted",
             "GOOGLE_GEMINI_BASE_URL": url,
@@ -58,6 +60,7 @@ class Shop:
             "codex": {"model": "x", "args": ["-c", "model_provider=x", "-c", f"model_providers.x={provider}"]},
             "gemini": {"model": "gemini-2.5-pro"},
             "opencode": {"model": "scripted/scripted"},
+            "aider": {"model": "openai/scripted", "args": ["--edit-format", "whole", "price.py"]},
         }
         return {"agent": name, **more.get(name, {})}
 
@@ -92,10 +95,10 @@ class Shop:
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)["tasks"][0]
 
-    def events(self) -> list[dict[str, Any]]:
+    def events(self, task: str = "fix") -> list[dict[str, Any]]:
         """What was written down while it ran."""
-        [path] = (self.folder / "root").glob("agents/dev/workspace/shop/fix/.agenttalk/*.events.jsonl")
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        paths = (self.folder / "root").glob(f"agents/dev/workspace/shop/{task}/.agenttalk/*.events.jsonl")
+        return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
     def git(self, *arguments: str) -> str:
         command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *arguments]
@@ -119,5 +122,5 @@ def shop(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Any:
 
 def require(name: str) -> None:
     """Skip where a coding agent is not installed."""
-    if not (INSTALLED / ".bin" / name).exists():
+    if not any((folder / name).exists() for folder in (INSTALLED / ".bin", CODING / "aider/bin")):
         pytest.skip(f"{name} is not installed here; 'make test-agents' installs it")

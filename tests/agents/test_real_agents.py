@@ -35,6 +35,42 @@ def test_who_does_the_work_is_done(shop: Shop, name: str) -> None:
     assert "no-real-key" not in str(told)
 
 
+WRITTEN = f"price.py\n```\n{RIGHT}```\n"
+"""A file as a model writes it for Aider, which gives it no tools."""
+
+
+@pytest.mark.parametrize("script", [[Say(f"Here it is.\n\n{WRITTEN}")]], indirect=True, ids=["behaves"])
+def test_aider_does_the_work(shop: Shop) -> None:
+    require("aider")
+    shop.model.tools = False
+    shop.plan("aider")
+    code, task = shop.run()
+    assert (code, task["state"]) == (0, "COMPLETED"), (task["reason"], shop.events())
+    assert shop.git("show", "agenttalk/shop:price.py") == RIGHT
+    assert (task["usage"]["tokens"], task["usage"]["tool_calls"]) == (120, 1)
+    assert ("Applied edit", "price.py") in [(each.get("name"), each.get("text")) for each in shop.events()]
+
+
+@pytest.mark.parametrize("script", [lies()], indirect=True, ids=["lies"])
+def test_aider_lies_and_is_not_done(shop: Shop) -> None:
+    require("aider")
+    shop.model.tools = False
+    shop.plan("aider")
+    code, task = shop.run()
+    assert (code, task["state"]) == (1, "FAILED")
+    assert "'tests-pass' failed" in task["reason"]
+
+
+@pytest.mark.parametrize("script", [[Refuse(400, "no credit left")]], indirect=True, ids=["refused"])
+def test_why_the_model_of_aider_does_not_answer_is_the_reason(shop: Shop) -> None:
+    require("aider")
+    shop.model.tools = False
+    shop.plan("aider")
+    code, task = shop.run()
+    assert code == 1
+    assert "no credit left" in task["reason"]
+
+
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("script", [lies()], indirect=True, ids=["lies"])
 def test_who_lies_is_not_done_and_the_reason_says_so(shop: Shop, name: str) -> None:
@@ -76,6 +112,17 @@ def test_who_goes_round_in_circles_is_stopped_by_its_budget(shop: Shop, name: st
     code, task = shop.run()
     assert (code, task["cause"]) == (1, "ABORTED")
     assert task["reason"].startswith("budget-exhausted: 4 calls of tools")
+    assert not _left_behind(shop.folder)
+
+
+@pytest.mark.parametrize("script", [loops("true")], indirect=True, ids=["loops"])
+@pytest.mark.parametrize("name", ["claude", "qwen", "opencode"])
+def test_who_tells_what_it_uses_step_by_step_is_ended_in_its_turn_by_its_tokens(shop: Shop, name: str) -> None:
+    require(name)
+    shop.plan(name, budget={"tokens": 450})
+    code, task = shop.run()
+    assert (code, task["cause"]) == (1, "ABORTED")
+    assert "tokens of the task's budget of 450 tokens" in task["reason"]
     assert not _left_behind(shop.folder)
 
 

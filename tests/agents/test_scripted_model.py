@@ -6,6 +6,7 @@ import gzip
 import http.client
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -193,6 +194,8 @@ def test_tools_of_servers_are_found_by_the_end_of_their_names() -> None:
 
 def test_a_script_follows_the_conversation_and_repeats_its_last_step() -> None:
     script = behaves({"a": "1"}, "yes")
+    without = replace(talk("x", answered=1), tools={})
+    assert (next_step(script, without), next_step(script, without, tools=False)) == (Say("A task"), script[1])
     assert [next_step(script, talk("x", answered=number)) for number in range(4)] == [
         Write("a", "1"),
         Say("yes"),

@@ -100,5 +100,58 @@ def test_an_attempt_goes_on_through_the_death_of_its_engine(root: Path, capsys: 
         assert ((made / "1").read_bytes(), (made / "2").read_bytes()) == (b"\x00first half", b"second half")
 
 
+def test_what_an_agent_held_that_fell_silent_is_given_again_and_what_it_sends_late_is_refused(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(["token", "create", "far", "--root", str(root), "--show", "--json"]) == 0
+    token = json.loads(capsys.readouterr().out)["token"]
+    task, note = "/api/projects/default/tasks/shop:note", {"output": "note", "path": "note", "text": "late"}
+    with engine(root) as first:
+        submit(root)
+        old = ask(first.told["http"], token, "POST", "/api/agent/claim", {"wait_seconds": 40}, key="1")[1]["taken"]
+        assert ask(first.told["http"], old["token"], "POST", f"{task}/artifacts", note)[0] == 201
+        assert first.ended(signal.SIGKILL) != 0
+    (root / "agenttalk.toml").write_text("[limits]\nremote_silence_seconds = 1\n")
+    with engine(root) as second:  # in which nothing is heard of it any more
+        shown = until(lambda: _offered(shop_of(root)), "it is offered again")
+        assert shown["retries"] == 1
+        assert second.ended(signal.SIGKILL) != 0
+    (root / "agenttalk.toml").unlink()
+    with engine(root) as third:
+        address = third.told["http"]
+
+        def takes() -> Any:
+            status, told = ask(address, token, "POST", "/api/agent/claim", {"wait_seconds": 10}, key="2")
+            assert status == 200, told
+            return told["taken"]
+
+        new = until(takes, "it is taken again")
+        assert new["epoch"] > old["epoch"]
+        for path, body in (("artifacts", note), ("result", {"result": "late"}), ("progress", {"progress": "late"})):
+            status, refused = ask(address, old["token"], "POST", f"{task}/{path}", body)
+            assert (status, refused["code"]) == (401, "TOKEN_REFUSED"), path
+            status, refused = ask(address, token, "POST", f"{task}/{path}?epoch={old['epoch']}", body)
+            assert (status, refused["code"]) == (403, "NOT_ALLOWED"), path
+        assert ask(address, new["token"], "POST", f"{task}/artifacts", {**note, "text": "in time"})[0] == 201
+        assert ask(address, new["token"], "POST", f"{task}/result", {"result": "wrote it"})[0] == 201
+        shown = until(lambda: _ended(shop_of(root)), "the plan ends")
+        assert (shown["result"], shown["tasks"][0]["retries"]) == ("done", 1)
+        made = root / "system_runtime/artifacts/shop/note/note/note"
+        until(made.exists, "it is published")
+        assert made.read_text() == "in time"
+
+
+def shop_of(root: Path) -> dict[str, Any]:
+    client = engine_client.running(root)
+    assert client is not None
+    found: dict[str, Any] = client.get("/api/plans/shop")
+    return found
+
+
+def _offered(shown: dict[str, Any]) -> dict[str, Any] | None:
+    task: dict[str, Any] = shown["tasks"][0]
+    return task if task["phase"] == "offered" and task["retries"] else None
+
+
 def _ended(shown: dict[str, Any]) -> dict[str, Any] | None:
     return shown if shown["state"] == "ENDED" else None

@@ -190,6 +190,12 @@ def test_a_program_that_is_not_there_is_not_started(tmp_path: Path) -> None:
     assert "'no-such-coding-agent' is not found" in found["reason"]
 
 
+def test_who_is_promised_our_tools_is_not_started_without_them(tmp_path: Path) -> None:
+    found = run(tmp_path, "end('It is done.')", profile={"agent": "gemini", "mcp": True})
+    assert found["state"] == "FAILED"
+    assert "nobody listens here whom an MCP server could ask" in found["reason"]
+
+
 def test_in_a_sandbox_it_has_a_home_of_its_own_which_is_gone_afterwards(tmp_path: Path) -> None:
     home = "home = pathlib.Path(os.environ['HOME'])\n(home / 'a/b').mkdir(parents=True)\n(home / 'a/link').symlink_to('/etc')\n"
     found = run(tmp_path, f"{home}end(str(home))", profile={"sandbox": "best"})

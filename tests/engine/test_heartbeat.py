@@ -660,10 +660,10 @@ def test_an_agent_that_is_worked_by_hand_is_left_alone(desk: Desk) -> None:
 
 
 def test_a_driver_that_is_not_here_is_reported(desk: Desk) -> None:
-    desk.tree.agent("dev", driver="cli")
+    desk.tree.agent("dev", driver="telepathy")
     desk.command()
     tick = desk.once()
-    assert tick.errors == ["the driver 'cli' is not supported here"]
+    assert tick.errors == ["the driver 'telepathy' is not supported here"]
     assert desk.names() == ["cmd_build_001.msg.json"]
 
 

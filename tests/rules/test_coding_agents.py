@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 
 import pytest
 
@@ -32,13 +33,13 @@ def test_no_place_is_left_open_and_the_prompt_is_nobodys_argument(name: str, con
         use, "A secret {base} prompt", Room("/base", "/base/home", "check it"), confined=confined, session=session
     )
     assert found.argv[0] == TABLE[name].program
-    assert not [part for part in found.argv if part in {"{MODEL}", "{GUARD}", "{HOOK}", "{ARGS}"}]
+    assert not [part for part in found.argv if part in {"{MODEL}", "{GUARD}", "{MCP}", "{HOOK}", "{ARGS}"}]
     assert not [part for part in found.argv if "{base}" in part or "{session}" in part or "prompt}" in part]
     assert {"m1", "--more", "/base/x"} <= set(found.argv)
     assert (session in found.argv) == bool(session)
     assert "A secret {base} prompt" in (found.stdin, found.files.get("prompt.txt"))
     assert not any("secret" in part for part in found.argv)
-    assert found.home == {"HOME": "/base/home"}
+    assert found.own == {"HOME": "/base/home"}
     assert all(path.startswith(("home/", "prompt.txt")) for path in found.files)
 
 
@@ -50,7 +51,7 @@ def test_who_is_in_no_sandbox_is_trusted_less_and_has_the_home_of_the_user() -> 
     assert "bypassPermissions" not in outside.argv
     assert "acceptEdits" in outside.argv
     assert "IS_SANDBOX" not in outside.variables
-    assert (outside.home, outside.files) == ({}, {})
+    assert (outside.own, outside.files) == ({}, {})
     assert "--dangerously-bypass-approvals-and-sandbox" not in begun(CliUse(agent="codex"), confined=False).argv
 
 
@@ -60,6 +61,72 @@ def test_what_is_asked_before_the_end_is_json_whatever_the_command_is() -> None:
     told = json.loads(argv[argv.index("--settings") + 1])
     assert told["hooks"]["Stop"][0]["hooks"][0]["command"] == command
     assert "--settings" not in begun(CliUse(agent="claude")).argv
+
+
+SERVER = ("/opt/py thon", "-m", 'a"b', "mcp")
+TOOLED = [name for name, each in TABLE.items() if each.mcp is not None]
+
+
+def with_tools(name: str, *, home: str = "", session: str = "") -> Start:
+    use = CliUse(agent=name, program="mine" if name == "custom" else None)
+    return start(entry(use, mcp=True), use, "Do it.", Room("/base", home, "", SERVER), confined=True, session=session)
+
+
+@pytest.mark.parametrize("name", TOOLED)
+@pytest.mark.parametrize("home", ["", "/base/home"])
+def test_our_server_is_told_as_each_agent_wants_it_and_the_token_is_not(name: str, home: str) -> None:
+    found = with_tools(name, home=home)
+    told = [*found.argv, *found.own.values(), *found.files.values()]
+    assert not [each for each in told if "{server" in each or "{mcp_file}" in each]
+    if name == "codex":
+        [said] = [each for each in found.argv if each.startswith("mcp_servers.agenttalk=")]
+        server = tomllib.loads(said)["mcp_servers"]["agenttalk"]
+        assert server["required"] is True
+        assert "AGENTTALK_TOKEN" in server["env_vars"]
+    else:
+        client = TABLE[name].mcp
+        inside = bool(home and client and client.settings)
+        document = json.loads(found.files[f"home/{client.settings}" if client and inside else "mcp.json"])
+        server = (document.get("mcpServers") or document["mcp"])["agenttalk"]
+        assert inside or any(each.endswith("/base/mcp.json") for each in (*found.own.values(), *found.argv))
+        assert ("security" in document) == inside
+    command = server["command"]
+    argv = command if isinstance(command, list) else [command, *server["args"]]
+    assert argv == list(SERVER)
+    assert set(TABLE[name].led_by) <= found.own.keys()
+
+
+def test_who_is_not_given_our_server_is_not_told_of_it() -> None:
+    for name in TOOLED:
+        use = CliUse(agent=name, program="mine" if name == "custom" else None)
+        found = start(entry(use), use, "Do it.", ROOM, confined=True)
+        assert "agenttalk" not in f"{found.argv}{found.files}"
+        assert found.own == {"HOME": "/base/home"}
+    assert TABLE["aider"].led_by == ()
+
+
+def test_a_session_that_goes_on_still_has_our_server() -> None:
+    assert "--mcp-config=/base/mcp.json" in with_tools("claude", session="ses_1").argv
+    assert any("mcp_servers" in each for each in with_tools("codex", session="ses_1").argv)
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (CliUse(agent="aider"), "aider cannot use an MCP server; remove mcp"),
+        (CliUse(agent="claude", argv=("-p",)), "no place for our MCP server; add {MCP} to cli.argv and cli.resume"),
+        (CliUse(agent="codex", argv=("exec", "{MCP}"), resume=("exec", "{session}")), "add {MCP}"),
+    ],
+)
+def test_who_cannot_be_told_of_our_server_is_refused(use: CliUse, words: str) -> None:
+    assert entry(use)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        entry(use, mcp=True)
+
+
+def test_arguments_of_ones_own_may_have_a_place_for_our_server() -> None:
+    assert entry(CliUse(agent="claude", argv=("-p", "{MCP}")), mcp=True).resume == ()
+    assert entry(CliUse(agent="gemini", argv=("-p",)), mcp=True).argv == ("-p",)  # it is told by a variable
 
 
 def test_any_other_program_is_described_in_the_profile() -> None:
@@ -118,6 +185,7 @@ def test_a_coding_agent_is_confined_unless_somebody_says_otherwise(said: dict[st
         ({"driver": "cli"}, "agents.dev.cli", "FIELD_MISSING"),
         ({"driver": "cli", "cli": "cladue"}, "agents.dev.cli", "FIELD_VALUE"),
         ({"driver": "cli", "cli": {"agent": "custom"}}, "agents.dev.cli", "FIELD_VALUE"),
+        ({"driver": "cli", "cli": "aider", "mcp": True}, "agents.dev.cli", "FIELD_VALUE"),
     ],
 )
 def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, object], field: str, code: str) -> None:
@@ -126,6 +194,16 @@ def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, obje
     [problem] = compile_plan(plan_reading.plan_of(Source(document))).problems
     assert (problem.field, problem.code) == (field, code)
     assert problem.hint
+
+
+def test_tools_for_somebody_who_cannot_use_them_are_doubted() -> None:
+    task = {"id": "t", "agent": "dev", "prompt": "Do it."}
+    for driver, doubts in (("script", 1), ("cli", 0)):
+        agent = {"driver": driver, "argv": ["true"], "cli": "claude", "mcp": True}
+        found = compile_plan(plan_reading.plan_of(Source({"plan_id": "p", "agents": {"dev": agent}, "tasks": [task]})))
+        assert found.problems == ()
+        assert sum(each.field == "agents.dev.mcp" for each in found.warnings) == doubts
+        assert found.profiles["dev"].has_tools == (not doubts)
 
 
 def test_a_key_of_cli_that_nobody_knows_is_named_with_the_nearest() -> None:

@@ -96,7 +96,7 @@ repos = ["acme/*"]
     assert found.says_failure("work", "ci-bot", "fine\nthe build failed") == "the build failed"
     assert found.engines == {"work": "engine"}
     profile = settings.profile("dev", {"schema_version": "1.0", "agent_id": "dev"})
-    assert profile["env"] == ["LANG", "DEV_TOKEN"], "its own token reaches it"
+    assert profile["env"] == ["LANG"], "its own token reaches it only where its task needs it"
     assert "forge" not in profile
     assert connecting.toolchain(settings).tokens == {("dev", "work"): "DEV_TOKEN"}
     made = connecting.setup(settings, lambda agent: AgentProfile.from_json(settings.profile(agent, profile)))

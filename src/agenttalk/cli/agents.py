@@ -274,7 +274,7 @@ def _started(agent: Any, profile: AgentProfile, turn: Turn, base: Path) -> Turn:
     for path, text in start.files.items():
         (base / path).parent.mkdir(parents=True, exist_ok=True)
         (base / path).write_text(text)
-    env: Mapping[str, str] = {**start.variables, **turn.env, **start.home}
+    env: Mapping[str, str] = {**start.variables, **turn.env, **start.own}
     return replace(turn, argv=start.argv, prompt=start.stdin, env=env)
 
 

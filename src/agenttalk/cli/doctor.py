@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -208,12 +209,22 @@ def _drivers(machine: Machine) -> Iterator[Finding]:
     for name, what in (("folder", "worked by hand"), ("human", "a person"), ("python", "functions, when embedded")):
         yield Finding(f"driver {name}", True, what)
     yield from _coding_agents(machine)
+    yield _mcp_server(machine)
     yield from _models(machine)
     agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
     for agent_id, agent in agents.items():
         program = (agent.argv or ("",))[0]
         if agent.driver == "script" and program and "/" not in program and shutil.which(program) is None:
             yield Finding(f"agent {agent_id}", False, f"its program {program!r} is not found", "install it")
+
+
+def _mcp_server(machine: Machine) -> Finding:
+    """Whether coding agents can be given our MCP server. It works in every sandbox, so that there is no more to ask."""
+    agents: Mapping[str, Any] = machine.settings.agents if machine.settings else {}
+    ok = find_spec("mcp") is not None
+    detail = "coding agents can be given it (mcp: true), in every sandbox" if ok else "the package mcp is not installed"
+    needed = any(agent.mcp for agent in agents.values())
+    return Finding("mcp server", ok, detail, "pip install 'agenttalk[mcp]'", needed=needed)
 
 
 def _coding_agents(machine: Machine) -> Iterator[Finding]:

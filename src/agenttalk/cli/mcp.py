@@ -42,13 +42,15 @@ def mcp(
         from mcp.server.stdio import stdio_server
 
         from agenttalk.mcp_server.asking import Asking
+        from agenttalk.mcp_server.own_folders import OwnFolders
         from agenttalk.mcp_server.server import make_server
     except ImportError as error:
         message = "the package mcp is not installed"
         raise MachineError(Code.NAME_UNKNOWN, message, hint="pip install 'agenttalk[mcp]'") from error
 
     asking = Asking(lambda: _client(engine()), token)
-    server = make_server(lambda _: asking, guess=_guess(token))
+    folders = OwnFolders.told(os.environ) if token == os.environ.get("AGENTTALK_TOKEN") else None
+    server = make_server(lambda _: asking, guess=_guess(token), folders=folders)
 
     async def serve() -> None:
         async with stdio_server() as (incoming, outgoing):

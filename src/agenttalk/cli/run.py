@@ -293,7 +293,7 @@ def explain(
 
 def tell(out: Output, told: dict[str, Any]) -> None:
     """Why a task is in its state, for people."""
-    from agenttalk.cli.live import gate_line
+    from agenttalk.cli.live import gate_line, spent
 
     why = f": {gist(told['reason'])}" if told["reason"] else ""
     out.say(f"[bold]{plain(told['plan_id'])}/{plain(told['task_id'])}[/] is [bold]{told['state']}[/]{why}")
@@ -308,6 +308,9 @@ def tell(out: Output, told: dict[str, Any]) -> None:
         _tell_messages(out, told)
     for turn in told["attempts"]:
         _tell_attempt(out, turn)
+    used = spent(told.get("usage"), timed=False)
+    if used and len(told["attempts"]) > 1:
+        out.say(f"  in all attempts: {used}")
     for gate in told.get("gates", ()):
         out.say(f"  {gate_line(gate)} [dim]{plain(gate['trace_id'])}[/]")
     tell_rounds(out, told.get("history", []))
@@ -339,11 +342,14 @@ def _tell_verdict(out: Output, told: dict[str, Any]) -> None:
 
 def _tell_attempt(out: Output, turn: dict[str, Any]) -> None:
     """How an attempt ended, what was said then, and what was seen of it."""
-    seconds = turn.get("usage", {}).get("duration_s", 0)
+    from agenttalk.cli.live import spent
+
+    usage = {"duration_s": 0, **turn.get("usage", {})}
     said = str(turn.get("reason") or turn.get("result") or "").strip()
     where = f", in the sandbox {plain(turn['sandbox'])}" if turn.get("sandbox") else ""
-    head = f"{plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {seconds} s{where}"
-    out.say(f"  {head}; {gist(said, 200)}")
+    head = f"{plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {usage['duration_s']} s{where}"
+    used = ", ".join(part for part in (spent(usage, timed=False), plain(str(usage.get("model") or ""))) if part)
+    out.say(f"  {head}{f' ({used})' if used else ''}; {gist(said, 200)}")
     lines = [line for line in said.splitlines() if line.strip()]
     for line in lines[-LINES:] if len(lines) > 2 else ():
         out.say(f"    [dim]│[/] {plain(line)}")

@@ -82,6 +82,14 @@ def _tell_plan(out: Output, plan: dict[str, Any]) -> None:
     took = spent(plan.get("usage"))
     if took:
         out.say(f"  in all: {took}")
+    counted = {name: usage for name, usage in plan.get("usage_by_agent", {}).items() if _counts(usage)}
+    for name, usage in counted.items():
+        out.say(f"  [dim]{plain(name)}:[/] {spent(usage)}")
+
+
+def _counts(usage: dict[str, Any]) -> bool:
+    """Whether more was counted than time."""
+    return bool(usage.get("tokens") or usage.get("cost_usd") or usage.get("tool_calls"))
 
 
 def _tell_toolchain(out: Output, toolchain: dict[str, Any]) -> None:

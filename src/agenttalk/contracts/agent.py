@@ -149,6 +149,8 @@ class AgentProfile(Document):
     is meant for coding agents when nothing is said."""
     network: Switch = "on"
     """Whether its program may use the network; `off` leaves it the socket AGENTTALK_SOCKET, and needs a sandbox."""
+    mcp: bool = False
+    """Whether a coding agent of the driver `cli` is given our MCP server, with the attempt's own token."""
     self_assessment: bool = False
     """Whether it judges first how fit it is for a command, and may return it."""
 
@@ -159,6 +161,11 @@ class AgentProfile(Document):
         if isinstance(data, dict) and data.get("driver") in {"cli", "acp"} and data.get("sandbox") is None:
             return {**data, "sandbox": "best"}
         return data
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether it is given our MCP server: only coding agents of the driver `cli` are."""
+        return self.mcp and self.driver == "cli"
 
     @property
     def confined(self) -> bool:

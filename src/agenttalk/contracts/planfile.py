@@ -250,6 +250,8 @@ class AgentSpec(Spec):
     """How its program is confined."""
     network: Switch | None = None
     """Whether its program may use the network."""
+    mcp: bool | None = None
+    """Whether a coding agent is given our MCP server."""
     self_assessment: Any = None
     """Whether, and how, it is asked first if it is fit for a command."""
 

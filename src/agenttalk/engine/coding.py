@@ -51,15 +51,18 @@ class CodingAgents(Programs):
             try:
                 layout, feedback = await self._lay_out(seat, job, layout_of(job))
                 turn = await self._turn(seat, job, layout, feedback)
-                attempt = await self._attempt(seat, job, layout, turn, hooked=True)
             except InputError as error:
                 return Performance("not_started", error=error.message)
-            try:
-                return await self._performed(attempt)
-            except InputError as error:
-                return Performance("not_started", error=error.message)
-            finally:
-                await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
+            return await self.carry_out(seat, job, layout, turn)
+
+    async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+        """Run a turn that is laid out, ask for what is missing, take in."""
+        try:
+            return await self._performed(await self._attempt(seat, job, layout, turn, hooked=True))
+        except InputError as error:
+            return Performance("not_started", error=error.message)
+        finally:
+            await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
 
     async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
         """Run it once, as for a judgement. Raises InputError when it cannot be started."""
@@ -87,7 +90,8 @@ class CodingAgents(Programs):
         own = turn.confinement is not None
         if own:
             await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
-        room = Room(base, f"{base}/{HOME}" if own else "", self._hook(agent, job) if hooked else "")
+        server = self._server(agent, turn) if job.profile.has_tools else ()
+        room = Room(base, f"{base}/{HOME}" if own else "", self._hook(agent, job) if hooked else "", server)
         return self._attempts(
             self,
             seat,
@@ -108,7 +112,20 @@ class CodingAgents(Programs):
 
     def _chosen(self, job: Job) -> tuple[CodingAgent, CliUse | AcpUse]:
         """Which coding agent it is. Raises ValueError with what to do."""
-        return coding_agents.entry(job.profile.cli), job.profile.cli or CliUse(agent="")
+        return coding_agents.entry(job.profile.cli, mcp=job.profile.mcp), job.profile.cli or CliUse(agent="")
+
+    def _server(self, agent: CodingAgent, turn: Turn) -> tuple[str, ...]:
+        """The command of our MCP server. Raises InputError rather than start an agent without what it was promised."""
+        if not self.deps.mcp_server:
+            raise InputError(Code.FIELD_VALUE, "the package mcp is not installed; pip install 'agenttalk[mcp]'")
+        if self.api() is None:
+            raise InputError(Code.FIELD_VALUE, "nobody listens here whom an MCP server could ask; remove mcp")
+        taken = [name for name in agent.led_by if name in turn.env]
+        if taken:
+            raise InputError(
+                Code.FIELD_VALUE, f"{taken[0]} tells it of our MCP server; remove it from env, or remove mcp"
+            )
+        return self.deps.mcp_server
 
     def _hook(self, agent: CodingAgent, job: Job) -> str:
         """What is run before the agent may stop: only where there is something that can be looked at."""
@@ -215,7 +232,7 @@ class Attempt:
             self.turn,
             argv=start.argv,
             prompt=start.stdin,
-            env={**start.variables, **self.turn.env, **start.home},
+            env={**start.variables, **self.turn.env, **start.own},
             timeout=self.left,
             hear=lambda line: self._hear(codec.take(line)),
         )

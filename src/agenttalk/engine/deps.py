@@ -65,6 +65,8 @@ class Deps:
     """The command by which an agent sees, where it works, what its promise still misses; empty if there is none."""
     asks_models: tuple[str, ...] = ()
     """The command that asks models, for agents that are models; empty if there is none."""
+    mcp_server: tuple[str, ...] = ()
+    """The command of our MCP server on standard input and output; empty if it cannot be started here."""
 
     def now(self) -> datetime:
         """The time."""

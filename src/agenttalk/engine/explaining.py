@@ -13,9 +13,10 @@ from agenttalk.engine import rounds as rounds_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
 from agenttalk.engine.sheets import joined_of, sheet_of
+from agenttalk.engine.standing import together
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
-from agenttalk.rules import gates
+from agenttalk.rules import gates, usage
 
 _NEXT: Final = {
     "PENDING": "it goes on by itself when the tasks before it have ended",
@@ -97,6 +98,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "missing": wire.read(bytes(missing)) if missing else [],
         "request_id": request_id,
         "attempts": turns,
+        "usage": together(_used(turn) for turn in turns),
         "retries": retries,
         "rounds": rounds,
         "history": _came_of(rounds_of.shown(history, _ISSUES), state),
@@ -107,6 +109,14 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         **({"review": review.as_json()} if review else {}),
         **({"release": release.as_json()} if release else {}),
     }
+
+
+def _used(turn: Mapping[str, Any]) -> dict[str, float]:
+    """What an attempt took, of what its usage says."""
+    said = turn.get("usage", {})
+    used = usage.spent(said, seconds=said.get("duration_s", 0.0))
+    counts = {"tokens": used.tokens, "cost_usd": used.cost_usd, "tool_calls": used.tool_calls}
+    return {"duration_s": round(used.seconds, 3), **counts}
 
 
 def _promised(promise: CompletionPromise, *, derived: bool) -> dict[str, Any]:

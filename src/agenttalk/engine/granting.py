@@ -26,7 +26,7 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watching
 from agenttalk.ports import Handed, Job, KindTask, Row, TaskKind, Tx
-from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, previous_attempt
+from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, previous_attempt, with_tools
 from agenttalk.rules import rework, stuck
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.leases import History, time_limit
@@ -339,6 +339,10 @@ class _Attempt:
 
     def prompt(self) -> str:
         """What the agent is told."""
+        told = self._told()
+        return told + with_tools(locale=self.profile.locale) if self.profile.has_tools else told
+
+    def _told(self) -> str:
         command = self.command
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind)
@@ -415,6 +419,8 @@ def _attempt(
     judges = any(each.validation_criteria for each in node.needs)
     own = _made_by(moves, sheet, agent_id, command, used) if judges else ()
     profile, kind = sheet.profile(agent_id), _kind(moves, command.task_id)
+    if kind is not None and (needed := kind[0].variables(kind[1], agent_id)):
+        profile = profile.model_copy(update={"env": (*profile.env, *needed)})
     return _Attempt(desk, moves.tx.board, profile, command, epoch, inputs, node, frozenset(own), repo, kind=kind)
 
 

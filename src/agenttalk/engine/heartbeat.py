@@ -17,6 +17,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.base import AgentId, is_id
 from agenttalk.engine import archive, claims, leases, records, settling
+from agenttalk.engine.coding import CodingAgents
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api
 from agenttalk.engine.orders import Looked, Orders, Ready
@@ -27,7 +28,7 @@ from agenttalk.engine.slots import Place, Slots
 from agenttalk.engine.turns import How, Setting, take_turn
 from agenttalk.engine.vitals import Vitals
 from agenttalk.errors import AgentTalkError, Code, MissingError
-from agenttalk.ports import Driver, Entry, Processes, Store
+from agenttalk.ports import Driver, Entry, Processes, Store, Tiers
 
 __all__ = ["Api", "Heartbeat", "Tick", "Wake"]
 
@@ -121,6 +122,8 @@ class Heartbeat:
         self._processes = processes
         self._api = api
         self._environ = dict(environ or {})
+        tiers = driver if isinstance(driver, Tiers) else None
+        self._coding = CodingAgents(deps, driver, lambda: api, self._environ, tiers=tiers) if tiers else None
         self._orders = Orders()
         self._resumed: set[str] = set()
         self._quiet_boxes = Quiet()
@@ -265,7 +268,8 @@ class Heartbeat:
                 tick.errors.append(error.message)
                 return
             if lease is not None:
-                setting = Setting(self._driver, profile, self._api, self._environ)
+                coding = self._coding.carry_out if self._coding and profile.driver == "cli" else None
+                setting = Setting(self._driver, profile, self._api, self._environ, coding)
                 task = asyncio.create_task(take_turn(seat, setting, ready, lease))
                 self._run = _Run(seat, ready, lease, task)
                 tick.waiting -= 1
@@ -389,7 +393,7 @@ class Heartbeat:
             tick.errors.append(f"{places.PROFILE}: it is that of {profile.agent_id!r}; correct agent_id")
             await self._tell(tick, [], [])
             return None
-        if profile.driver == "script":
+        if profile.driver == "script" or (profile.driver == "cli" and self._coding is not None):
             return profile
         if profile.driver == "folder":
             tick.waiting = await asyncio.to_thread(self._lying)

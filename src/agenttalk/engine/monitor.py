@@ -14,7 +14,7 @@ from agenttalk.engine import objections, publish, records, releases, reviews
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import Plans, boards
 from agenttalk.engine.router import conserve
-from agenttalk.engine.standing import together, usage_of
+from agenttalk.engine.standing import by_agent, together, usage_of
 from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Folder, Store, Tx
 from agenttalk.rules.lifecycle import board_status
@@ -135,6 +135,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
             "in_flight": in_flight,
         },
         "usage": together(taken.values()),
+        "usage_by_agent": by_agent((each[1], taken[each[0]]) for each in stands),
         "gates": held,
         **({"review": review.as_json()} if review else {}),
         **({"release": release.as_json()} if release else {}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -17,7 +17,7 @@ from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Order
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import Code, ConflictError, ContractError, InputError, MissingError
-from agenttalk.ports import Ended, Folder, Tx
+from agenttalk.ports import Ended, Folder, Performance, Tx
 from agenttalk.rules import results
 from agenttalk.rules.leases import after
 from agenttalk.rules.results import Fault, Result
@@ -30,6 +30,11 @@ _SHOWN: Final = 16 * 1024
 """Up to this size a result stands in the ledger itself."""
 
 How = Literal["done", "again", "failed", "dropped"]
+_ENDED: Final[dict[str, Literal["exited", "killed", "timeout", "not_started", "cancelled"]]] = {
+    "timeout": "timeout",
+    "not_started": "not_started",
+    "stopped": "cancelled",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,21 @@ async def _judge(
         return Fault(error.code, secrets.redact(error.message)), []
     missing = results.missing_outputs(command, {each.output_name for each in files})
     return missing or said, files
+
+
+def performed(done: Performance) -> tuple[Ended, Result | Fault, list[OutputFile]]:
+    """How a turn ended that somebody else carried out, and what it left."""
+    code = done.usage.get("exit_code")
+    how = _ENDED.get(done.how, "killed" if code is None else "exited")
+    ended = Ended(how, code, b"", b"", done.seconds, done.error, done.sandbox)
+    if done.how == "finished" and done.code is None:
+        files = [
+            OutputFile(each.output_name, each.path, "", each.sha256, each.size, each.data) for each in done.outputs
+        ]
+        return ended, Result(done.result, done.score, done.explanation, done.claims), files
+    known = Code.AGENT_UNFIT if done.how == "unfit" else Code.COMMAND_FAILED
+    remark = f"; {done.remark}" if done.remark else ""
+    return ended, Fault(Code(done.code) if done.code else known, f"{done.error}{remark}"), []
 
 
 def _result_file(seat: Seat, path: str) -> bytes | None:
@@ -245,9 +265,19 @@ def artifacts(seat: Seat, order: Order, said: Result, files: list[OutputFile], a
 
 
 async def conclude(
-    seat: Seat, order: Order, lease: Lease, ended: Ended, outcome: Result | Fault, files: list[OutputFile]
+    seat: Seat,
+    order: Order,
+    lease: Lease,
+    ended: Ended,
+    outcome: Result | Fault,
+    files: list[OutputFile],
+    *,
+    usage: Mapping[str, Any] | None = None,
 ) -> How:
-    """Write the end of a turn down, with everything that follows, in one commit. Raises LEASE_LOST."""
+    """Write the end of a turn down, with everything that follows, in one commit. Raises LEASE_LOST.
+
+    `usage` is what it used besides time, as it says.
+    """
     at = seat.deps.stamp()
     made: list[Artifact] = []
     if isinstance(outcome, Result):
@@ -256,7 +286,10 @@ async def conclude(
         except ContractError as error:
             outcome = Fault(error.code, error.message)
     large = await _keep_large(seat, outcome)
-    return await seat.store.transact(lambda tx: _conclude(tx, seat, order, lease, ended, outcome, made, large, at))
+    said = _told(order, lease, ended, outcome, large)
+    if usage:
+        said["usage"] |= {name: value for name, value in usage.items() if name != "exit_code"}
+    return await seat.store.transact(lambda tx: _conclude(tx, seat, order, lease, outcome, made, said, at))
 
 
 async def _keep_large(seat: Seat, outcome: Result | Fault) -> str | None:
@@ -272,10 +305,9 @@ def _conclude(
     seat: Seat,
     order: Order,
     lease: Lease,
-    ended: Ended,
     outcome: Result | Fault,
     made: list[Artifact],
-    large: str | None,
+    said: dict[str, Any],
     at: str,
 ) -> How:
     fault = outcome if isinstance(outcome, Fault) else None
@@ -285,7 +317,7 @@ def _conclude(
         step = "dropped"
     states = {"done": "COMPLETED", "failed": "FAILED", "again": "READY", "dropped": "READY"}
     leases.end(tx, seat.plan_id, lease, states[step], at)
-    body = {**_told(order, lease, ended, outcome, large), "step": step}
+    body = {**said, "step": step}
     tx.record("turn.dropped" if step == "dropped" else "turn.ended", _subject(seat, order), body)
     if step == "dropped":
         return step

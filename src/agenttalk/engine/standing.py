@@ -53,6 +53,7 @@ class Standing:
             "began_at": self.began_at,
             "ended_at": self.ended_at,
             "usage": self.usage,
+            "usage_by_agent": by_agent((task["agent_id"], task["usage"]) for task in self.tasks),
             "closing": self.closing,
             "tasks": list(self.tasks),
             "gates": list(self.gates),
@@ -156,6 +157,15 @@ def together(usages: Iterable[dict[str, float] | None]) -> dict[str, float] | No
     """What several tasks took together; None when nothing is known of any."""
     known = [each for each in usages if each]
     return {name: round(sum(each[name] for each in known), 6) for name in known[0]} if known else None
+
+
+def by_agent(usages: Iterable[tuple[str, dict[str, float] | None]]) -> dict[str, dict[str, float]]:
+    """What the tasks of each agent took together, of those of whom it is known."""
+    tasks: dict[str, list[dict[str, float]]] = {}
+    for agent_id, usage in usages:
+        if usage:
+            tasks.setdefault(agent_id, []).append(usage)
+    return {agent_id: together(known) or {} for agent_id, known in sorted(tasks.items())}
 
 
 def usage_of(row: tuple[Any, ...]) -> dict[str, float] | None:

@@ -91,7 +91,7 @@ class Spoken(Attempt):
             self.turn,
             argv=start.argv,
             prompt="",
-            env={**start.variables, **variables, **self.turn.env, **start.home},
+            env={**start.variables, **variables, **self.turn.env, **start.own},
             timeout=self.left,
             hear=speaking.hear,
             talk=speaking,

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile, ProgramLimits
@@ -20,8 +20,8 @@ from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import TURNS, Order, Ready, Source
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, InputError, MissingError
-from agenttalk.ports import Budget, Driver, Ended, Turn, Tx
-from agenttalk.prompts.execute import Handover, InputText, execute
+from agenttalk.ports import Budget, Driver, Ended, Job, Performance, Turn, Tx
+from agenttalk.prompts.execute import Handover, InputText, execute, with_tools
 from agenttalk.rules.leases import time_limit
 from agenttalk.rules.results import Fault
 
@@ -39,6 +39,13 @@ _OUTPUT_MIB: Final = 1024
 """What holds where a profile says nothing. The documentation of its limits names them, too."""
 
 
+class CarryOut(Protocol):
+    """Has a turn that is laid out carried out by an agent that is more than a program."""
+
+    async def __call__(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+        """Do it. Every process of it is dead when it returns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What turns of an agent have in common."""
@@ -47,6 +54,8 @@ class Setting:
     profile: AgentProfile
     api: Api | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    carry_out: CarryOut | None = None
+    """Who carries turns out; None for the driver alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,8 @@ async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -
         return await outcomes.conclude(seat, ready.order, lease, ended, fault, [])
     if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
         return "dropped"
+    if setting.carry_out is not None:
+        return await _carried_out(seat, setting.carry_out, setting.profile, ready.order, lease, layout, turn)
     ended = await setting.driver.run(turn)
     outcome, outputs = await outcomes.judge(
         seat,
@@ -94,6 +105,35 @@ async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -
         since=layout.since,
     )
     return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
+
+
+async def _carried_out(
+    seat: Seat,
+    carry_out: CarryOut,
+    profile: AgentProfile,
+    order: Order,
+    lease: Lease,
+    layout: Layout,
+    turn: Turn,
+) -> How:
+    """A turn of a coding agent, which is known by what came of it."""
+    job = Job(
+        plan_id=seat.plan_id,
+        task_id=order.task_id,
+        agent_id=seat.agent_id,
+        board=seat.store.name,
+        lease=lease.id,
+        epoch=lease.epoch,
+        attempt=lease.attempt,
+        token=lease.token,
+        profile=profile,
+        command=order.command,
+        prompt=turn.prompt,
+        timeout=turn.timeout,
+    )
+    done = await carry_out(seat, job, layout, turn)
+    ended, outcome, outputs = outcomes.performed(done)
+    return await outcomes.conclude(seat, order, lease, ended, outcome, outputs, usage=done.usage)
 
 
 def layout_of(seat: Seat, order: Order, lease: Lease) -> Layout:
@@ -166,6 +206,8 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
         locale=profile.locale,
         may_refuse=profile.self_assessment,
     )
+    if profile.has_tools:
+        prompt += with_tools(locale=profile.locale)
     if lease.sent_back:
         prompt = f"{prompt}\n# {lease.sent_back}\n"
     feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)

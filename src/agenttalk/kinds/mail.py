@@ -79,6 +79,10 @@ class Letters:
         """Letter, unread notices, how to answer, promise."""
         return sections(context)
 
+    def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:  # noqa: ARG002 - a letter needs none
+        """None."""
+        return ()
+
     def begun(self, tx: Tx, task: KindTask, at: str) -> None:
         """A prompt was made of it: the letter was read, and so was what was told along."""
         for task_id, informs in [(task.task_id, 0), *((each["task_id"], 1) for each in task.context["unread"])]:

@@ -104,6 +104,11 @@ class Toolchain:
         """Context, constraints, API, promise."""
         return sections(context, self.texts)
 
+    def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:
+        """The agent's own token for the forge that the task comes from."""
+        token = self.tokens.get((agent_id, task.source))
+        return (token,) if token else ()
+
     def begun(self, tx: Tx, task: KindTask, at: str) -> None:
         """That a turn begins shows nothing."""
 

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from agenttalk.contracts import catalogue
 from agenttalk.errors import AgentTalkError, Code
 from agenttalk.mcp_server.asking import Asking, Refusal
+from agenttalk.mcp_server.own_folders import OwnFolders
 from agenttalk.mcp_server.tools import BY_NAME, INSTRUCTIONS, Call, Tool, offered
 
 SCHEME: Final = "agenttalk://"
@@ -30,8 +31,11 @@ TEMPLATES: Final = (
 )
 
 
-def make_server(ask: Ask, *, guess: str = "") -> Server[Any]:
-    """A server whose tools ask the engine. `guess` is the role to suppose while the engine does not answer."""
+def make_server(ask: Ask, *, guess: str = "", folders: OwnFolders | None = None) -> Server[Any]:
+    """A server whose tools ask the engine. `guess` is the role to suppose while the engine does not answer.
+
+    `folders` are those of the attempt that started it.
+    """
 
     async def tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         role = await _role(ask(ctx.request), guess)
@@ -39,7 +43,7 @@ def make_server(ask: Ask, *, guess: str = "") -> Server[Any]:
 
     async def call(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            return _told(await _called(ask(ctx.request), params.name, dict(params.arguments or {})))
+            return _told(await _called(ask(ctx.request), params.name, dict(params.arguments or {}), folders))
         except Refusal as refusal:
             return _refused(refusal)
 
@@ -97,7 +101,7 @@ def _shown(tool: Tool, role: str) -> types.Tool:
     return types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema(role), annotations=hints)
 
 
-async def _called(ask: Asking, name: str, given: dict[str, Any]) -> Any:
+async def _called(ask: Asking, name: str, given: dict[str, Any], folders: OwnFolders | None) -> Any:
     me = await ask.get("/api/me")
     tool = BY_NAME.get(name)
     if tool is None or me["role"] not in tool.roles:
@@ -107,7 +111,7 @@ async def _called(ask: Asking, name: str, given: dict[str, Any]) -> Any:
     faults = tool.faults(me["role"], given)
     if faults:
         raise Refusal(Code.FIELD_VALUE, "; ".join(faults), hint=f"see the schema of {name}")
-    return await tool.work(Call(ask, me, given))
+    return await tool.work(Call(ask, me, given, folders if me["role"] == "agent" else None))
 
 
 def _told(answer: Any) -> types.CallToolResult:

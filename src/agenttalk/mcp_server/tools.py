@@ -12,6 +12,7 @@ from agenttalk.contracts import plan_reading
 from agenttalk.contracts.base import is_id
 from agenttalk.errors import Code, ContractError, InputError
 from agenttalk.mcp_server.asking import Asking, Refusal
+from agenttalk.mcp_server.own_folders import OwnFolders
 from agenttalk.rules.planfile import compile_plan
 
 Arguments: TypeAlias = dict[str, Any]
@@ -42,6 +43,14 @@ class Call:
     me: Mapping[str, Any]
     """Whom the token belongs to, as the engine says."""
     given: Arguments
+    folders: OwnFolders | None = None
+    """The attempt's own, where the server runs inside of it."""
+
+    @property
+    def own(self) -> OwnFolders | None:
+        """The folders, if the task that is meant is the attempt's own."""
+        name = self.given.get("task")
+        return self.folders if name in {None, f"{self.me.get('plan_id')}/{self.me.get('task_id')}"} else None
 
     @property
     def role(self) -> str:
@@ -171,7 +180,8 @@ async def _get_task(call: Call) -> Any:
 
 async def _get_input(call: Call) -> Any:
     name, path = call.given["name"], call.given["path"]
-    data = await call.ask.raw(call.at("/inputs", name=name, path=path))
+    own = call.own
+    data = own.input(name, path) if own else await call.ask.raw(call.at("/inputs", name=name, path=path))
     if len(data) > _SHOWN:
         hint = "fetch it over HTTP from …/inputs?name=NAME&path=PATH"
         raise Refusal(Code.FILE_TOO_LARGE, f"it has {len(data):,} bytes, too many to be shown", hint=hint)
@@ -193,6 +203,8 @@ async def _validate_command(call: Call) -> Any:
 
 
 async def _submit_artifact(call: Call) -> Any:
+    if call.own is not None:
+        return call.own.submit(call.given)
     return await call.ask.post(call.at("/artifacts"), call.body("output", "path", "text", "content"))
 
 
@@ -207,6 +219,8 @@ async def _submit_output(call: Call) -> Any:
 
 async def _submit_result(call: Call) -> Any:
     names = ("result", "score", "score_explanation", "evidence", "usage", "self_assessment", "error")
+    if call.own is not None:
+        return call.own.finish(call.body(*names))
     return await call.ask.post(call.at("/result"), call.body(*names))
 
 

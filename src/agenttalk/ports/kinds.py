@@ -138,6 +138,9 @@ class TaskKind(Protocol):
     def prompt(self, context: PromptContext) -> list[Section]:
         """The sections of the prompt."""
 
+    def variables(self, task: KindTask, agent_id: str) -> tuple[str, ...]:
+        """Names of variables of ours that an agent's program gets for a task, and for no other."""
+
     def begun(self, tx: Tx, task: KindTask, at: str) -> None:
         """A turn begins, with a prompt that was made of the task: note what that shows. In the same transaction."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.prompts.context import Section
-from agenttalk.prompts.wording import ANSWERED, ELSEWHERE, EXECUTE, PATCH, ExecuteWording, Locale
+from agenttalk.prompts.wording import ANSWERED, ELSEWHERE, EXECUTE, PATCH, TOOLS, ExecuteWording, Locale
 
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 
@@ -96,6 +96,11 @@ def appended(inputs: Sequence[InputText], prompt: str, *, fence: str, locale: Lo
 def elsewhere(*, locale: Locale = "en") -> str:
     """What an agent that works elsewhere is told after the prompt: how files get here and there."""
     return f"\n{ELSEWHERE[locale]}\n"
+
+
+def with_tools(*, locale: Locale = "en") -> str:
+    """What an agent that is given our MCP server is told after the prompt."""
+    return f"\n{TOOLS[locale]}\n"
 
 
 def composed(role: str, sections: Sequence[Section], command: Command, *, fence: str, locale: Locale = "en") -> str:

@@ -3,13 +3,14 @@
 A further coding agent is a further entry. What is code stands elsewhere: its output is read by one of `rules.codecs`.
 
 Arguments may hold places: `{base}` is the folder of the attempt, `{session}` the session that goes on, `{model}`,
-`{prompt}` and `{prompt_file}` what their names say. An argument that is nothing but `{MODEL}`, `{GUARD}`, `{HOOK}` or
-`{ARGS}` stands for several or none: how a model is named, how far it is trusted, what is asked before it may stop, and
-what the agent's profile adds.
+`{prompt}` and `{prompt_file}` what their names say, `{mcp_file}` a file that names our MCP server. An argument that is
+nothing but `{MODEL}`, `{GUARD}`, `{MCP}`, `{HOOK}` or `{ARGS}` stands for several or none: how a model is named, how
+far it is trusted, how it is told of our MCP server, what is asked before it may stop, and what its profile adds.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -23,6 +24,29 @@ from agenttalk.rules.coding_events import Totals
 LONGEST_ARGUMENT: Final = 100 * 1024
 """Bytes of a prompt that goes by argument. The system takes no more than 128 KiB, and everybody can read it."""
 _PROMPT: Final = "prompt.txt"
+_MCP: Final = "mcp.json"
+MCP_VARIABLES: Final = (
+    *("AGENTTALK_TOKEN", "AGENTTALK_API", "AGENTTALK_SOCKET"),
+    *("AGENTTALK_COMMAND", "AGENTTALK_INPUTS", "AGENTTALK_OUTPUTS", "AGENTTALK_RESULT"),
+)
+"""What our MCP server needs of an attempt's variables. Some agents pass on only those that they are told of."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpClient:
+    """How an agent is told of our MCP server. The attempt's token is never part of that: it is a variable.
+
+    `{server}` is the server's program, `{server_args}` its arguments; in the file, `{server_argv}` is both.
+    """
+
+    args: tuple[str, ...] = ()
+    """Its arguments."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it gets for this."""
+    file: Mapping[str, Any] = field(default_factory=dict)
+    """What the file says, `{mcp_file}`. There a place is a whole string, and stands for a value."""
+    settings: str = ""
+    """Where in a home folder of its own the same is said instead, as part of its settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +68,8 @@ class CodingAgent:
     """How it is told what it may do where there is no sandbox."""
     hook: tuple[str, ...] = ()
     """How it is told to run a command, `{hook}`, before it may stop."""
+    mcp: McpClient | None = None
+    """How it is told of our MCP server; None if it cannot use one."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Variables that it always gets: no telemetry, no updates by itself."""
     when_confined: Mapping[str, str] = field(default_factory=dict)
@@ -66,6 +92,12 @@ class CodingAgent:
     install: str = ""
     """How it is installed."""
 
+    @property
+    def led_by(self) -> tuple[str, ...]:
+        """Variables that lead it to the file with our MCP server, so that nobody else can set them."""
+        told = self.mcp.variables if self.mcp else {}
+        return tuple(name for name, value in told.items() if "{mcp_file}" in value)
+
     def reader(self) -> Codec:
         """What reads its output. Raises ValueError for a codec or a pattern that is none."""
         return codec(self.codec, self.denied, self.failed, acted=self.acted, counted=self.counted)
@@ -73,9 +105,9 @@ class CodingAgent:
 
 _CLAUDE_ARGV: Final = (
     *("-p", "--output-format", "stream-json", "--verbose", "--add-dir={base}"),
-    *("{GUARD}", "{MODEL}", "{HOOK}", "{ARGS}"),
+    *("{GUARD}", "{MODEL}", "{MCP}", "{HOOK}", "{ARGS}"),
 )
-_CODEX_OPTIONS: Final = ("--json", "--skip-git-repo-check", "{GUARD}", "{MODEL}", "{ARGS}")
+_CODEX_OPTIONS: Final = ("--json", "--skip-git-repo-check", "{GUARD}", "{MODEL}", "{MCP}", "{ARGS}")
 _GEMINI_ARGV: Final = (
     "--skip-trust",
     "-o",
@@ -87,6 +119,23 @@ _GEMINI_ARGV: Final = (
 )
 _QWEN_ARGV: Final = ("-o", "stream-json", "--include-directories={base}", "{GUARD}", "{MODEL}", "{ARGS}")
 _OPENCODE_ARGV: Final = ("run", "--format", "json", "{MODEL}", "{ARGS}")
+_CODEX_SERVER: Final = (
+    "mcp_servers.agenttalk={command={server},args={server_args},"
+    f"env_vars={json.dumps(MCP_VARIABLES)},required=true,startup_timeout_sec=60,tool_timeout_sec=180,"
+    'default_tools_approval_mode="approve"}'
+)
+_PASSED_ON: Final = {name: f"${{{name}}}" for name in MCP_VARIABLES}
+
+
+def _servers(**more: Any) -> dict[str, Any]:
+    """Our MCP server, as most agents want it to be told."""
+    return {"mcpServers": {"agenttalk": {"command": "{server}", "args": "{server_args}", **more}}}
+
+
+def _trusted(**more: Any) -> dict[str, Any]:
+    """The same for agents that pass on no variables by themselves, and ask before they call a tool."""
+    return {"mcp": {"allowed": ["agenttalk"]}, **_servers(env=_PASSED_ON, timeout=120_000, trust=True, **more)}
+
 
 TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
     {
@@ -98,6 +147,16 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             model=("--model", "{model}"),
             confined=("--permission-mode", "bypassPermissions"),
             trusted=("--permission-mode", "acceptEdits"),
+            mcp=McpClient(
+                args=("--mcp-config={mcp_file}", "--strict-mcp-config", "--allowedTools=mcp__agenttalk"),
+                # It would begin without the tools of a server that takes more than a moment to start.
+                variables={
+                    "MCP_CONNECTION_NONBLOCKING": "false",
+                    "MCP_CONNECT_TIMEOUT_MS": "60000",
+                    "MCP_TIMEOUT": "60000",
+                },
+                file=_servers(alwaysLoad=True),
+            ),
             hook=("--settings", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "{hook}"}]}]}}'),
             variables={
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -122,6 +181,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
                 *("-c", 'sandbox_mode="workspace-write"'),
                 *("-c", 'sandbox_workspace_write.writable_roots=["{base}"]'),
             ),
+            mcp=McpClient(args=("-c", _CODEX_SERVER)),
             variables={"CODEX_DISABLE_UPDATE_CHECK": "1"},
             handed=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"),
             going_on=frozenset({"tokens"}),
@@ -136,6 +196,11 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             model=("-m", "{model}"),
             confined=("--approval-mode", "yolo"),
             trusted=("--approval-mode", "auto_edit"),
+            mcp=McpClient(
+                variables={"GEMINI_CLI_SYSTEM_SETTINGS_PATH": "{mcp_file}"},
+                file=_trusted(),
+                settings=".gemini/settings.json",
+            ),
             variables={"GEMINI_TELEMETRY_ENABLED": "false", "NO_COLOR": "1"},
             handed=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
             files={
@@ -151,6 +216,10 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             resume=(*_OPENCODE_ARGV, "-s", "{session}"),
             codec="opencode",
             model=("-m", "{model}"),
+            mcp=McpClient(
+                variables={"OPENCODE_CONFIG": "{mcp_file}"},
+                file={"mcp": {"agenttalk": {"type": "local", "command": "{server_argv}", "timeout": 60_000}}},
+            ),
             variables={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
             handed=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_CONFIG_CONTENT"),
             denied=(r"rejected permission", r"rule which prevents"),
@@ -164,6 +233,11 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             model=("-m", "{model}"),
             confined=("--approval-mode", "yolo"),
             trusted=("--approval-mode", "auto-edit"),
+            mcp=McpClient(
+                variables={"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{mcp_file}", "QWEN_CODE_LEGACY_MCP_BLOCKING": "1"},
+                file=_trusted(alwaysLoadTools=True),
+                settings=".qwen/settings.json",
+            ),
             variables={"QWEN_CODE_SUPPRESS_YOLO_WARNING": "1", "NO_COLOR": "1"},
             handed=("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"),
             files={
@@ -194,7 +268,12 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             r"(?:.*Cost: \$[\d.]+ message, \$(?P<cost>[\d.]+) session)?",
             install="python -m pip install aider-chat",
         ),
-        "custom": CodingAgent(program="", argv=("{ARGS}",), codec="text"),
+        "custom": CodingAgent(
+            program="",
+            argv=("{ARGS}",),
+            codec="text",
+            mcp=McpClient(variables={"AGENTTALK_MCP_CONFIG": "{mcp_file}"}, file=_servers()),
+        ),
     }
 )
 """Name → entry."""
@@ -210,6 +289,8 @@ class Room:
     """A folder in it that is its home; empty when it has that of the user."""
     hook: str = ""
     """The command that is run before it may stop, for a shell; empty when nothing is asked."""
+    server: tuple[str, ...] = ()
+    """The command of our MCP server; empty when it gets none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +300,17 @@ class Start:
     argv: tuple[str, ...]
     stdin: str
     variables: Mapping[str, str]
-    home: Mapping[str, str] = field(default_factory=dict)
-    """Variables that say where its home is. They win over all others."""
+    own: Mapping[str, str] = field(default_factory=dict)
+    """Variables that say where its home is, and of our MCP server. They win over all others."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Path in the attempt's folder → content, to be laid out before."""
 
 
-def entry(use: CliUse | None) -> CodingAgent:
-    """The entry that an agent uses, with what its profile says otherwise. Raises ValueError with what to do."""
+def entry(use: CliUse | None, *, mcp: bool = False) -> CodingAgent:
+    """The entry that an agent uses, with what its profile says otherwise. Raises ValueError with what to do.
+
+    With `mcp` it has to be one that can be told of our MCP server.
+    """
     if use is None:
         raise ValueError(f"it is not said which coding agent it is; add cli, one of: {', '.join(TABLE)}")
     found = TABLE.get(use.agent)
@@ -249,7 +333,16 @@ def entry(use: CliUse | None) -> CodingAgent:
     if not changed.program:
         raise ValueError("a custom coding agent needs its program; add cli.program")
     changed.reader()
+    if mcp and changed.mcp is None:
+        raise ValueError(f"{use.agent} cannot use an MCP server; remove mcp")
+    if mcp and any(told and "{MCP}" not in told for told in _told_by_argument(changed)):
+        raise ValueError("its arguments have no place for our MCP server; add {MCP} to cli.argv and cli.resume")
     return changed
+
+
+def _told_by_argument(agent: CodingAgent) -> tuple[tuple[str, ...], ...]:
+    """The lists of arguments in which a place for our MCP server is needed."""
+    return (agent.argv, agent.resume) if agent.mcp and agent.mcp.args else ()
 
 
 def start(
@@ -259,7 +352,9 @@ def start(
     if agent.prompt == "argument" and len(prompt.encode("utf-8", "replace")) > LONGEST_ARGUMENT:
         limit = f"{LONGEST_ARGUMENT // 1024} KiB"
         raise ValueError(f"the prompt has more than {limit}, and this agent takes it as an argument; hand over less")
+    client = (agent.mcp if room.server else None) or McpClient()
     places = {
+        **_server_places(room),
         "{base}": room.base,
         "{session}": session,
         "{model}": use.model or "",
@@ -270,6 +365,7 @@ def start(
     groups = {
         "{MODEL}": agent.model if use.model else (),
         "{GUARD}": agent.confined if confined else agent.trusted,
+        "{MCP}": client.args,
         "{HOOK}": agent.hook if room.hook else (),
         "{ARGS}": use.args or (),
     }
@@ -281,7 +377,30 @@ def start(
     files |= {_PROMPT: prompt} if agent.prompt == "file" else {}
     variables = {**agent.variables, **(agent.when_confined if confined else {})}
     own = {"HOME": room.home} if home else {}
+    if client.file:
+        settings = f"{home}/{client.settings}" if home and client.settings else ""
+        said = {**json.loads(files.get(settings, "{}")), **_placed(client.file, room.server)}
+        files[settings or _MCP] = json.dumps(said, ensure_ascii=False)
+    own |= {name: _filled(value, _server_places(room)) for name, value in client.variables.items()}
     return Start(argv, prompt if agent.prompt == "stdin" else "", variables, own, files)
+
+
+def _server_places(room: Room) -> dict[str, str]:
+    """What stands for our MCP server. TOML reads these strings and arrays as JSON does."""
+    argv = list(room.server) or [""]
+    return {
+        "{server_args}": json.dumps(argv[1:], ensure_ascii=False),
+        "{server}": json.dumps(argv[0], ensure_ascii=False),
+        "{mcp_file}": f"{room.base}/{_MCP}",
+    }
+
+
+def _placed(value: Any, server: tuple[str, ...]) -> Any:
+    """A document with our MCP server in its place."""
+    if isinstance(value, Mapping):
+        return {name: _placed(each, server) for name, each in value.items()}
+    meant = {"{server}": server[0], "{server_args}": server[1:], "{server_argv}": server}
+    return meant.get(value, value) if isinstance(value, str) else value
 
 
 def _filled(text: str, places: Mapping[str, str]) -> str:

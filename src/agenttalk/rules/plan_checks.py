@@ -125,6 +125,8 @@ class Findings:
         driver = agent.driver
         if driver == "script" and not agent.argv:
             self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
+        if agent.mcp and driver != "cli":
+            self.doubt(f"{where}.mcp", "only coding agents of the driver cli are given tools", "remove it")
         if driver in {"cli", "acp"}:
             self._check_coding(where, agent, driver)
         if driver in MODEL_DRIVERS:
@@ -137,7 +139,7 @@ class Findings:
     def _check_coding(self, where: str, said: AgentProfile | AgentSpec, driver: str) -> None:
         use = said.cli if driver == "cli" else said.acp
         try:
-            coding_agents.entry(said.cli) if driver == "cli" else acp_agents.entry(said.acp)
+            coding_agents.entry(said.cli, mcp=bool(said.mcp)) if driver == "cli" else acp_agents.entry(said.acp)
         except ValueError as error:
             message, _, hint = str(error).partition("; ")
             self.refuse(Code.FIELD_VALUE if use else Code.FIELD_MISSING, f"{where}.{driver}", message, hint)

@@ -119,9 +119,12 @@ class Reply:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-def next_step(script: Script, talk: Conversation) -> Step:
-    """What is to be done now. Whoever offers no tools asks beside the conversation, for a title say."""
-    if not talk.tools:
+def next_step(script: Script, talk: Conversation, *, tools: bool = True) -> Step:
+    """What is to be done now. Whoever offers no tools asks beside the conversation, for a title say.
+
+    Without `tools`, the agent is one that has none: then everything is the conversation.
+    """
+    if tools and not talk.tools:
         return next((each for each in script if isinstance(each, Refuse)), Say("A task"))
     return script[min(talk.answered, len(script) - 1)]
 

@@ -31,12 +31,16 @@ class ScriptedModel:
     """A server on the loopback that answers as its script says. Use it in a `with` block.
 
     `script` may be replaced while it runs. It keeps every request in `asked`, without headers: they hold keys.
-    Each of `faults` happens once, to the next request, and the script goes on afterwards.
+    Each of `faults` happens once, to the next request, and the script goes on afterwards. `tools` says whether the
+    agents that are tried have any; it may be changed, too.
     """
 
-    def __init__(self, script: Script, *, tokens: Tokens | None = None, faults: Iterable[Fault] = ()) -> None:
+    def __init__(
+        self, script: Script, *, tokens: Tokens | None = None, faults: Iterable[Fault] = (), tools: bool = True
+    ) -> None:
         self.script = script
         self.faults = deque(faults)
+        self.tools = tools
         self.asked: list[Asked] = []
         self._tokens = tokens or Tokens()
         self._numbers = count(1)
@@ -70,7 +74,7 @@ class ScriptedModel:
 
     def _play(self, api: Api, path: str, body: Body, door: _Door) -> None:
         talk = api.read(body)
-        step = self.faults.popleft() if self.faults else next_step(self.script, talk)
+        step = self.faults.popleft() if self.faults else next_step(self.script, talk, tools=self.tools)
         if isinstance(step, Garbage):
             door.send_bytes(200, step.data)
             return

@@ -1,0 +1,114 @@
+"""The folders of an attempt, for a server that its agent started itself.
+
+There the agent could as well do by hand what these tools do. The server over HTTP, which is ours, has none.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import RelativePath
+from agenttalk.contracts.command import Command
+from agenttalk.errors import AgentTalkError, Code
+from agenttalk.mcp_server.asking import LARGEST, Refusal
+
+_PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFolders:
+    """Where an attempt finds its inputs, and leaves what it made."""
+
+    command: Path
+    inputs: Path
+    outputs: Path
+    result: Path
+
+    @classmethod
+    def told(cls, environ: Mapping[str, str]) -> OwnFolders | None:
+        """Those that the variables of an attempt name; None outside of one."""
+        names = ("COMMAND", "INPUTS", "OUTPUTS", "RESULT")
+        found = [environ.get(f"AGENTTALK_{name}") for name in names]
+        return cls(*(Path(each) for each in found if each)) if all(found) else None
+
+    def input(self, name: str, path: str) -> bytes:
+        """A file of an input. Raises Refusal when there is none."""
+        try:
+            with (self.inputs / places.segment(name) / _inside(path)).open("rb") as file:
+                return file.read(LARGEST)
+        except OSError as error:
+            known = [f"{each.parent.name}/{each.name}" for each in self.inputs.glob("*/*")][:20]
+            hint = f"there are: {', '.join(sorted(known))}" if known else "there are none"
+            raise Refusal(
+                Code.NAME_UNKNOWN, f"there is no input {name[:80]!r} with a file {path[:200]!r}", hint=hint
+            ) from error
+
+    def submit(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Put a file of an output where it is collected. Raises Refusal when the task has no such output."""
+        name = str(given["output"])
+        known = self._declared()
+        if name not in known:
+            hint = f"its outputs: {', '.join(known) or 'none'}"
+            raise Refusal(Code.NAME_UNKNOWN, f"the task has no output {name[:80]!r}", hint=hint)
+        data = _data(given)
+        path = _inside(given.get("path") or name.rpartition("/")[2])
+        alone = path == name.rpartition("/")[2]
+        target = self.outputs / places.segment(name) if alone else self.outputs / places.segment(name) / path
+        self._write(target, data)
+        return {"output": name, "path": path, "sha256": wire.sha256(data), "size": len(data)}
+
+    def finish(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the result where it is looked for. It counts when the agent has ended."""
+        data = json.dumps(dict(said), ensure_ascii=False).encode()
+        self._write(self.result, data)
+        return {"written": True, "sha256": wire.sha256(data), "note": "it counts when you end your turn"}
+
+    def _declared(self) -> list[str]:
+        try:
+            command = Command.from_json(wire.read(self.command.read_bytes()))
+        except (OSError, AgentTalkError) as error:
+            raise Refusal(Code.FILE_UNREADABLE, f"the command of this attempt cannot be read: {error}") from error
+        return [each.output_name for each in command.produces or ()]
+
+    @staticmethod
+    def _write(target: Path, data: bytes) -> None:
+        """Whole, or not at all."""
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_bytes(data)
+            beside.replace(target)
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            raise Refusal(Code.FILE_UNREADABLE, f"{target.name!r} cannot be written: {error.strerror}") from error
+
+
+def _data(given: Mapping[str, Any]) -> bytes:
+    text, content = given.get("text"), given.get("content")
+    if (text is None) == (content is None):
+        raise Refusal(Code.FIELD_VALUE, "a file has a text, or a content in base64", hint="give one of them")
+    try:
+        return str(text).encode() if text is not None else base64.b64decode(str(content), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Refusal(Code.FIELD_VALUE, "the content is not base64") from error
+
+
+def _inside(path: str) -> str:
+    """A path inside an input or output. Raises Refusal for any other."""
+    try:
+        safe = places.payload_is_safe(_PATH.validate_python(path))
+    except ValidationError:
+        safe = False
+    if not safe:
+        raise Refusal(Code.PATH_OUTSIDE_FOLDER, f"{path[:200]!r} is no path inside of it")
+    return path

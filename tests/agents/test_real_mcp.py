@@ -1,0 +1,78 @@
+"""Real coding agents use our MCP server in their turns, offline: with the attempt's own token, and no other task."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.conftest import Shop, require
+from agenttalk.testing.model_script import Call, Say, Script, Step
+
+TOOLS = ("my_tasks", "generate_command", "submit_report", "ask_human", "submit_artifact", "check_promise", "get_task")
+COMMAND = {"plan_id": "shop", "task_id": "price", "prompt": "Price it again."}
+CALLS: list[Step] = [
+    Call("my_tasks", {}),
+    Call("generate_command", {"params": COMMAND}),
+    Call("submit_report", {"body": "I looked at the prices."}),
+    Call("ask_human", {"question": "Is forty right?"}),
+    Call("submit_artifact", {"output": "note.txt", "text": "Forty each.\n"}),
+    Call("check_promise", {}),
+    Call("get_task", {"task": "shop/secret"}),
+    Say("Done."),
+]
+
+
+@pytest.fixture
+def script() -> Script:
+    return CALLS
+
+
+def asks(shop: Shop, name: str, **profile: Any) -> dict[str, Any]:
+    """Run a plan whose agent has our tools, and beside it a task that is none of its business; how its task stands."""
+    agents = {
+        "dev": {"driver": "cli", "cli": shop.use(name), "mcp": True, **profile},
+        "pm": {"driver": "script", "argv": ["true"]},
+    }
+    note = {
+        "id": "price",
+        "agent": "dev",
+        "prompt": "Write down the price.",
+        "outputs": [{"name": "note.txt", "deliverable": True}],
+    }
+    hidden = {"id": "secret", "agent": "pm", "prompt": "The password is swordfish.", "needs": ["price"]}
+    tasks = [{**note, "max_reexecute_times": 0}, hidden]
+    (shop.folder / "plan.json").write_text(json.dumps({"plan_id": "shop", "agents": agents, "tasks": tasks}))
+    done = shop.agenttalk("run", "plan.json", "--json")
+    assert '"tasks"' in done.stdout, done.stdout + done.stderr
+    found: dict[str, Any] = next(each for each in json.loads(done.stdout)["tasks"] if each["task_id"] == "price")
+    return found
+
+
+USES = [
+    *(("claude", "best"), ("claude", "plain"), ("codex", "best"), ("codex", "plain")),
+    *(("gemini", "best"), ("qwen", "best"), ("opencode", "best")),
+]
+
+
+@pytest.mark.parametrize(("name", "sandbox"), USES)
+def test_an_agent_uses_our_tools_in_its_turn_and_reaches_no_other_task(shop: Shop, name: str, sandbox: str) -> None:
+    require(name)
+    task = asks(shop, name, sandbox=sandbox)
+    told = shop.events("price")
+    assert task["state"] == "COMPLETED", (task["reason"], told)
+    called = [each["name"] for each in told if each["kind"] == "tool"]
+    assert [each for each in TOOLS if any(one.endswith(each) for one in called)] == list(TOOLS), called
+    heard = str([each.body for each in shop.model.asked])
+    assert "cmd_price_00" in heard
+    assert "NOT_ALLOWED" in heard
+    assert "swordfish" not in heard
+    assert "agt_" not in heard + json.dumps(told)
+    [note] = (shop.folder / "root").glob("agents/dev/workspace/shop/price/.agenttalk/*/outputs/note.txt")
+    assert note.read_text() == "Forty each.\n"
+    asked = json.loads(shop.agenttalk("inbox", "--json").stdout)["requests"]
+    assert "Is forty right?" in [each["request"]["title"] for each in asked]
+    facts = [json.loads(line) for line in shop.agenttalk("audit", "export").stdout.splitlines()]
+    said = [(each["subject"], each["body"]["author"]) for each in facts if each.get("kind") == "task.comment"]
+    assert said == [("shop/price", "dev")]
