@@ -272,8 +272,15 @@ def test_a_changed_backup_is_refused_and_leaves_nothing(
     assert sorted(small.folder.iterdir()) == before
 
 
-def test_a_backup_that_ends_too_early_is_refused(small: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    small.file.write_bytes(small.file.read_bytes()[:-40])
+@pytest.mark.parametrize("lost", [1, 4, 8, 40, 400])
+def test_a_backup_that_ends_too_early_is_refused(small: Home, capsys: pytest.CaptureFixture[str], lost: int) -> None:
+    small.file.write_bytes(small.file.read_bytes()[:-lost])
+    assert "damaged" in said(capsys, "restore", str(small.file), "--root", str(small.other), code=1)
+    assert not small.other.exists()
+
+
+def test_a_backup_with_something_behind_its_end_is_refused(small: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    small.file.write_bytes(small.file.read_bytes() + b"more")
     assert "damaged" in said(capsys, "restore", str(small.file), "--root", str(small.other), code=1)
     assert not small.other.exists()
 

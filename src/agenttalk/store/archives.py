@@ -124,12 +124,15 @@ def compare(archive: Path, manifest: Manifest, found: dict[str, Kept]) -> None:
 
 def members(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
     """The files of an archive; nothing else may be in it."""
-    with archive.open("rb") as raw, tarfile.open(fileobj=raw, mode="r|gz") as tar:
-        for member in tar:
-            stream = tar.extractfile(member) if member.isreg() else None
-            if stream is None or not is_inside(member.name):
-                raise damaged(archive, f"{member.name[:200]!r} is no file of a root")
-            yield member.name, member.size, stream
+    with archive.open("rb") as raw, gzip.GzipFile(fileobj=raw) as packed:
+        with tarfile.open(fileobj=packed, mode="r|") as tar:
+            for member in tar:
+                stream = tar.extractfile(member) if member.isreg() else None
+                if stream is None or not is_inside(member.name):
+                    raise damaged(archive, f"{member.name[:200]!r} is no file of a root")
+                yield member.name, member.size, stream
+        while packed.read(CHUNK):  # at its very end stands a sum over everything, the list of files included
+            pass
 
 
 @contextmanager
