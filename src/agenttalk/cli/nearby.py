@@ -41,4 +41,4 @@ def named(given: Path | None) -> Path:
             "which root?",
             hint="give --root FOLDER or AGENTTALK_ROOT, or work in a folder that 'agenttalk init' has set up",
         )
-    return folder.absolute()
+    return folder

@@ -29,7 +29,7 @@ PATIENCE = 3.0
 def chosen(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output, Path]:  # noqa: FBT001 - as given
     """The root that a command is about. Raises UsageError when none is named, or it is no root."""
     given = Settings.merged(ctx, root, as_json)
-    folder = named(given.root)
+    folder = named(given.root).absolute()
     if not any((folder / mark).exists() for mark in MARKS):
         raise UsageError(
             Code.OPTION_INVALID,
@@ -96,7 +96,7 @@ def looped(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
 
 def made(ctx: typer.Context, root: Path | None) -> Path:
     """The root that a plan runs in; made when it is not there. Raises UsageError when there is none to be made."""
-    folder = named(Settings.merged(ctx, root, as_json=False).root)
+    folder = named(Settings.merged(ctx, root, as_json=False).root).absolute()
     try:
         for name in MARKS[:2]:
             (folder / name).mkdir(parents=True, exist_ok=True)
