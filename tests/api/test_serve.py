@@ -324,7 +324,8 @@ def test_the_operators_token_lies_outside_of_the_root_for_its_owner_alone(tree: 
 
 SHOWS = """
 import json, os, pathlib
-text = json.dumps(dict(os.environ)) + pathlib.Path(f"/proc/{os.getppid()}/cmdline").read_text()
+shown = {name: value for name, value in os.environ.items() if name != "AGENTTALK_TOKEN"}  # its own would be refused
+text = json.dumps(shown) + pathlib.Path(f"/proc/{os.getppid()}/cmdline").read_text()
 pathlib.Path(os.environ["AGENTTALK_OUTPUTS"], "app.txt").write_text(text)
 """
 

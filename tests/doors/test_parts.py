@@ -144,7 +144,8 @@ def test_a_question_of_an_agent_cannot_look_like_lines_of_ours(tree: Tree, line:
     assert printed[1:] == [
         "  Hm? q2 APPROVAL",
         "  · my budget.csv",
-        "  ? Which? →",
+        "  ? Which?",
+        "    │ →",
         "    a: red ✓ nobody waits for you",
         "  → agenttalk answer q1 --file 'my budget.csv'=PATH --answer KEY",
     ]

@@ -343,6 +343,9 @@ class Careless:
         return Performance("finished", result="never")
 
 
+MODEL = {"provider": "openai", "model": "small"}
+
+
 @pytest.mark.shows("P12")
 @pytest.mark.parametrize("stops_itself", [True, False])
 @pytest.mark.parametrize(
@@ -356,7 +359,7 @@ def test_what_is_forbidden_ends_the_task(
     tmp_path: Path, stops_itself: bool, conditions: Any, cause: str, reason: str | None
 ) -> None:
     more = {} if conditions is None else {"abortWhen": conditions}
-    compiled = plan(task("a", "x", promise=promise(**more)), agents={"x": {"driver": "llm"}})
+    compiled = plan(task("a", "x", promise=promise(**more)), agents={"x": {"driver": "llm", "llm": MODEL}})
     found = run(tmp_path, compiled, performers={"llm": Careless(stops_itself=stops_itself)})
     a = of(found, "a")
     assert (a["state"], a["cause"]) == ("FAILED", cause)

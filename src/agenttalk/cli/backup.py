@@ -151,11 +151,12 @@ async def _settled(root: Path, configured: Configured, made_at: str, *, go_on: b
 def _secrets(root: Path, configured: Configured) -> tuple[frozenset[Path], frozenset[bytes]]:
     """Files that hold secrets, and the values that are known here."""
     import os
-
-    from agenttalk.rules import redaction
+    import re
 
     named = [configured.store.url_file, *(each for one in configured.sources.values() for each in one.files)]
     hidden = frozenset((root / each).absolute() for each in named if each)
-    values = {*redaction.secrets(os.environ).values.values(), *configured.secrets(root).values()}
+    telling = re.compile(r"(?i)token|secret|passw|credential|api_?key")
+    ours = {value for name, value in os.environ.items() if telling.search(name)}
+    values = {*ours, *configured.secrets(root).values()}
     found = {value.encode("utf-8", "surrogateescape") for value in values}
     return hidden, frozenset(each for each in found if len(each) >= SHORTEST)

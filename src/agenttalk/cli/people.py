@@ -56,7 +56,7 @@ def _tell(out: Output, each: dict[str, Any]) -> None:
             first, *more = decision["question"].splitlines() or [""]
             out.say(f"  ? {one_line(first)}")
             for line in more:
-                out.say(f"    {one_line(line)}")
+                out.say(f"    │ {one_line(line)}")  # so that it never looks like a line of ours
         for option in decision.get("options", []):
             label = f": {one_line(option['label'])}" if option["label"] != option["key"] else ""
             out.say(f"    {one_line(option['key'])}{label}")
