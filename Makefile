@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CODING := .coding-agents
 LOCAL := .local-model
 
-.PHONY: demo test check lint fix bench honesty test-full test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
+.PHONY: demo test check lint fix bench honesty test-full fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -16,12 +16,15 @@ demo: $(READY)  ## the tour, on embedded defaults; SERVE=1 keeps plans running t
 	@$(BIN)/agenttalk demo $(if $(SERVE),--serve)
 
 test: $(READY)  ## all tests
-	$(BIN)/pytest tests/test_docs.py tests/test_fuzz.py tests --ignore=tests/crash --numprocesses=3 --dist=worksteal --cov --cov-report=
+	$(BIN)/pytest tests/test_docs.py tests/test_fuzz.py tests --ignore=tests/crash --numprocesses=4 --dist=worksteal --cov --cov-report=
 	$(BIN)/coverage report --include='src/agenttalk/contracts/*,src/agenttalk/rules/*' --fail-under=100
 	$(BIN)/pytest tests/crash  # apart, because it counts what happens in which order, on two cores by itself
 
 test-full: $(READY)  ## the tests with ten times the random cases
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest
+
+fuzz: $(READY)  ## a hundred thousand bent documents
+	AGENTTALK_TEST_EFFORT=5 $(BIN)/pytest tests/test_fuzz.py
 
 test-agents: $(READY) $(CODING)/.ready $(CODING)/aider/.ready  ## real coding agents, offline, against a scripted model
 	$(BIN)/pytest tests/agents --numprocesses=2 --dist=worksteal

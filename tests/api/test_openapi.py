@@ -103,7 +103,7 @@ def test_no_request_breaks_it_and_answers_are_as_described(at: At, role: str) ->
         strategies = [operation.as_strategy(mode) for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)]
 
         @settings(
-            max_examples=(6 if operation.body else 2) * EFFORT,
+            max_examples=(4 if operation.body else 2) * EFFORT,
             derandomize=True,
             deadline=None,
             database=None,

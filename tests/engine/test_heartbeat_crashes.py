@@ -196,7 +196,7 @@ def test_killed_before_each_step_and_again_while_it_recovers_it_ends_the_same(fi
     for deadly in range(1, steps + 1):
         desk = copy_of(filled, f"crash{deadly}")
         assert run(desk, deadly) is None
-        if deadly % 4 == 0 or EFFORT > 1:
+        if deadly % 8 == 0 or EFFORT > 1:
             run(desk, 1 + deadly * 7 % 31)
         run(desk, 0)
         assert differences(outcome(desk.tree.root), expected) == [], f"killed before step {deadly}"

@@ -345,7 +345,7 @@ def check(case: Case) -> None:
         agree(case, asyncio.run(played(Path(folder) / "root", case)))
 
 
-@settings(max_examples=200 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120 * EFFORT, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_plan_ends_as_a_simple_interpreter_says(case: Case) -> None:
     check(case)
@@ -584,7 +584,7 @@ async def begun_anew(root: Path, case: Case, places: list[int]) -> list[Standing
         return found
 
 
-@settings(max_examples=100 * EFFORT, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60 * EFFORT, suppress_health_check=list(HealthCheck))
 @given(cases(engines=0), st.lists(st.integers(0, 8), min_size=1, max_size=3))
 def test_what_runs_again_ends_as_it_ended_before(case: Case, places: list[int]) -> None:
     with memory() as folder:

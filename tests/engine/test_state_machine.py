@@ -932,7 +932,7 @@ def tried(examples: int, steps: int, *phases: Phase) -> settings:
 
 @pytest.mark.shows("M04", "M07", "M08", "M11", "M15")
 def test_the_invariants_hold_under_any_traffic() -> None:
-    run_state_machine_as_test(Traffic, settings=tried(24 * EFFORT, 40, Phase.generate, Phase.shrink))
+    run_state_machine_as_test(Traffic, settings=tried(12 * EFFORT, 40, Phase.generate, Phase.shrink))
 
 
 # What it found once, in short.

@@ -521,7 +521,7 @@ def _people_are_heard_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.shows("P11", "E01")
 def test_nothing_that_an_agent_can_do_completes_a_task_whose_promise_is_not_kept() -> None:
-    run_state_machine_as_test(Hostile, settings=tried(16 * EFFORT, 25, Phase.generate))
+    run_state_machine_as_test(Hostile, settings=tried(10 * EFFORT, 25, Phase.generate))
 
 
 # What it found once, in short.

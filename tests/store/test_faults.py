@@ -216,7 +216,8 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_listening_survives_a_lost_session(postgres: Place) -> None:
     async def scenario(stores: RootStores) -> None:
         board = await stores.board("shop")
-        seen = await asyncio.wait_for(board.woken(await board.woken(0)), 30)
+        first = await board.woken(0)  # 1; or 2, if it already listens
+        seen = first if first > 1 else await asyncio.wait_for(board.woken(first), 30)
         end_sessions(postgres.url)
         assert await asyncio.wait_for(board.woken(seen), 30) > seen
 
