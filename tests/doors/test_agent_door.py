@@ -12,6 +12,8 @@ import pytest
 from agenttalk.cli.main import call
 from agenttalk.rules import acp_agents
 from agenttalk.rules.coding_agents import TABLE
+from agenttalk.testing import ScriptedModel
+from agenttalk.testing.model_script import Call
 from sandboxkit import ailment
 from spokenkit import SPEAKS as SPOKEN
 
@@ -210,3 +212,25 @@ def test_doctor_fails_for_one_that_is_spoken_with_and_missing(
     found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["probes"]}
     assert (found["driver acp codex"]["needed"], found["driver cli codex"]["needed"]) == (True, False)
     assert found["driver acp"]["needed"]
+
+
+def test_a_model_is_tried_and_its_key_is_shown_to_nobody(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-canary-4d1c55aa"
+    monkeypatch.setenv("MODEL_KEY", key)
+    with ScriptedModel([Call("answer", {"result": f"It reads well, {key}."})]) as model:
+        with (root / "agenttalk.toml").open("a") as file:
+            file.write(
+                '[agents.reader]\ndriver = "llm"\n[agents.reader.llm]\nprovider = "openai"\nmodel = "small"\n'
+                f'base_url = "{model.url}/v1"\nkey_env = "MODEL_KEY"\n'
+            )
+        capsys.readouterr()
+        assert call(["agent", "try", "reader", "How does it read?", "--root", str(root), "--json"]) == 0
+        said = capsys.readouterr().out
+        monkeypatch.delenv("MODEL_KEY")
+        assert call(["agent", "try", "reader", "And now?", "--root", str(root)]) == 2
+    told = json.loads(said)
+    assert (told["ok"], told["model"], told["tokens"] > 0) == (True, "small", True)
+    assert key not in said
+    assert "MODEL_KEY" in capsys.readouterr().err

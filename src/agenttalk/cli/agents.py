@@ -86,7 +86,7 @@ def try_agent(
     given = Settings.merged(ctx, root, as_json)
     out = Output(as_json=given.as_json)
     profile = _profile(name, given.root or near(Path.cwd()), driver)
-    for key, use in (("cli", profile.cli), ("acp", profile.acp)):
+    for key, use in (("cli", profile.cli), ("acp", profile.acp), ("llm", profile.llm)):
         if model and use is not None:
             profile = profile.model_copy(update={key: use.model_copy(update={"model": model})})
     if folder is not None and not folder.is_dir():
@@ -115,9 +115,12 @@ def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
     known = settings.load(root.absolute()) if root is not None else settings.Settings()
     if name in known.agents:
         profile = AgentProfile.from_json(known.profile(name, {"schema_version": "1.0", "agent_id": name}))
-        if profile.driver in {"acp", "cli", "script"}:
+        if profile.local is not None and root is not None:
+            file = str(root.absolute() / profile.local.model_file)
+            profile = profile.model_copy(update={"local": profile.local.model_copy(update={"model_file": file})})
+        if profile.driver in {"acp", "cli", "script", "llm", "local"}:
             return profile
-        can = "acp, cli and script can be tried"
+        can = "acp, cli, script, llm and local can be tried"
         raise UsageError(Code.FIELD_VALUE, f"{name} has the driver {profile.driver!r}; {can}")
     if name in table:
         document = {"schema_version": "1.0", "agent_id": name, "driver": driver, driver: name}
@@ -189,6 +192,8 @@ async def _tried(
     from agenttalk.rules.coding_events import Account
 
     driver = ScriptDriver(LocalProcesses())
+    if profile.driver in {"llm", "local"}:
+        return await _asked(driver, profile, prompt, cwd, base, seconds, show)
     agent = _entry(profile)
     handed = {name: os.environ[name] for name in (*profile.env, *agent.handed) if name in os.environ}
     secrets = redaction.secrets(handed)
@@ -214,6 +219,55 @@ async def _tried(
     else:
         ended = await driver.run(turn)
     hear(reader.close())
+    return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
+
+
+async def _asked(
+    driver: ScriptDriver,
+    profile: AgentProfile,
+    prompt: str,
+    cwd: Path,
+    base: Path,
+    seconds: float,
+    show: Callable[[Event], None],
+) -> Tried:
+    """A turn of an agent that is a model: one answer, in the form that every task asks for."""
+    import os
+    import sys
+
+    from agenttalk.contracts.model_use import LlmUse
+    from agenttalk.ports import Turn
+    from agenttalk.rules import model_services, model_talk, redaction
+    from agenttalk.rules.answers import Asked
+    from agenttalk.rules.coding_events import Account
+
+    use = profile.llm if profile.driver == "llm" else profile.local
+    try:
+        model_services.checked(use, profile.driver)
+    except ValueError as error:
+        raise UsageError(Code.FIELD_VALUE, str(error)) from error
+    named = model_services.key_of(use) if isinstance(use, LlmUse) else None
+    key = os.environ.get(named, "").strip() if named else ""
+    if named and not key:
+        raise UsageError(Code.MODEL_UNUSABLE, f"the variable {named}, which holds the key of its service, is not set")
+    secrets = redaction.Secrets({named: key} if named else {})
+    handed = {name: os.environ[name] for name in profile.env if name in os.environ}
+    places = {"AGENTTALK_OUTPUTS": str(base), "AGENTTALK_RESULT": str(base / "result.json")}
+    env = {**handed, **places, **({model_talk.KEY: key} if key else {})}
+    told = use.model_dump(mode="json", exclude_none=True) if use is not None else {}
+    request = model_talk.Request(profile.driver, told, secrets.redact(prompt), Asked(), seconds, profile.locale)
+    talk, account = model_talk.Talk(), Account(says_end=True)
+
+    def hear(line: bytes) -> None:
+        event = talk.take(line)
+        if event is not None:
+            said = _hidden(event, secrets)
+            account.take(said)
+            show(said)
+
+    program = (sys.executable, "-P", "-m", "agenttalk.answering")
+    turn = Turn(f"lease_try_{os.getpid()}", program, cwd, request.write(), seconds, env, hear=hear)
+    ended = await driver.run(replace(turn, longest=model_talk.LONGEST, keep=4096))
     return Tried(replace(ended, stderr=secrets.redact_bytes(ended.stderr)), account)
 
 
