@@ -344,3 +344,9 @@ def test_what_a_tool_is_called_for(arguments: object, said: str) -> None:
 def test_long_lines_are_cut_for_people() -> None:
     assert Event("text", "x" * 300).line == "x" * 199 + "…"
     assert Event("usage", used=Used(3, 0.5)).as_json() == {"kind": "usage", "tokens": 3, "cost_usd": 0.5}
+
+
+def test_that_something_was_asked_says_nothing_of_the_answer() -> None:
+    found = Account()
+    found.take(Event("asked", "may it write?"))
+    assert (found.denials, found.error, found.ended, found.text) == ([], "", False, "")
