@@ -24,7 +24,7 @@ test-full: $(READY)  ## the tests with ten times the random cases
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest
 
 fuzz: $(READY)  ## a hundred thousand bent documents
-	AGENTTALK_TEST_EFFORT=5 $(BIN)/pytest tests/test_fuzz.py
+	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest tests/test_fuzz.py
 
 test-agents: $(READY) $(CODING)/.ready $(CODING)/aider/.ready  ## real coding agents, offline, against a scripted model
 	$(BIN)/pytest tests/agents --numprocesses=2 --dist=worksteal

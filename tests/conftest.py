@@ -12,7 +12,7 @@ from effort import EFFORT
 
 settings.register_profile(
     "agenttalk",
-    max_examples=100 * EFFORT,
+    max_examples=60 * EFFORT,
     deadline=None,  # a busy machine is no fault of the code
     derandomize=EFFORT == 1,  # the short run is the same everywhere; the long one looks further
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 from requirements import DEFERRED, REQUIREMENTS
@@ -10,6 +11,7 @@ from requirements import DEFERRED, REQUIREMENTS
 TESTS = Path(__file__).parent
 
 
+@cache
 def shown_ids() -> dict[str, set[str]]:
     """Id → tests that say they show it."""
     found: dict[str, set[str]] = {}

@@ -229,7 +229,7 @@ def test_brackets_in_texts_do_not_make_up_for_real_ones() -> None:
 
 
 def test_documents_that_are_put_together_are_those_that_are_written_at_once() -> None:
-    value = {"b": [1, "ü\n"], "a": {"x": None}}
+    value: dict[str, Any] = {"b": [1, "ü\n"], "a": {"x": None}}
     assert wire.encoded(wire.object_of({name: wire.text(each) for name, each in value.items()})) == wire.write(value)
 
 

@@ -410,7 +410,7 @@ def test_what_is_swapped_while_it_is_judged_is_delivered_as_it_was_judged(tree: 
 
     async def use(deps: Deps) -> int:
         router = Router(deps)
-        return sum([(await router.pass_()).delivered for _ in range(15 * EFFORT)])
+        return sum([(await router.pass_()).delivered for _ in range(8 * EFFORT)])
 
     with meanwhile(swap) as swapped:
         delivered = inside(tree.root, use)

@@ -146,7 +146,7 @@ def test_a_death_before_any_change_is_made_good(pattern: tuple[Path, dict[str, A
     fresh, expected, changes = pattern
     room = fresh.parent.parent
     assert changes > 100
-    step = 1 if EFFORT > 1 else 83
+    step = 1 if EFFORT > 1 else 131
     for fatal in range(random.Random(changes).randrange(step) + 1, changes + 1, step):
         folder = room / str(fatal) / "shop"
         shutil.copytree(fresh, folder, symlinks=True)
