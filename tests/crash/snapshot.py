@@ -291,6 +291,9 @@ def _read_facts(board: str, connection: apsw.Connection, root: str, found: Snaps
                 for varying in ("seconds", *_SEEN):
                     check.pop(varying, None)
             facts.append(calm(f"{kind} {subject} {json.dumps(told, ensure_ascii=False)}", root))
+        elif "made_in" in told:  # the number of a fact, which is a higher one when an attempt died
+            del told["made_in"]
+            facts.append(calm(f"{kind} {subject} {json.dumps(told, ensure_ascii=False)}", root))
         elif kind != "head.sealed":  # how often a head was copied is a matter of time
             facts.append(calm(f"{kind} {subject} {text}", root))
     facts.sort()

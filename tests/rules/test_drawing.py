@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from hypothesis import given
@@ -124,3 +125,9 @@ def test_a_plan_of_ten_times_the_size_takes_about_ten_times_the_work() -> None:
         return Counted.looked_up
 
     assert looked_up(5_000) < 15 * looked_up(500)
+
+
+def test_a_line_is_soft_between_layers_and_straight_along_a_bend() -> None:
+    told = drawing.path([(0, 0), (200, 40), (300, 40), (500, 0)])
+    assert [each[0] for each in re.findall(r"[MCL][^MCL]*", told)] == ["M", "C", "L", "C"]
+    assert told.endswith(" 500 0")
