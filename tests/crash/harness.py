@@ -165,10 +165,6 @@ class Harness:
         chosen = spread(self.boundaries(scenario), firsts)
         return [[first, each] for first in chosen for each in spread(self.boundaries(scenario, after=[first]), seconds)]
 
-    def die_everywhere(self, scenario: str, *, bug: str = "") -> Outcome:
-        """Die once at every boundary."""
-        return self.die_at(scenario, [[name] for name in self.boundaries(scenario, bug=bug)], bug=bug)
-
 
 def spread(names: list[str], count: int) -> list[str]:
     """So many of them, with the same distance between any two."""

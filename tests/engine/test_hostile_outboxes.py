@@ -410,7 +410,7 @@ def test_what_is_swapped_while_it_is_judged_is_delivered_as_it_was_judged(tree: 
 
     async def use(deps: Deps) -> int:
         router = Router(deps)
-        return sum([(await router.pass_()).delivered for _ in range(8 * EFFORT)])
+        return sum([(await router.pass_()).delivered for _ in range(30 * EFFORT)])
 
     with meanwhile(swap) as swapped:
         delivered = inside(tree.root, use)
@@ -451,7 +451,7 @@ def test_a_payload_that_is_swapped_is_delivered_as_its_envelope_says_or_not_at_a
 
     async def use(deps: Deps) -> None:
         router = Router(deps)
-        for _ in range(12 * EFFORT):
+        for _ in range(20 * EFFORT):
             send()
             await router.pass_()
             for path in tree.box("dev", "inbox").glob("*.m*"):
