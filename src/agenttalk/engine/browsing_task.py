@@ -7,19 +7,17 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
-from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import browsing, foreign
+from agenttalk.engine.checklists import checklist_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import TURNS
-from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.standing import usage_of
 from agenttalk.engine.superseding import files_of
 from agenttalk.engine.transcripts import LARGEST
 from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Folder, Row, Store
-from agenttalk.rules import checklist
-from agenttalk.rules.checklist import Item, Seen
+from agenttalk.rules.checklist import Item
 
 ORDERS: Final = 20
 """Commands of a task that are shown, the newest."""
@@ -39,7 +37,7 @@ async def task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         **told,
         "board_name": store.name,
         "usage": usage_of(own[0]) if own else None,
-        "checklist": [_line(each) for each in await _checklist(store, told)] if told["origin"] == "engine" else [],
+        "checklist": [_line(each) for each in await checklist_of(store, told)] if told["origin"] == "engine" else [],
         "command": commands[0].as_json() if commands else None,
         "orders": [_order(row) for row in rows],
         "inputs": await _inputs(store, plan_id, commands[0]) if commands else [],
@@ -74,42 +72,6 @@ def _line(item: Item) -> dict[str, Any]:
         "at": item.at,
         "detail": item.detail,
     }
-
-
-async def _checklist(store: Store, told: dict[str, Any]) -> list[Item]:
-    plan_id, task_id = told["plan_id"], told["task_id"]
-    node = Node.model_validate_json(bytes((await store.read("node", plan_id=plan_id, task_id=task_id))[0][0]))
-    sheet = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0])
-    sheet.joined = joined_of(await store.read("joined_checks", plan_id=plan_id))
-    kept = await store.read("evidence_of_task", plan_id=plan_id, task_id=task_id)
-    attempts = [turn for turn in told["attempts"] if "verdict" in turn]
-    ended_at = (await store.read("task", plan_id=plan_id, task_id=task_id))[0][2]
-    if told["state"] == "COMPLETED" and kept:
-        seen = [_kept(row) for row in kept]
-    else:
-        seen = [_seen(each, ended_at) for each in (attempts[-1].get("checks", ()) if attempts else ())]
-    stale = told["freshness"] == "stale"
-    promise = sheet.promise(node)
-    at = ended_at if attempts else None
-    return checklist.of(promise.acceptance, seen, told["verdict"], stale=stale, ended_at=at)
-
-
-def _kept(row: Row) -> Seen:
-    check_id, _, _, _, result, _, fresh, at = row
-    told: Any = wire.read(bytes(result), limit=wire.DOCUMENT_LIMIT)
-    return _seen({**told, "id": check_id}, at, fresh=bool(fresh))
-
-
-def _seen(told: dict[str, Any], at: str, *, fresh: bool = True) -> Seen:
-    return Seen(
-        told["id"],
-        bool(told.get("passed")),
-        fresh,
-        str(told.get("trust") or "claimed"),
-        str(told.get("by") or "engine"),
-        str(told.get("at") or at),
-        str(told.get("detail") or ""),
-    )
 
 
 async def _inputs(store: Store, plan_id: str, command: Command) -> list[dict[str, Any]]:
