@@ -1,7 +1,7 @@
 """Durable steps that do nothing, against LangGraph, DBOS, Huey and Procrastinate on the same machine in the same run.
 
-`python bench/steps.py [--steps N] [--rounds N] [--only sqlite|postgres] [--peers NAME ...] [--json]`. Peers are
-installed into environments of their own under `.bench/`. Rounds are interleaved, so that a busy moment of the machine
+`python bench/steps.py [--steps N] [--rounds N] [--only sqlite|postgres] [--peers NAME ...] [--sync-ms MS] [--json]`.
+Peers are installed into environments of their own under `.bench/`. Rounds are interleaved, so that a busy moment of the machine
 hits all; what counts are the ratios, the syncs per step (seen by strace, when it is there), the CPU time and the time
 from one step to the next. Exit code 1 when a goal is missed. docs/reference/benchmarks.md says what is compared.
 """
@@ -85,6 +85,8 @@ class Bench:
     idle: dict[str, dict[str, float]] = field(default_factory=dict)
     """By store."""
     notes: list[str] = field(default_factory=list)
+    sync_ms: float = 0.0
+    """What every sync takes longer than on this disk, for everybody."""
 
 
 def environment(name: str) -> str:
@@ -123,7 +125,9 @@ def database(url: str) -> Iterator[str]:
             session.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-def once(name: str, shape: str, steps: int, workers: int, url: str, *, traced: bool = False) -> dict[str, Any] | str:
+def once(
+    name: str, shape: str, steps: int, workers: int, url: str, *, traced: bool = False, sync_ms: float = 0.0
+) -> dict[str, Any] | str:
     """One run in a process of its own: what it told, or in a word why it failed."""
     python = sys.executable if name == "ours" else environment(name)
     with tempfile.TemporaryDirectory(prefix="run-", dir=HOME) as folder, database(url) as own:
@@ -131,6 +135,8 @@ def once(name: str, shape: str, steps: int, workers: int, url: str, *, traced: b
         report = Path(folder) / "strace"
         if traced:
             command = ["strace", "-f", "-ttt", "-e", "trace=fsync,fdatasync", "-o", str(report), *command]
+        elif sync_ms:
+            command = [*slower_disk(sync_ms), *command]
         (Path(folder) / "data").mkdir()
         try:
             done = ran(command, {**os.environ, "BENCH_POSTGRES": own})
@@ -142,6 +148,12 @@ def once(name: str, shape: str, steps: int, workers: int, url: str, *, traced: b
         if traced:
             told["syncs"] = syncs(report.read_text(), *told["window"])
         return told
+
+
+def slower_disk(sync_ms: float) -> list[str]:
+    """What stands before a command so that its syncs take longer; other calls are not touched."""
+    late = f"inject=fsync,fdatasync:delay_exit={sync_ms * 1000:.0f}"
+    return ["strace", "-f", "-qq", "--seccomp-bpf", "-e", "trace=fsync,fdatasync", "-e", late, "-o", os.devnull]
 
 
 def ran(command: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -175,7 +187,7 @@ def measured(
     """One run, tried again when it fails; None when it fails each time."""
     store = "postgres" if url else "sqlite"
     for attempt in range(1, TRIES + 1):
-        told = once(name, shape, steps, workers, url, traced=traced)
+        told = once(name, shape, steps, workers, url, traced=traced, sync_ms=bench.sync_ms)
         if isinstance(told, dict):
             return told
         bench.notes.append(f"{name}, {shape} on {store}, try {attempt} of {TRIES} failed: {told[:200]}")
@@ -301,8 +313,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=STORES, help="one store only")
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
+    parser.add_argument("--sync-ms", type=float, default=0.0, help="as on a disk whose syncs take so much longer")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    if given.sync_ms:
+        if given.only == "postgres":
+            parser.error("--sync-ms is for SQLite: the syncs of PostgreSQL are those of its server")
+        if not shutil.which("strace"):
+            parser.error("--sync-ms needs strace, which makes syncs take longer")
+        given.only = "sqlite"
     given.steps = max(128, given.steps - given.steps % 128)
     return given
 
@@ -337,7 +356,7 @@ def main() -> int:
     given = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cluster is stopped and folders are removed
     HOME.mkdir(exist_ok=True)
-    bench, stores = Bench(), []
+    bench, stores = Bench(sync_ms=given.sync_ms), []
     peers = ready(bench, given.peers)
     load, disk = os.getloadavg()[0], floor()
     for store in [given.only] if given.only else STORES:
@@ -351,6 +370,8 @@ def main() -> int:
             rest(bench, store, url)
     bench.notes.append(f"{os.cpu_count()} cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} after")
     bench.notes.append(f"the disk took {disk:,.0f} bare synced appends a second before and {floor():,.0f} after")
+    if given.sync_ms:
+        bench.notes.append(f"every sync took {given.sync_ms:g} ms longer than on this disk, for everybody")
     if not shutil.which("strace"):
         bench.notes.append("syncs were not counted: strace is missing")
     judged = goals(bench, stores)
