@@ -1,9 +1,9 @@
 """Durable steps that do nothing, against LangGraph, DBOS, Huey and Procrastinate on the same machine in the same run.
 
 `python bench/steps.py [--steps N] [--rounds N] [--only sqlite|postgres] [--peers NAME ...] [--sync-ms MS] [--json]`.
-Peers are installed into environments of their own under `.bench/`. Rounds are interleaved, so that a busy moment of the machine
-hits all; what counts are the ratios, the syncs per step (seen by strace, when it is there), the CPU time and the time
-from one step to the next. Exit code 1 when a goal is missed. docs/reference/benchmarks.md says what is compared.
+Peers are installed into environments of their own under `.bench/`. Rounds are interleaved, so that a busy moment of the
+machine hits all; what counts are the ratios, the syncs per step (seen by strace, if it is there), the CPU time and the
+time from one step to the next. Exit code 1 when a goal is missed. docs/reference/benchmarks.md says what is compared.
 """
 
 from __future__ import annotations
