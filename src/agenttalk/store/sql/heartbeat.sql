@@ -91,7 +91,7 @@ LIMIT :limit
 UPDATE deliveries
 SET state = :state, ack = :ack, finished_at = :at, details = :details,
     acted_at = CASE WHEN :acted = 1 THEN :at ELSE acted_at END
-WHERE board = :board AND id = :id AND state = 'claimed'
+WHERE board = :board AND id = :id AND state || '' = 'claimed'
 RETURNING id
 
 -- name: mark_injected

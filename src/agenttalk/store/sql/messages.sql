@@ -123,21 +123,21 @@ RETURNING id
 SELECT coalesce(max(id), 0) + 1 FROM messages
 
 -- name: free_messages@postgres
-SELECT nextval(pg_get_serial_sequence('messages', 'id')) FROM generate_series(1, :many)
+SELECT nextval('messages_id_seq') FROM generate_series(1, :many)
 
 -- name: free_deliveries
 SELECT coalesce(max(id), 0) + 1 FROM deliveries
 
 -- name: free_deliveries@postgres
-SELECT nextval(pg_get_serial_sequence('deliveries', 'id')) FROM generate_series(1, :many)
+SELECT nextval('deliveries_id_seq') FROM generate_series(1, :many)
 
 -- name: free_rows
 SELECT (SELECT coalesce(max(id), 0) + 1 FROM messages), (SELECT coalesce(max(id), 0) + 1 FROM deliveries),
     (SELECT coalesce(max(seq), 0) + 1 FROM ledger)
 
 -- name: free_rows@postgres
-SELECT nextval(pg_get_serial_sequence('messages', 'id')), nextval(pg_get_serial_sequence('deliveries', 'id')),
-    nextval(pg_get_serial_sequence('ledger', 'seq'))
+SELECT nextval('messages_id_seq'), nextval('deliveries_id_seq'),
+    nextval('ledger_seq_seq')
 FROM generate_series(1, :many)
 
 -- name: put_message

@@ -341,18 +341,20 @@ OVERRIDING SYSTEM VALUE
 VALUES (:id, :board, :plan_id, :message, :receiver, :delivery_id, :state, :state, :priority, :at, :ack, :taken_at,
     :injected_at, :finished_at, :prompt_sha256)
 
+-- A row is found by its id here. Without statistics PostgreSQL takes the index of all open deliveries instead, and reads the
+-- whole of it; the state as an expression keeps it from that.
 -- name: take_delivery
 UPDATE deliveries
 SET state = 'claimed', shown = 'claimed', ack = 'CONSUMED', consumed_at = coalesce(consumed_at, :at), injected_at = :at,
     prompt_sha256 = :prompt_sha256
-WHERE board = :board AND id = :id AND state IN ('delivered', 'claimed')
+WHERE board = :board AND id = :id AND state || '' IN ('delivered', 'claimed')
 RETURNING consumed_at
 
 -- name: end_delivery
 UPDATE deliveries
 SET state = 'processed', shown = 'processed', ack = :ack, finished_at = :at, details = :details,
     acted_at = CASE WHEN :acted = 1 THEN :at ELSE acted_at END
-WHERE board = :board AND id = :id AND state = 'claimed'
+WHERE board = :board AND id = :id AND state || '' = 'claimed'
 RETURNING id
 
 -- name: last_seq
