@@ -26,7 +26,7 @@ from agenttalk.errors import MEANINGS, Code
 from agenttalk.pages.door import PageRoute
 from agenttalk.rules import acp_agents
 from agenttalk.rules.coding_agents import TABLE, CodingAgent
-from agenttalk.settings import (
+from agenttalk.settings.tables import (
     AccountSettings,
     AgentSettings,
     KeepSettings,

@@ -30,7 +30,7 @@ from agenttalk.prompts.toolchain_steps import Content, FailedJob, ReviewPoint, S
 from agenttalk.rules import risk
 from agenttalk.rules.forge_registry import CiComment, Identity, Registry
 from agenttalk.rules.proposing import Lookup
-from agenttalk.settings import Settings, SourceSettings
+from agenttalk.settings.tables import Settings, SourceSettings
 
 _LONGEST_SECRET: Final = 4096
 GATHER: Final = 15.0

@@ -225,7 +225,7 @@ async def serve(
         ):
             own = operator.made_token(root)
             deps.discretion.keep({"the operator's token": own})
-            await access.admit(deps, own, "operator", "operator")
+            await access.admit(deps, own, "operator", access.ENGINE)
             await asyncio.to_thread(swept, root)
             processes = LocalProcesses()
             driver = ScriptDriver(processes)

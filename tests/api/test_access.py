@@ -240,6 +240,39 @@ def test_a_revoked_token_is_out_and_stays_out(door: Door) -> None:
     assert door.get("/api/status", VIEWER).status == 401
 
 
+def test_tokens_of_people_may_do_what_their_role_may_and_are_revoked(door: Door) -> None:
+    """A viewer looks; an operator acts under their own name; nobody takes the name of the engine's own token."""
+
+    def made(role: str, name: str) -> tuple[str, str]:
+        token = f"{role[:3]}_{name}_that_is_long_enough"
+        answer = door.post("/api/tokens", {"role": role, "name": name, "token": token})
+        assert (answer.status, answer.json["role"], answer.json["name"]) == (201, role, name)
+        return token, answer.json["id"]
+
+    dashboard, dashboard_id = made("viewer", "dashboard")
+    ann, _ = made("operator", "ann")
+    assert door.get("/api/me", dashboard).json["role"] == "viewer"
+    assert door.get("/api/status", dashboard).status == 200
+    assert door.get("/api/tokens", dashboard).status == 403
+    assert door.post(f"/api/tokens/{dashboard_id}/revoke", {}, dashboard).status == 403
+    assert door.get("/api/me", ann).json["name"] == "ann"
+    listed = {(each["role"], each["name"]) for each in door.get("/api/tokens", ann).json["tokens"]}
+    assert {("viewer", "dashboard"), ("operator", "ann"), ("agent", "far")} <= listed
+    assert not any(name == access.ENGINE for _, name in listed), "the engine's own is not for anybody to revoke"
+    for wrong in (
+        {"role": "operator", "name": access.ENGINE},
+        {"role": "viewer"},
+        {"role": "worker", "name": "ann"},
+        {"agent_id": "far", "role": "viewer", "name": "ann"},
+        {},
+    ):
+        answer = door.post("/api/tokens", {**wrong, "token": "tok_that_is_long_enough"})
+        assert (answer.status, answer.code) == (422, "FIELD_VALUE"), wrong
+    assert door.post(f"/api/tokens/{dashboard_id}/revoke", {}, ann).json["name"] == "dashboard"
+    assert door.get("/api/status", dashboard).status == 401
+    assert door.post(f"/api/tokens/{token_hash(OPERATOR)[:12]}/revoke", {}, ann).status == 404
+
+
 def test_an_agent_reads_its_task_and_reports_on_it(door: Door) -> None:
     token = door.leased()
     said = door.post(f"{TASK}/comments", {**COMMENT, "claims": [{"type": "push", "sha": "abc"}]}, token)

@@ -10,7 +10,7 @@ import pytest
 from agenttalk.engine.deps import Limits
 from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.rules.garbage import Keep
-from agenttalk.settings import load
+from agenttalk.settings import load, origins
 from agenttalk.wiring import opened_as_set
 
 FULL = """
@@ -203,3 +203,27 @@ def test_a_root_is_opened_with_the_limits_that_are_set(tmp_path: Path) -> None:
     assert asyncio.run(limits()) == Limits(
         payload_bytes=1024 * 1024, new_messages_per_tick=3, resumed_messages_per_tick=2, poll_seconds=4.0
     )
+
+
+@pytest.mark.parametrize("secret", ["://me:geheim@db/x", "://db/x?password=geheim", "://me:geh@eim@db/x"])
+def test_each_setting_tells_where_it_was_set_and_no_password(tmp_path: Path, secret: str) -> None:
+    (tmp_path / "agenttalk.toml").write_text(
+        '[server]\nport = 9000\n[agents.Dev]\ndriver = "script"\nargv = ["true"]\n[schedules.weekly]\n'
+        'plan = "plan.yaml"\ncron = "0 9 * * 1"\n'
+    )
+    environ = {"AGENTTALK__STORE__URL": f"postgresql{secret}", "AGENTTALK__AGENTS__DEV__LOCALE": "zh"}
+    found = {each.key: (each.value, each.origin) for each in origins(tmp_path, environ)}
+    assert found["server.port"] == (9000, "agenttalk.toml")
+    assert found["server.host"] == ("127.0.0.1", "default")
+    assert found["agents.Dev.argv"] == (["true"], "agenttalk.toml")
+    assert found["agents.Dev.locale"] == ("zh", "AGENTTALK__AGENTS__DEV__LOCALE")
+    assert found["schedules.weekly.cron"] == ("0 9 * * 1", "agenttalk.toml")
+    assert found["store.url"] == ("postgresql://***@db/x", "AGENTTALK__STORE__URL")
+    assert "agents.Dev.prompt" not in found, "what is not set has no line"
+
+
+def test_a_url_from_a_file_of_its_own_says_so(tmp_path: Path) -> None:
+    (tmp_path / "agenttalk.toml").write_text('[store]\nurl_file = "url"\n')
+    (tmp_path / "url").write_text("postgresql://me:geheim@db/x\n")
+    found = {each.key: (each.value, each.origin) for each in origins(tmp_path, {})}
+    assert found["store.url"] == ("postgresql://***@db/x", "store.url_file")

@@ -86,7 +86,11 @@ def test_a_plan_is_asked_about_sent_back_approved_and_run(root: Path, capsys: py
     assert not list(root.parent.glob("*.json")), "nothing is written before it is approved"
     question = asked(capsys)
     assert question["type"] == "APPROVAL"
-    assert told(capsys, "answer", question["request_id"], "--decision", "APPROVE")[0] == 0
+    code, shown = told(capsys, "approve", question["request_id"])
+    assert (code, shown["approved"]) == (3, False), "nothing is approved unseen"
+    assert told(capsys, "approve", question["request_id"], "--seen", "sha256:" + "0" * 64)[0] != 0
+    assert asked(capsys) == question
+    assert told(capsys, "approve", question["request_id"], "--seen", shown["request"]["sha256"])[0] == 0
     code, standing = draft(capsys, "--run", "--out", "opening.json")
     assert (code, standing["result"]) == (0, "done")
     assert [task["task_id"] for task in standing["tasks"]] == ["write"]

@@ -170,3 +170,22 @@ def test_what_is_not_known_is_told(repository: Path, tmp_path: Path, capsys: pyt
     (repository / ".qwen/settings.json").write_text("// mine\n{}", encoding="utf-8")
     assert call(["init", "--dir", str(repository), "--for", "qwen"]) == 0
     assert "put this there by hand" in capsys.readouterr().out
+
+
+def test_a_token_for_a_person_is_shown_once_and_kept_nowhere(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(["init", "--dir", str(repository)]) == 0
+    where = ["--root", str(repository / ".agenttalk")]
+    capsys.readouterr()
+    assert call(["token", "create", "ann", "--role", "viewer", *where]) == 0
+    token = capsys.readouterr().out.strip()
+    assert token.startswith("vie_")
+    assert not any(token.encode() in path.read_bytes() for path in repository.rglob("*") if path.is_file())
+    assert call(["token", "list", *where, "--json"]) == 0
+    [ann] = [each for each in json.loads(capsys.readouterr().out) if each["name"] == "ann"]
+    assert (ann["role"], ann["revoked_at"]) == ("viewer", None)
+    assert call(["token", "revoke", ann["id"], *where]) == 0
+    assert "is good no longer" in capsys.readouterr().out
+    assert call(["token", "create", "ann", "--role", "king", *where]) == 2
+    assert call(["token", "create", "operator", "--role", "viewer", *where]) == 2

@@ -16,7 +16,7 @@ from agenttalk.engine import fsck
 from agenttalk.engine.deps import Deps
 from agenttalk.garbage import Collector
 from agenttalk.rules.garbage import KINDS, Keep, Kind
-from agenttalk.settings import GcSettings, Settings
+from agenttalk.settings.tables import GcSettings, Settings
 from agenttalk.store import audit
 from agenttalk.wiring import collecting, opened
 from effort import EFFORT

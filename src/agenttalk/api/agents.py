@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import Field
 from starlette.requests import Request
@@ -14,7 +14,8 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.bodies import Body
 from agenttalk.api.problems import answered
-from agenttalk.contracts.base import AgentIdText, Text
+from agenttalk.contracts.base import AgentIdText, IdText, Text
+from agenttalk.engine import access
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import TaskName
@@ -79,9 +80,13 @@ class CommandBody(Body):
 
 
 class TokenBody(Body):
-    """Whose token it is to be."""
+    """Whose token it is to be: an agent's, or, with `role`, that of a person or of a program of theirs."""
 
-    agent_id: AgentIdText
+    agent_id: AgentIdText | None = None
+    role: Literal["viewer", "operator"] | None = None
+    """A viewer may look at everything and do nothing."""
+    name: IdText | None = None
+    """What the holder of a role is called in the ledger."""
     token: str = Field(min_length=20, max_length=200, pattern=r"^[A-Za-z0-9_-]+$")
     """Made by whoever asks, so that it travels once."""
 
@@ -178,13 +183,19 @@ async def validate(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def make_token(service: Service, request: Request, _: Caller) -> Response:
-    """Let the token of an agent elsewhere in."""
+    """Let a token in: of an agent elsewhere, or of a person."""
     body = await bodies.read(request, TokenBody)
-    return answered(await service.make_token(body.agent_id, body.token), 201)
+    match body.agent_id, body.role, body.name:
+        case (str(agent_id), None, None):
+            return answered(await service.make_token(agent_id, body.token), 201)
+        case (None, "viewer" | "operator" as role, str(name)) if name != access.ENGINE:
+            return answered(await service.make_person_token(role, name, body.token), 201)
+    hint = f"give agent_id; or role and name, which is not {access.ENGINE!r}"
+    raise UsageError(Code.FIELD_VALUE, "a token is for an agent or for a person", hint=hint)
 
 
 async def tokens(service: Service, _: Request, __: Caller) -> Response:
-    """Tokens of agents elsewhere; not the tokens themselves, which nobody knows."""
+    """Tokens that were made; not the tokens themselves, which nobody knows."""
     return answered({"tokens": await service.tokens()})
 
 

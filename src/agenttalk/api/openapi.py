@@ -171,8 +171,12 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("POST", "/api/login-links"): Said(
         "Make a link that opens the pages once.", bodies.LoginBody, answer=_object(path=_TEXT), statuses=(201,)
     ),
-    ("GET", "/api/tokens"): Said("Tokens of agents elsewhere.", answer=_object(tokens=_list({"type": "object"}))),
-    ("POST", "/api/tokens"): Said("Let a token of an agent elsewhere in.", agents.TokenBody, statuses=(201,)),
+    ("GET", "/api/tokens"): Said(
+        "Tokens that were made for agents elsewhere and for people.", answer=_object(tokens=_list({"type": "object"}))
+    ),
+    ("POST", "/api/tokens"): Said(
+        "Let a token in, of an agent elsewhere or of a person.", agents.TokenBody, statuses=(201,)
+    ),
     ("POST", "/api/tokens/{id}/revoke"): Said("Let a token in no longer."),
     ("GET", "/api/schedules"): Said("Schedules.", answer=_object(schedules=_list({"type": "object"}))),
     ("POST", "/api/schedules"): Said("Add a schedule.", schedules.ScheduleBody, statuses=(201,)),

@@ -13,6 +13,7 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 
 inbox_app = typer.Typer(add_completion=False)
 answer_app = typer.Typer(add_completion=False)
+approve_app = typer.Typer(add_completion=False)
 
 
 @inbox_app.command("inbox")
@@ -37,7 +38,7 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
     return 0
 
 
-def _tell(out: Output, each: dict[str, Any]) -> None:
+def _tell(out: Output, each: dict[str, Any], then: str | None = None) -> None:
     asked = each["request"]
     by = asked["created_by"]
     where = "/".join(part for part in (each["plan_id"], by.get("task_id")) if part)
@@ -63,7 +64,8 @@ def _tell(out: Output, each: dict[str, Any]) -> None:
     parts = [f"--file {one_line(shlex.quote(file['name']))}=PATH" for file in files]
     parts += ["--answer KEY"] if decision and decision.get("options") else []
     example = " ".join(parts) or "--decision APPROVE --note TEXT"
-    out.say(f"  [cyan]→[/] agenttalk answer {plain(asked['request_id'])} {example}")
+    then = then or f"agenttalk answer {plain(asked['request_id'])} {example}"
+    out.say(f"  [cyan]→[/] {then}")
 
 
 @answer_app.command("answer")
@@ -96,11 +98,7 @@ def answer(
     from agenttalk.engine.deps import Deps
 
     out, folder = roots.chosen(ctx, root, as_json)
-
-    async def look(deps: Deps) -> dict[str, Any]:
-        return (await human.request(deps, request_id))[1].as_json()
-
-    asked = roots.asked(folder, f"/api/human-requests/{request_id}", look)
+    asked = _asked(folder, request_id)
     given = _files(files or [], asked)
     said: dict[str, Any] = {
         "decision": _decision(decision, bool(given or answers or note)),
@@ -122,6 +120,48 @@ def answer(
         then = "it goes on" if served else "it goes on with the next 'agenttalk run' or 'agenttalk serve'"
         out.say(f"[green]✓[/] {plain(request_id)}: {said['decision']}; {then}")
     return 0
+
+
+@approve_app.command("approve")
+def approve(
+    ctx: typer.Context,
+    request_id: Annotated[str, typer.Argument(metavar="REQUEST", help="The question, as 'agenttalk inbox' names it.")],
+    seen: Annotated[
+        str | None, typer.Option("--seen", metavar="SHA256", help="Say yes only if it still has this hash.")
+    ] = None,
+    note: Annotated[str | None, typer.Option("--note", help="Why, for the ledger.")] = None,
+    name: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who says so; you by default.")] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say yes to what is asked.
+
+    Without --seen the question is shown first, and nothing is approved; with the hash that is shown beside it, it is.
+    So nobody says yes to what has changed since it was looked at.
+    """
+    from agenttalk.cli import roots
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    if seen is not None:
+        return answer(ctx, request_id, "APPROVE", None, None, note, name, seen, root, as_json)
+    asked = _asked(folder, request_id)
+    if out.as_json:
+        out.data({"ok": False, "approved": False, "request": asked})
+        return 3
+    _tell(out, asked, then=f"agenttalk approve {plain(request_id)} --seen {plain(asked['sha256'])}")
+    return 3
+
+
+def _asked(folder: Path, request_id: str) -> dict[str, Any]:
+    """A question, with its hash."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import human
+    from agenttalk.engine.deps import Deps
+
+    async def look(deps: Deps) -> dict[str, Any]:
+        return (await human.request(deps, request_id))[1].as_json()
+
+    return roots.asked(folder, f"/api/human-requests/{request_id}", look)
 
 
 def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 - one of two

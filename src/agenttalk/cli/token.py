@@ -1,29 +1,35 @@
-"""`agenttalk token`: tokens of agents that work elsewhere."""
+"""`agenttalk token`: tokens of agents that work elsewhere, and of people and their programs."""
 
 from __future__ import annotations
 
 import secrets
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, plain
 
-app = typer.Typer(no_args_is_help=True, help="Tokens of agents that work elsewhere.", add_completion=False)
+app = typer.Typer(no_args_is_help=True, help="Tokens of agents elsewhere, and of people.", add_completion=False)
 
 
 @app.command("create")
 def create(
     ctx: typer.Context,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose token it is.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is: an agent, or a person with --role.")],
+    role: Annotated[
+        str | None,
+        typer.Option("--role", metavar="ROLE", help="For a person: viewer (may look only) or operator."),
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the token, to take it to another machine.")] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Make a token for an agent. It lets that agent take tasks that are offered to it, and nothing else.
 
-    The token is kept in your own configuration folder, where 'agenttalk mcp --agent AGENT' finds it. The root keeps
-    nothing but its hash.
+    The token is kept in your own configuration folder, where 'agenttalk mcp --agent NAME' finds it. The root keeps
+    nothing but its hash. With --role it is for whoever uses the HTTP API under that name, such as Prometheus or a
+    colleague; it is printed, and kept nowhere.
     """
     from agenttalk.cli import roots
     from agenttalk.contracts.base import is_id
@@ -33,27 +39,56 @@ def create(
     from agenttalk.store import operator
 
     out, folder = roots.chosen(ctx, root, as_json)
-    if not is_id(agent):
-        raise UsageError(Code.ID_INVALID, f"{agent!r} is not an id", hint="use letters, digits, '_', '-' and '.'")
+    if not is_id(name) or name == access.ENGINE:
+        hint = f"use letters, digits, '_', '-' and '.', and not {access.ENGINE!r}, which is the engine's own"
+        raise UsageError(Code.ID_INVALID, f"{name!r} cannot be the name of a token", hint=hint)
+    if role is not None:
+        return _for_person(out, folder, name, role)
     token = f"rem_{secrets.token_urlsafe(32)}"
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return (await access.admit_agent(deps, token, agent)).as_json()
+        return (await access.admit_agent(deps, token, name)).as_json()
 
-    made = roots.asked(folder, "/api/tokens", by_hand, {"agent_id": agent, "token": token})
-    path = operator.keep_agent_token(folder, agent, token)
+    made = roots.asked(folder, "/api/tokens", by_hand, {"agent_id": name, "token": token})
+    path = operator.keep_agent_token(folder, name, token)
     if out.as_json:
         out.data({"ok": True, **made, "file": str(path), **({"token": token} if show else {})})
     else:
-        out.say(f"[green]✓[/] token [bold]{plain(made['id'])}[/] of {plain(agent)} is in {plain(path)}", err=show)
+        out.say(f"[green]✓[/] token [bold]{plain(made['id'])}[/] of {plain(name)} is in {plain(path)}", err=show)
         if show:
             typer.echo(token)
     return 0
 
 
+def _for_person(out: Output, folder: Path, name: str, role: str) -> int:
+    """A token that is shown once."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import access
+    from agenttalk.engine.deps import Deps
+    from agenttalk.errors import Code, UsageError
+
+    if role not in {"viewer", "operator"}:
+        raise UsageError(Code.OPTION_INVALID, f"{role!r} is not a role", hint="use --role viewer or --role operator")
+    given: Literal["viewer", "operator"] = "viewer" if role == "viewer" else "operator"
+    token = f"{given[:3]}_{secrets.token_urlsafe(32)}"
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return (await access.admit_person(deps, token, given, name)).as_json()
+
+    made = roots.asked(folder, "/api/tokens", by_hand, {"role": given, "name": name, "token": token})
+    if out.as_json:
+        out.data({"ok": True, **made, "token": token})
+    else:
+        out.say(
+            f"[green]✓[/] token [bold]{plain(made['id'])}[/] of {plain(name)}, {given}; it is shown only now", err=True
+        )
+        typer.echo(token)
+    return 0
+
+
 @app.command("list")
 def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """List the tokens of agents elsewhere, revoked ones too."""
+    """List the tokens that were made, revoked ones too."""
     from agenttalk.cli import roots
     from agenttalk.engine import access
     from agenttalk.engine.deps import Deps
@@ -61,7 +96,7 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return {"tokens": [each.as_json() for each in await access.agent_tokens(deps)]}
+        return {"tokens": [each.as_json() for each in await access.tokens(deps)]}
 
     found = roots.asked(folder, "/api/tokens", by_hand)["tokens"]
     if out.as_json:
@@ -69,7 +104,7 @@ def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption
     else:
         for each in found:
             revoked = f"  revoked {plain(each['revoked_at'])}" if each["revoked_at"] else ""
-            out.say(f"{plain(each['id'])}  {plain(each['agent_id'])}  {plain(each['at'])}{revoked}")
+            out.say(f"{plain(each['id'])}  {plain(each['name'])}  {each['role']}  {plain(each['at'])}{revoked}")
     return 0
 
 
@@ -90,7 +125,7 @@ def revoke(
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return (await access.revoke_agent(deps, token_id)).as_json()
+        return (await access.revoke(deps, token_id)).as_json()
 
     revoked = roots.asked(folder, f"/api/tokens/{quote(token_id, safe='')}/revoke", by_hand, {})
     _tell(out, revoked)
@@ -101,4 +136,4 @@ def _tell(out: Output, revoked: dict[str, Any]) -> None:
     if out.as_json:
         out.data({"ok": True, **revoked})
     else:
-        out.say(f"[green]✓[/] token {plain(revoked['id'])} of {plain(revoked['agent_id'])} is good no longer")
+        out.say(f"[green]✓[/] token {plain(revoked['id'])} of {plain(revoked['name'])} is good no longer")

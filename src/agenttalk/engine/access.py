@@ -20,6 +20,8 @@ Role = Literal["operator", "viewer", "worker", "agent", "remote"]
 """`agent` is one attempt, `remote` an agent that works elsewhere."""
 
 
+ENGINE: Final = "operator"
+"""What the token is called that an engine makes for its own root. Nobody else is."""
 ELSEWHERE: Final = "elsewhere"
 """The phase of an attempt that an agent elsewhere has taken."""
 _SHOWN: Final = 12
@@ -60,12 +62,14 @@ async def acting(deps: Deps, caller: Caller, attempt: Attempt) -> Caller | None:
     return Caller("agent", caller.name, attempt, found.token)
 
 
-class AgentToken(NamedTuple):
-    """The token of an agent elsewhere, as far as it is known: nobody can tell the token itself any more."""
+class Token(NamedTuple):
+    """A token that was made for somebody, as far as it is known: nobody can tell the token itself any more."""
 
     id: str
     """The beginning of its hash."""
-    agent_id: str
+    role: Literal["agent", "viewer", "operator"]
+    name: str
+    """The agent that it is for, or whom people call its holder."""
     at: str
     revoked_at: str | None
 
@@ -74,7 +78,7 @@ class AgentToken(NamedTuple):
         return self._asdict()
 
 
-async def admit_agent(deps: Deps, token: str, agent_id: str) -> AgentToken:
+async def admit_agent(deps: Deps, token: str, agent_id: str) -> Token:
     """Let the token of an agent elsewhere in from now on. One that was revoked stays so."""
     system = await deps.stores.board(plans.SYSTEM)
     digest, at = _hash(token), deps.stamp()
@@ -84,28 +88,48 @@ async def admit_agent(deps: Deps, token: str, agent_id: str) -> AgentToken:
             tx.record("token.made", f"agents/{agent_id}", {"token": digest[:_SHOWN]})
 
     await system.transact(work)
-    return AgentToken(digest[:_SHOWN], agent_id, at, None)
+    return Token(digest[:_SHOWN], "agent", agent_id, at, None)
 
 
-async def agent_tokens(deps: Deps) -> list[AgentToken]:
-    """Tokens of agents elsewhere, revoked ones too."""
+async def admit_person(deps: Deps, token: str, role: Literal["operator", "viewer"], name: str) -> Token:
+    """Let the token of a person, or of a program of theirs, in from now on. One that was revoked stays so."""
     system = await deps.stores.board(plans.SYSTEM)
-    return [AgentToken(row[0][:_SHOWN], *row[1:]) for row in await system.read("agent_tokens")]
+    digest, at = _hash(token), deps.stamp()
+
+    def work(tx: Tx) -> None:
+        if tx.run("add_token", hash=digest, role=role, label=name, at=at):
+            tx.record("token.made", f"people/{name}", {"token": digest[:_SHOWN], "role": role})
+
+    await system.transact(work)
+    return Token(digest[:_SHOWN], role, name, at, None)
 
 
-async def revoke_agent(deps: Deps, token_id: str) -> AgentToken:
+async def tokens(deps: Deps) -> list[Token]:
+    """Tokens that were made for agents elsewhere and for people, revoked ones too; not the one of the engine itself."""
+    system = await deps.stores.board(plans.SYSTEM)
+    agents = [Token(row[0][:_SHOWN], "agent", *row[1:]) for row in await system.read("agent_tokens")]
+    people = [Token(row[0][:_SHOWN], *row[1:]) for row in await system.read("tokens") if row[2] != ENGINE]
+    return sorted([*agents, *people], key=lambda each: (each.at, each.id))
+
+
+async def revoke(deps: Deps, token_id: str) -> Token:
     """Let a token in no longer. Raises UsageError when there is none of that id."""
     system = await deps.stores.board(plans.SYSTEM)
     at = deps.stamp()
 
-    def work(tx: Tx) -> AgentToken:
-        known = [row for row in tx.run("agent_tokens") if row[0][:_SHOWN] == token_id and row[3] is None]
-        if not known:
-            hint = "'agenttalk token list' lists them"
-            raise UsageError(Code.NAME_UNKNOWN, f"there is no token {token_id[:80]!r} that is good", hint=hint)
-        tx.run("revoke_agent_token", hash=known[0][0], at=at)
-        tx.record("token.revoked", f"agents/{known[0][1]}", {"token": token_id})
-        return AgentToken(token_id, known[0][1], known[0][2], at)
+    def work(tx: Tx) -> Token:
+        for row in tx.run("agent_tokens"):
+            if row[0][:_SHOWN] == token_id and row[3] is None:
+                tx.run("revoke_agent_token", hash=row[0], at=at)
+                tx.record("token.revoked", f"agents/{row[1]}", {"token": token_id})
+                return Token(token_id, "agent", row[1], row[2], at)
+        for row in tx.run("tokens"):
+            if row[0][:_SHOWN] == token_id and row[4] is None and row[2] != ENGINE:
+                tx.run("revoke_token", hash=row[0], at=at)
+                tx.record("token.revoked", f"people/{row[2]}", {"token": token_id, "role": row[1]})
+                return Token(token_id, row[1], row[2], row[3], at)
+        hint = "'agenttalk token list' lists them"
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no token {token_id[:80]!r} that is good", hint=hint)
 
     return await system.transact(work)
 

@@ -6,7 +6,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
@@ -387,13 +387,17 @@ class Service:
         """Let the token of an agent elsewhere in."""
         return (await access.admit_agent(self.deps, token, agent_id)).as_json()
 
+    async def make_person_token(self, role: Literal["operator", "viewer"], name: str, token: str) -> dict[str, Any]:
+        """Let the token of a person, or of a program of theirs, in."""
+        return (await access.admit_person(self.deps, token, role, name)).as_json()
+
     async def tokens(self) -> list[dict[str, Any]]:
-        """Tokens of agents elsewhere."""
-        return [each.as_json() for each in await access.agent_tokens(self.deps)]
+        """Tokens that were made for somebody."""
+        return [each.as_json() for each in await access.tokens(self.deps)]
 
     async def revoke_token(self, token_id: str) -> dict[str, Any]:
-        """Let a token of an agent elsewhere in no longer."""
-        return (await access.revoke_agent(self.deps, token_id)).as_json()
+        """Let a token in no longer."""
+        return (await access.revoke(self.deps, token_id)).as_json()
 
     async def toolchain_tasks(self, asked: showing.Asked) -> dict[str, Any]:
         """Tasks that forge events came to, a page of them, closed ones too."""

@@ -1,10 +1,9 @@
-"""Settings of a root: `agenttalk.toml`, and over it variables `AGENTTALK__SECTION__KEY` of the environment."""
+"""What can be set, table by table, with defaults and what each key says."""
 
 from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args
@@ -17,32 +16,24 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    TypeAdapter,
-    ValidationError,
     model_validator,
 )
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse, ProgramLimits, Switch, Tier, cli_named
 from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
-from agenttalk.contracts.problem import field_path, nearest, problems_of
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
+from agenttalk.errors import Code, UsageError
 from agenttalk.ports import MailRules
 from agenttalk.rules import redaction
 from agenttalk.rules.garbage import KINDS, Keep, Kind
 from agenttalk.rules.http_addresses import read_allowed
 from agenttalk.rules.notices import Event, Format
 
-FILE: Final = "agenttalk.toml"
-PREFIX: Final = "AGENTTALK__"
-_LARGEST: Final = 1024 * 1024
-_LONGEST_URL: Final = 4096
-_PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=", re.IGNORECASE)
+LONGEST_URL: Final = 4096
+PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=", re.IGNORECASE)
 
 
 class Section(BaseModel):
@@ -441,7 +432,7 @@ class Settings(Section):
             found[named if key.endswith("_env") else key] = value.strip()
         handed = {name: environ.get(name, "") for each in self.agents.values() for name in each.env or ()}
         found |= {name: value for name, value in handed.items() if redaction.is_secret(name, value)}
-        if _PASSWORD.search(self.store.url):
+        if PASSWORD.search(self.store.url):
             found |= {"store.url": self.store.url, "the store's password": urlsplit(self.store.url).password or ""}
         return {name: value for name, value in found.items() if value}
 
@@ -463,139 +454,6 @@ def _named(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
 def _content(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.read(_LONGEST_URL).decode("utf-8", "replace")
+            return file.read(LONGEST_URL).decode("utf-8", "replace")
     except OSError:
         return ""
-
-
-def load(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings of a root; raises ContractError with everything that is wrong, or UsageError."""
-    data = _read(root / FILE)
-    problems = _secrets(data) + _placed(data, os.environ if environ is None else environ) + _strange(Settings, data)
-    if not problems:
-        try:
-            return _with_url(root, Settings.model_validate(data))
-        except ValidationError as error:
-            problems = list(problems_of(error))
-    first = problems[0]
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    message = f"the settings of {root} are wrong: {first.field}: {first.message}{more}"
-    raise ContractError(first.code, message, problems, hint=first.hint)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-        if len(data) > _LARGEST:
-            raise UsageError(Code.FILE_TOO_LARGE, f"{path} has more than {_LARGEST:,} bytes")
-        return tomllib.loads(data.decode())
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise UsageError(Code.FILE_UNREADABLE, f"cannot read {path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(Code.FIELD_VALUE, f"{path} is not TOML: {error}", hint="see https://toml.io") from error
-
-
-def _secrets(data: dict[str, Any]) -> list[Problem]:
-    """Agents can read the file, so no secret belongs into it."""
-    store = data.get("store")
-    url = store.get("url") if isinstance(store, dict) else None
-    if not isinstance(url, str) or not _PASSWORD.search(url):
-        return []
-    hint = "set AGENTTALK__STORE__URL, or store.url_file"
-    return [Problem(Code.FIELD_VALUE, "store.url", "a password does not belong into this file", hint)]
-
-
-def _with_url(root: Path, settings: Settings) -> Settings:
-    """The settings with the URL that a file of its own holds, if there is one."""
-    if settings.store.url_file is None:
-        return settings
-    path = root / settings.store.url_file
-    try:
-        with path.open("rb") as file:
-            url = file.read(_LONGEST_URL).decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(Code.FILE_UNREADABLE, f"cannot read {path}, which store.url_file names") from error
-    return settings.model_copy(update={"store": StoreSettings(url=url, url_file=settings.store.url_file)})
-
-
-def _placed(data: dict[str, Any], environ: Mapping[str, str]) -> list[Problem]:
-    """Put what the environment says into its place; what cannot have a place is told."""
-    problems = []
-    for name in sorted(name for name in environ if name.startswith(PREFIX)):
-        path = name.removeprefix(PREFIX).lower().split("__")
-        holder: Any = data
-        for depth, part in enumerate(path[:-1]):
-            key = _agent(holder, part) if path[:depth] in (["agents"], ["sources"]) else part
-            holder = holder.setdefault(key, {}) if isinstance(holder, dict) else None
-        if not isinstance(holder, dict) or not all(path):
-            hint = "write AGENTTALK__SERVER__PORT"
-            problems.append(Problem(Code.FIELD_UNKNOWN, name, "this variable sets nothing", hint))
-        else:
-            holder[path[-1]] = _value(path, environ[name])
-            if path == ["store", "url"]:
-                holder.pop("url_file", None)  # what the file says of it
-    return problems
-
-
-def _agent(agents: Any, lower: str) -> str:
-    """An agent's id as the file spells it; variables are written in capitals."""
-    names = [str(name) for name in agents] if isinstance(agents, dict) else []
-    return next((name for name in names if name.lower() == lower), lower)
-
-
-def _value(path: list[str], text: str) -> Any:
-    """What a variable says: text where text is wanted, else JSON."""
-    field = _field(path)
-    if field is None or field.annotation is None:
-        return text
-    try:
-        return TypeAdapter(field.annotation).validate_python(text, strict=True)
-    except ValidationError:
-        pass
-    try:
-        return wire.read(text.encode("utf-8", "replace"))
-    except JsonError:
-        return text
-
-
-def _field(path: list[str]) -> FieldInfo | None:
-    if path[0] in {"agents", "sources"}:
-        named = AgentSettings if path[0] == "agents" else SourceSettings
-        return named.model_fields.get(path[2]) if len(path) == 3 else None
-    kind: type[Section] = Settings
-    for part in path[:-1]:
-        section = kind.model_fields[part].default if part in kind.model_fields else None
-        if not isinstance(section, Section):
-            return None
-        kind = type(section)
-    return kind.model_fields.get(path[-1])
-
-
-_NAMED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
-    (Settings, "agents"): AgentSettings,
-    (Settings, "sources"): SourceSettings,
-    (Settings, "notify"): NotifySettings,
-    (Settings, "schedules"): ScheduleSettings,
-    (AgentSettings, "forge"): AccountSettings,
-}
-"""Tables whose keys are names that people give."""
-
-
-def _strange(kind: type[BaseModel], data: Any, path: tuple[str, ...] = ()) -> list[Problem]:
-    """Keys that nobody knows, with the nearest one that somebody does."""
-    problems: list[Problem] = []
-    for key, value in data.items() if isinstance(data, dict) else ():
-        field = kind.model_fields.get(key)
-        if field is None:
-            near = nearest(key, kind.model_fields)
-            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(kind.model_fields)}"
-            problems.append(Problem(Code.FIELD_UNKNOWN, field_path((*path, key)), "there is no such setting", hint))
-        elif (kind, key) in _NAMED and isinstance(value, dict):
-            for name, part in value.items():
-                problems += _strange(_NAMED[kind, key], part, (*path, key, name))
-        elif isinstance(field.default, Section):
-            problems += _strange(type(field.default), value, (*path, key))
-    return problems
