@@ -69,6 +69,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "login": ("agenttalk.cli.login", "Make a link that opens the pages of a running engine."),
     "token": ("agenttalk.cli.token", "Make, list and revoke tokens of agents elsewhere and of people."),
     "skill": ("agenttalk.cli.skill", "Install Agent Skills for coding agents."),
+    "bench": ("agenttalk.cli.bench", "Measure what steps cost on this machine."),
     "demo": ("agenttalk.cli.demo", "A short tour that checks itself."),
 }
 """Name → module (and the app in it, if it is not `app`), and what to say of it. Nothing is imported for the list."""
