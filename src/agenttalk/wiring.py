@@ -25,7 +25,7 @@ from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Clock, Driver, Ids, Performer, TaskKind
 from agenttalk.store import operator
 from agenttalk.store.root import RootStores
-from agenttalk.store.rootlock import RootLock, running_engine
+from agenttalk.store.rootlock import RootLock, is_alive, running_engine
 
 if TYPE_CHECKING:
     # The server is loaded only by those who listen: most commands do not.
@@ -182,7 +182,7 @@ async def agent_api(deps: Deps, root: Path) -> AsyncIterator[Api]:
     service = Service(deps)
     service.ready = True
     folder = socket_folder(operator.root_name(root))
-    _sweep_sockets(folder, lambda pid: not _lives(pid))
+    _sweep_sockets(folder, lambda pid: not is_alive(pid))
     path = folder / f"part-{os.getpid()}-{secrets.token_hex(3)}.sock"
     app = create_app(service, serves="agents")
     async with serving(app, host="127.0.0.1", port=0, socket_path=path) as where:
@@ -480,13 +480,3 @@ def _sweep_sockets(folder: Path, is_dead: Callable[[int], bool]) -> None:
         if pid.isdecimal() and is_dead(int(pid)):
             with suppress(OSError):
                 path.unlink()
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

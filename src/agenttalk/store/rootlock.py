@@ -109,7 +109,7 @@ def running_engine(root: Path) -> Engine | None:
         alive = isinstance(engine.pid, int) and _started(engine.pid) == told["started"]
     except (OSError, JsonError, KeyError, TypeError):
         return None
-    return engine if alive and _is_alive(engine.pid) else None
+    return engine if alive and is_alive(engine.pid) else None
 
 
 def _refusal(root: Path) -> MachineError:
@@ -154,7 +154,8 @@ def _json(root: Path) -> Path:
     return root / "data" / "engine.json"
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process, whoever's it is."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
