@@ -31,6 +31,7 @@ from agenttalk.engine.outgoing import IDLE, Outgoing
 from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.plans import agents_in, boards
+from agenttalk.engine.receiving import Receiver
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.scheduling import Schedules
@@ -40,7 +41,7 @@ from agenttalk.engine.talking import SpokenAgents
 from agenttalk.engine.toolchain import BOARD, Setup
 from agenttalk.engine.toolchain import Board as ToolchainBoard
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
-from agenttalk.engine.webhooks import TOGETHER, Gather, Intake, Receiver, Search
+from agenttalk.engine.webhooks import TOGETHER, Gather, Intake, Search
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
 from agenttalk.ports import Driver, EventSource, Forge, Performer, Processes, Prover, Speaks, Tiers
 from agenttalk.rules.mail import BOARD as MAIL
