@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from typing import cast
 
+import pytest
+
 from agenttalk import connecting
 from agenttalk.engine import plans
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.receiving import MOST, Coming, Crowd, Received, Receiver
+from agenttalk.engine.receiving import BREATH, FEW, LONGEST, MANY, MOST, Coming, Crowd, Received, Receiver, Rush
 from agenttalk.engine.toolchain import Board
 from agenttalk.errors import Code
 from agenttalk.ports import Headers, Store
@@ -138,3 +140,78 @@ def test_nobody_waits_for_ever_in_a_crowd_that_grows_and_a_leaver_holds_up_nobod
         assert sum(gathering.groups) == len(waiting) + 1
 
     asyncio.run(work())
+
+
+class Watch:
+    """A clock that stands still."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_whoever_comes_alone_is_decided_about_at_once_and_few_after_a_breath() -> None:
+    watch = Watch()
+    rush = Rush(watch)
+    assert rush.pause() == 0, "what an engine before left"
+    rush.took(0)
+    rush.came(1)
+    assert rush.pause() == 0
+    rush.took(1)
+    rush.came(FEW)
+    assert 0 < rush.pause() <= BREATH
+    watch.now += BREATH
+    assert rush.pause() == 0
+
+
+def test_a_rush_is_decided_about_when_it_is_over() -> None:
+    watch = Watch()
+    rush = Rush(watch)
+    for _ in range(10):
+        rush.came(32)
+        assert 0 < rush.pause() <= BREATH
+        watch.now += BREATH / 2
+    watch.now += BREATH / 2
+    assert rush.pause() == 0
+    rush.came(32)
+    for _ in range(5):
+        assert rush.pause() == 0, "who waited is not held up by who comes now"
+        rush.took(64)
+    assert rush.pause() > 0
+    rush.took(0)
+    watch.now += BREATH
+    rush.came(1)
+    assert rush.pause() == 0, "nothing is left of what was counted"
+
+
+@pytest.mark.parametrize("many", [1, 9, 60, 500])
+def test_nobody_waits_for_ever_in_a_rush_that_does_not_end(many: int) -> None:
+    """However many come, whoever waits is decided about after about a second, or sooner if many wait."""
+    watch = Watch()
+    rush = Rush(watch)
+    waiting: list[float] = []
+    for _ in range(1000):
+        rush.came(many)
+        waiting += [watch.now] * many
+        watch.now += BREATH / 10
+        while rush.pause() == 0 and waiting:
+            del waiting[:64]
+            rush.took(64)
+        assert len(waiting) < MANY
+        assert not waiting or watch.now - waiting[0] <= LONGEST
+
+
+def test_while_some_are_decided_about_the_clock_runs_for_those_who_come() -> None:
+    watch = Watch()
+    rush = Rush(watch)
+    rush.came(MANY)
+    assert rush.pause() == 0
+    for _ in range(MANY // 64):
+        rush.came(10)
+        rush.took(64)
+        watch.now += LONGEST / 10
+        assert rush.pause() == 0
+    rush.took(64)
+    assert rush.pause() == 0, "the first of them has waited for longer than that"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,14 @@ QUIET: Final = 4
 """Turns of the event loop without anybody new after which those who came go on."""
 MOST_TURNS: Final = 200
 """Turns of the event loop that anybody waits for others."""
+FEW: Final = 8
+"""Deliveries that are no rush yet."""
+MANY: Final = 2_000
+"""Deliveries that wait at most while others are answered."""
+BREATH: Final = 0.05
+"""Seconds without a delivery after which a rush is over; and between two looks at a few."""
+LONGEST: Final = 1.0
+"""Seconds that any delivery waits for a rush to be over."""
 _LARGE: Final = 1024 * 1024
 """Larger bodies are hashed in another thread."""
 _KEPT_HEADERS: Final = ("content-type", "x-gitea-", "x-gogs-", "x-forgejo-", "x-github-", "x-hub-")
@@ -88,14 +97,53 @@ class Crowd:
         self._go(came)
 
 
+class Rush:
+    """While many deliveries come in, answering them goes before deciding about them: forges do not wait for long.
+
+    It lasts until nobody has come for a breath, until too many wait, or until the first of them has waited for too
+    long. Then all who wait are decided about, however many more are coming. A few wait for a breath since others were
+    decided about, and whoever comes alone for nothing.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._waiting = self._due = 0
+        self._first = self._last = self._took = -LONGEST
+
+    def came(self, many: int) -> None:
+        """So many were stored."""
+        self._last = self._now()
+        if self._waiting == self._due:
+            self._first = self._last
+        self._waiting += many
+
+    def took(self, many: int) -> None:
+        """So many were decided about. None: there is nothing left, whatever was counted."""
+        left = many or self._waiting
+        self._waiting, self._due = max(0, self._waiting - left), max(0, self._due - left)
+        if many:
+            self._took = self._now()
+
+    def pause(self) -> float:
+        """Seconds after which it should be asked again; zero when it is time to decide."""
+        if not self._due:
+            calm = BREATH + (self._last if self._waiting > FEW else self._took)
+            left = min(calm, self._first + LONGEST) - self._now()
+            if left > 0 and self._waiting < MANY:
+                return left
+            self._due = self._waiting
+        return 0.0
+
+
 class Receiver:
-    """Takes deliveries in. `nudge` has somebody look at them."""
+    """Takes deliveries in. `nudge` has somebody look at them, and `rush` tells when."""
 
     def __init__(self, deps: Deps, sources: Mapping[str, EventSource], nudge: Callable[[], None]) -> None:
         self._deps = deps
         self.sources = sources
         self._nudge = nudge
         self._crowd = Crowd(self._store_all)
+        self.rush = Rush()
 
     def source(self, name: str) -> EventSource:
         """A configured source; raises UsageError when there is none of that name."""
@@ -164,6 +212,7 @@ class Receiver:
             for each, received in zip(came, written.result(), strict=True):
                 if not each.stored.done():
                     each.stored.set_result(received)
+            self.rush.came(len(came))
             self._nudge()
         elif len(came) == 1 or isinstance(error, MachineError):
             _refuse(came, error)
