@@ -57,7 +57,7 @@ class ConfiguredSource:
 
     def label(self, headers: Headers) -> tuple[str, str]:
         """The forge's number of a delivery, and what it calls the event."""
-        return webhooks.delivery_id(self.kind, headers), webhooks.event_name(self.kind, headers)
+        return webhooks.label(self.kind, headers)
 
     def read(self, headers: Headers, body: bytes) -> ForgeEvent | Ignored:
         """What happened."""

@@ -7,12 +7,13 @@ import json
 import os
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from agenttalk.api import bodies
-from agenttalk.api import serving as listener
+from agenttalk.api import connection as listener
 from agenttalk.api.serving import serving, socket_folder
 from agenttalk.errors import AgentTalkError, Code
 from api.doorkit import OPERATOR, Door
@@ -227,7 +228,11 @@ def test_requests_that_come_all_at_once_are_answered_one_by_one(door: Door) -> N
         ["Content-Length: -1"],
         ["Content-Length: 0x10"],
         ["Content-Length: 99999999999999999999999999"],
+        ["Content-Length: 17", "Content-Length: 17"],
         ["Transfer-Encoding: gzip, chunked"],
+        ["Transfer-Encoding: chunked, identity"],
+        ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
+        ["Content-Length: 17\nX-A: one"],
         ["X-A: one", " folded: line", "X\x00: y"],
     ],
 )
@@ -246,6 +251,55 @@ def test_of_two_lengths_the_chunks_count_and_nothing_is_smuggled(door: Door) -> 
     found = door.raw(head(door, "POST /api/passes HTTP/1.1", *fields) + chunks + hidden)
     assert found.count(b"HTTP/1.1 ") == 1
     assert b"plans" not in found
+
+
+@pytest.mark.parametrize("coding", ["gzip, chunked", "gzip", "identity", "chunked, chunked"])
+def test_a_coding_that_nobody_knows_is_refused(door: Door, coding: str) -> None:
+    fields = [f"Transfer-Encoding: {coding}", "Connection: close"]
+    found = door.raw(head(door, "POST /api/passes HTTP/1.1", *fields) + b'11\r\n{"part": "route"}\r\n0\r\n\r\n')
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert door.passes == []
+
+
+def test_lines_behind_a_body_are_no_lines_of_its_head(door: Door) -> None:
+    """Whoever forwards requests may let them through, though he would not let them stand in a head."""
+    host = door.where.http.removeprefix("http://")
+    sent = f"POST /api/passes HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    behind = f"Authorization: Bearer {OPERATOR}\r\n\r\n"
+    assert door.raw(f'{sent}11\r\n{{"part": "route"}}\r\n0\r\n{behind}'.encode()).startswith(b"HTTP/1.1 401 ")
+    assert door.passes == []
+
+
+@pytest.mark.parametrize("behind", [b"X: ", b"X: y\r\n" * 20_000 + b"X: "])
+def test_lines_behind_a_body_come_to_an_end(door: Door, behind: bytes) -> None:
+    sent = head(door, "POST /api/passes HTTP/1.1", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n" + behind
+    with socket.create_connection(("127.0.0.1", int(port(door))), timeout=20) as connection:
+        connection.sendall(sent)
+        found = b""
+        for _ in range(1000):
+            try:
+                connection.sendall(b"x" * 10_000)
+            except OSError:
+                break
+        else:
+            pytest.fail("ten million bytes were taken")
+        with suppress(OSError):
+            found = connection.recv(100)
+    assert found[:13] in {b"HTTP/1.1 400 ", b""}
+    assert door.passes == []
+
+
+def test_a_head_is_as_large_as_it_may_be_and_no_larger(door: Door) -> None:
+    for size, status in ((50_000, b"200"), (70_000, b"400")):
+        line = f"X-Field: {'x' * size}"
+        found = door.raw(head(door, "GET /healthz HTTP/1.1", line, "Connection: close"))
+        assert found.split(b" ", 2)[1] == status
+
+
+def test_many_requests_at_once_may_be_larger_than_a_head(door: Door) -> None:
+    one = head(door, "GET /healthz HTTP/1.1", f"X-Field: {'x' * 20_000}")
+    found = door.raw(one * 20 + head(door, "GET /healthz HTTP/1.1", "Connection: close"))
+    assert found.count(b"HTTP/1.1 200 OK") == 21
 
 
 @pytest.mark.parametrize(
@@ -272,6 +326,12 @@ def test_heads_that_do_not_end_are_refused(door: Door, fields: list[str]) -> Non
         "GET /api/projects/default/tasks/plan_shop:build%00 HTTP/1.1",
         "GET /api/projects/default/tasks/%ff%fe HTTP/1.1",
         "BREW /api/status HTTP/1.1",
+        "GET http://127.0.0.1/api/status HTTP/1.1",
+        "GET ///api/status HTTP/1.1",
+        "GET api/status HTTP/1.1",
+        "GET /api/status HTTP/2.0",
+        "GET /api/status HTTP/0.9",
+        "GET /api/\xe4\xfc HTTP/1.1",
     ],
 )
 def test_strange_addresses_lead_nowhere(door: Door, line: str) -> None:

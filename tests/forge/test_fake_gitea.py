@@ -54,7 +54,7 @@ class Door:
         if not verdict.good:
             self.refused.append(verdict.reason)
             return 401
-        self.types.append(webhooks.event_name(self.kind, headers))
+        self.types.append(webhooks.label(self.kind, headers)[1])
         found = webhooks.read(SOURCE, self.kind, headers, body)
         if isinstance(found, ForgeEvent):
             self.world.see(found)

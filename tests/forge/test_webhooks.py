@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.forge import EventName, ForgeEvent, ForgeKind
 from agenttalk.errors import Code
 from agenttalk.forge import gitea_events, webhooks
-from agenttalk.forge.webhooks import Ignored, check_signature, delivery_id, event_name, read
+from agenttalk.forge.webhooks import Ignored, check_signature, label, read
 from forge.world import SOURCE, World, registry
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -143,11 +143,11 @@ def test_a_form_is_signed_by_its_json_at_gitea_and_as_it_is_at_github() -> None:
 
 def test_names_and_numbers_of_deliveries_are_read_from_the_right_headers() -> None:
     both = [("X-GitHub-Delivery", "g"), ("x-gitea-delivery", "t"), ("X-Forgejo-Delivery", "f")]
-    assert [delivery_id(kind, both) for kind in KINDS] == ["t", "f", "g"]
-    assert delivery_id("gitea", [*both, ("X-Gitea-Delivery", "u")]) == ""
+    assert [label(kind, both)[0] for kind in KINDS] == ["t", "f", "g"]
+    assert label("gitea", [*both, ("X-Gitea-Delivery", "u")])[0] == ""
     # Gitea 1.23.0 sends an empty coarse name for a status.
-    assert event_name("gitea", [("X-Gitea-Event", ""), ("X-Gitea-Event-Type", "status")]) == "status"
-    assert event_name("gitea", [("X-Gitea-Event", "push")]) == "push"
+    assert label("gitea", [("X-Gitea-Event", ""), ("X-Gitea-Event-Type", "status")])[1] == "status"
+    assert label("gitea", [("X-Gitea-Event", "push")])[1] == "push"
 
 
 HOSTILE: dict[str, bytes] = {

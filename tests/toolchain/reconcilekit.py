@@ -14,9 +14,10 @@ from agenttalk import connecting
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.engine import showing
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.receiving import Receiver
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.toolchain import BOARD, Board, Setup
-from agenttalk.engine.webhooks import Intake, Receiver
+from agenttalk.engine.webhooks import Intake
 from agenttalk.forge.client import Patience
 from agenttalk.forge.gitea import Gitea
 from agenttalk.kinds.toolchain import Toolchain

@@ -20,8 +20,9 @@ from agenttalk.engine import showing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.fsck import check
+from agenttalk.engine.receiving import Receiver
 from agenttalk.engine.toolchain import BOARD, Board, Setup
-from agenttalk.engine.webhooks import Intake, Receiver
+from agenttalk.engine.webhooks import Intake
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, KindTurn, Performance
 from agenttalk.rules import intake

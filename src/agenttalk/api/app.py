@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal, TypeAlias
 
@@ -15,7 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenttalk.api import agents, bodies, events, ledger, mail, numbers, once, openapi, plans, schedules, toolchain
 from agenttalk.api.openapi import Guarded
-from agenttalk.api.problems import answered, refused
+from agenttalk.api.problems import answered, failed, refused
+from agenttalk.api.webhooks import PATH, Doors, Webhooks
 from agenttalk.contracts.base import is_id
 from agenttalk.contracts.command import Command
 from agenttalk.engine.access import Caller, Role
@@ -30,7 +30,6 @@ from agenttalk.rules.tokens import Attempt
 
 Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
 TaskHandler: TypeAlias = "Callable[[Service, Request, Caller, TaskName], Awaitable[Response]]"
-LOG = logging.getLogger(__name__)
 _LONGEST_TOKEN: Final = 4096
 _OPERATOR: Final[tuple[Role, ...]] = ("operator",)
 _READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
@@ -58,7 +57,8 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
     routes = [*(_for_engines(service) if serves == "everything" else ()), *_for_agents(service)]
     routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _WHO_BUILDS))
     shown = pages.routes(service) if serves == "everything" else []
-    app = Starlette(routes=[*routes, *shown], exception_handlers={HTTPException: _no_such_route})
+    app = Doors(routes=[*routes, *shown], exception_handlers={HTTPException: _no_such_route})
+    app.direct = _direct(service) if serves == "everything" else {}
     app.router.routes.append(Route("/mcp", _Mcp(service, app), methods=["POST"]))
     app.router.redirect_slashes = False
     return app
@@ -91,7 +91,7 @@ def _for_agents(service: Service) -> list[Route]:
 def _for_engines(service: Service) -> list[Route]:
     """What people, programs and forges ask an engine for."""
     return [
-        Route("/api/webhooks/{source}", _signed(service), methods=["POST"]),
+        Route("/api/webhooks/{source}", Webhooks(service), methods=["POST"]),
         _route(service, "GET", "/api/webhooks", ledger.webhooks, _READERS),
         _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
         _route(service, "POST", "/api/webhooks/{id}/replay", ledger.replay, _OPERATOR),
@@ -231,13 +231,10 @@ async def _acting(service: Service, request: Request, caller: Caller, task: Task
     return found
 
 
-def _signed(service: Service) -> Callable[[Request], Awaitable[Response]]:
-    """A route without a token: whoever comes proves itself by a signature."""
-
-    async def work(request: Request) -> Response:
-        return await toolchain.webhook(service, request)
-
-    return _answering(service, work)
+def _direct(service: Service) -> dict[str, ASGIApp]:
+    """Where the configured forges deliver. Any other name of one takes its route, and is told that there is none."""
+    door = Webhooks(service)
+    return {f"{PATH}{name}": door for name in service.receiver.sources}
 
 
 class _Mcp:
@@ -276,12 +273,8 @@ def _answering(
     async def endpoint(request: Request) -> Response:
         try:
             return await work(request)
-        except AgentTalkError as error:
-            return refused(error, hide=service.hide)
-        except Exception:  # whoever asked gets an answer, and the log says the rest
-            LOG.exception("a request failed", extra={"action": "api.request"})
-            message = "our own code failed on it; the log of the engine says how"
-            return refused(MachineError(Code.UNHANDLED_EXCEPTION, message))
+        except Exception as error:  # noqa: BLE001 - told, and logged where it is ours
+            return failed(error, service.hide)
 
     return endpoint
 

@@ -9,7 +9,8 @@ from collections.abc import Collection
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
+from starlette.types import Receive
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
@@ -213,19 +214,32 @@ async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Mo
 
 async def raw(request: Request, limit: int) -> bytes:
     """The bytes of a body; raises JsonError when there are more than `limit`."""
-    told = request.headers.get("content-length", "")
+    return await whole(request.headers.get("content-length", ""), request.receive, limit)
+
+
+async def whole(told: str, receive: Receive, limit: int) -> bytes:
+    """The bytes of a body whose length was `told`; raises JsonError when there are more than `limit`."""
     if told.isdecimal() and int(told[:20]) > limit:
         raise _too_large(limit)
     found = bytearray()
     try:
         async with asyncio.timeout(PATIENCE):
-            async for piece in request.stream():
-                found += piece
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise _unended()
+                found += message.get("body", b"")
                 if len(found) > limit:
                     raise _too_large(limit)
-    except (TimeoutError, ClientDisconnect) as error:
-        raise MachineError(Code.FILE_UNREADABLE, "the request did not come to its end") from error
+                more = message.get("more_body", False)
+    except TimeoutError as error:
+        raise _unended() from error
     return bytes(found)
+
+
+def _unended() -> MachineError:
+    return MachineError(Code.FILE_UNREADABLE, "the request did not come to its end")
 
 
 def _too_large(limit: int) -> JsonError:

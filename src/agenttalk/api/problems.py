@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from agenttalk.contracts import wire
-from agenttalk.errors import MEANINGS, AgentTalkError, Code, ContractError, InputError, JsonError
+from agenttalk.errors import MEANINGS, AgentTalkError, Code, ContractError, InputError, JsonError, MachineError
 
+LOG = logging.getLogger(__name__)
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
 _STATUS: Final = {
@@ -58,6 +60,15 @@ def refused(
     headers = {"Cache-Control": "no-store", **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
     # Text that came from outside may hold half characters, which JSON in UTF-8 cannot.
     return Response(wire.write(_whole(hide(body))), status, headers=headers, media_type=PROBLEM)
+
+
+def failed(error: Exception, hide: Callable[[Any], Any]) -> Response:
+    """The answer to a request that raised something: whoever asked gets one, and the log says the rest."""
+    if isinstance(error, AgentTalkError):
+        return refused(error, hide=hide)
+    LOG.error("a request failed", extra={"action": "api.request"}, exc_info=error)
+    message = "our own code failed on it; the log of the engine says how"
+    return refused(MachineError(Code.UNHANDLED_EXCEPTION, message))
 
 
 def _status(error: AgentTalkError) -> int:

@@ -11,26 +11,20 @@ import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from agenttalk.api.connection import Connection
 from agenttalk.api.guard import SOCKET_NAME, Guard
 from agenttalk.errors import Code, MachineError, UsageError
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _LONGEST_PATH: Final = 100
 """Longer names of sockets are refused by the system."""
-HEAD_SECONDS: Final = 15.0
-"""Seconds in which the head of a request has to be here."""
 _GRACE: Final = 3
 """Seconds in which requests may come to their end when we stop."""
-
-
-_MUCH: Final = 65536
-"""Bytes of an answer that are not held back to be sent with others."""
 
 
 class Listening(NamedTuple):
@@ -88,79 +82,6 @@ async def _running(doors: list[_Server]) -> AsyncIterator[None]:
         await asyncio.gather(*tasks)
 
 
-class _Whole:
-    """A transport that sends what is written in one turn of the event loop at once.
-
-    uvicorn writes the head and the body of an answer apart; that would be two calls of the system for each request.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def write(self, data: bytes) -> None:
-        """Send it before the next turn."""
-        if not self._parts:
-            self._loop.call_soon(self.flush)
-        self._parts.append(data)
-        self._size += len(data)
-        if self._size > _MUCH:
-            self.flush()
-
-    def flush(self) -> None:
-        """Send what was written."""
-        parts, self._parts, self._size = self._parts, [], 0
-        if parts:
-            self._transport.write(b"".join(parts))
-
-    def close(self) -> None:
-        """Send what was written, and hang up."""
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
-class _Protocol(H11Protocol):
-    """One connection. Whoever does not send a whole head in time is hung up on, however slowly he goes on sending.
-
-    uvicorn itself waits for ever for a first request, and for the rest of a head that has begun.
-    """
-
-    _waiting: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody is there."""
-        super().connection_made(transport)
-        self.transport = cast("asyncio.Transport", _Whole(transport, self.loop))
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        """Some bytes are there."""
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
-        self._rest()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        """The clock runs while no request is being answered, and further bytes do not set it back."""
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._rest()
-        elif self._waiting is None and not self.transport.is_closing():
-            self._waiting = self.loop.call_later(HEAD_SECONDS, self.transport.close)
-
-    def _rest(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
-
-
 class _Server(uvicorn.Server):
     """uvicorn on a socket that is bound already. Signals are not its business."""
 
@@ -168,7 +89,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=_Protocol,
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,19 +15,6 @@ from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 from agenttalk.engine.showing import PAGE, Asked
 from agenttalk.errors import Code, UsageError
-
-WEBHOOK_LIMIT: Final = 25 * 1024 * 1024
-"""Bytes of a webhook's body; GitHub sends no more either."""
-
-
-async def webhook(service: Service, request: Request) -> Response:
-    """A delivery of a forge. It is answered once it is stored; whoever sent it proves itself by its signature."""
-    name = request.path_params["source"]
-    service.receiver.source(name)
-    body = await bodies.raw(request, WEBHOOK_LIMIT)
-    headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in request.headers.raw]
-    received = await service.receiver.receive(name, headers, body)
-    return answered({"id": received.id, "again": received.again}, 202)
 
 
 async def delivery(service: Service, request: Request, _: Caller) -> Response:

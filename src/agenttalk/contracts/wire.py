@@ -192,7 +192,6 @@ def _require_scalar(value: object) -> None:
 
 
 def _parse(data: bytes) -> JsonValue:
-    numbers = {"parse_constant": _refuse_constant, "parse_float": _finite, "parse_int": _integer}
     try:
         text = data.decode("utf-8")
         if len(text) > _LARGE:
@@ -202,10 +201,10 @@ def _parse(data: bytes) -> JsonValue:
                 sizes.append(len(value))
                 return value
 
-            value: JsonValue = json.loads(text, object_hook=noted, **numbers)  # type: ignore[arg-type]
+            value: JsonValue = json.loads(text, object_hook=noted, **_NUMBERS)
             if sum(sizes) == _key_ends(text):
                 return value
-        value = json.loads(text, object_pairs_hook=_object, **numbers)  # type: ignore[arg-type]
+        value = _STRICT.decode(text)
     except UnicodeDecodeError as error:
         raise JsonError(Code.JSON_SYNTAX, f"not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
@@ -250,6 +249,10 @@ def _integer(text: str) -> int:
     if len(text) > _MAX_DIGITS:
         raise JsonError(Code.JSON_NUMBER, f"a number has {len(text):,} digits")
     return int(text)
+
+
+_NUMBERS: Final[dict[str, Any]] = {"parse_constant": _refuse_constant, "parse_float": _finite, "parse_int": _integer}
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=_object, **_NUMBERS)
 
 
 def _too_deep() -> JsonError:

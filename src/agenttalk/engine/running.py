@@ -31,6 +31,7 @@ from agenttalk.engine.outgoing import IDLE, Outgoing
 from agenttalk.engine.people import People
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.plans import agents_in, boards
+from agenttalk.engine.receiving import Receiver
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL, Report, Router
 from agenttalk.engine.scheduling import Schedules
@@ -40,7 +41,7 @@ from agenttalk.engine.talking import SpokenAgents
 from agenttalk.engine.toolchain import BOARD, Setup
 from agenttalk.engine.toolchain import Board as ToolchainBoard
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
-from agenttalk.engine.webhooks import TOGETHER, Gather, Intake, Receiver, Search
+from agenttalk.engine.webhooks import Gather, Intake, Search
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
 from agenttalk.ports import Driver, EventSource, Forge, Performer, Processes, Prover, Speaks, Tiers
 from agenttalk.rules.mail import BOARD as MAIL
@@ -49,8 +50,6 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Configured: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
 """Makes of an agent's id, and of what its own profile says, what holds for it."""
-BREATH: Final = 0.05
-"""Seconds between two looks at deliveries that come a few at a time; who comes alone is looked at at once."""
 PAUSE: Final = 5.0
 """Seconds after which a loop tries again when a step failed."""
 
@@ -258,9 +257,11 @@ class Running:
     async def _take_in(self) -> int:
         if self._intake is None:
             return 0
+        rush = self.service.receiver.rush
+        while (pause := rush.pause()) and not self._stop.is_set():
+            await first(self._stop.wait(), asyncio.sleep(pause))
         took = await self._intake.pass_()
-        if 0 < took < TOGETHER:
-            await first(self._stop.wait(), asyncio.sleep(BREATH))
+        rush.took(took)
         return took
 
     async def run(self, stop: asyncio.Event, watch: Wake, api: Api) -> None:

@@ -44,11 +44,11 @@ from agenttalk.engine.feed import Feed, silent
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.keys import Keys
 from agenttalk.engine.mail import Post
+from agenttalk.engine.receiving import Receiver
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.scheduling import Schedules
 from agenttalk.engine.sessions import Sessions
 from agenttalk.engine.tasks import Remark, TaskName
-from agenttalk.engine.webhooks import Receiver
 from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules import rework
 from agenttalk.rules.mail import BOARD as MAIL

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from itertools import count
 from typing import Any, Final, Literal
 
@@ -34,6 +35,8 @@ BOARD: Final = "_toolchain"
 KEPT: Final = timedelta(days=14)
 """How long a failure waits for a pull request with its commit."""
 _SIGHTING_LIMIT: Final = 32 * 1024 * 1024
+_LATELY: Final = 32 * 1024
+"""Bytes of a sighting that is kept in memory for a while."""
 _NOTHING: Final = Content()
 
 
@@ -303,9 +306,12 @@ def state_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "wi
 
 def known(tx: Tx, event: ForgeEvent) -> Known:
     """What is known of the things that an event is about. Each lookup goes through an index."""
-    found = Known()
+    found, before = Known(), None
     for _ in range(2):
         wanted = intake.wanted(event, found)
+        if wanted == before:
+            break  # what was found leads to nothing else
+        before = wanted
         objects, heads = sorted(wanted.objects), sorted(wanted.commits)
         seen: dict[str, Any] = {}
         for each in objects:
@@ -316,10 +322,20 @@ def known(tx: Tx, event: ForgeEvent) -> Known:
         held = [row for each in heads for row in tx.run("held_failures_of", head=each)]
         found = Known(
             tasks=tuple(_known_task(row) for row in rows),
-            sightings=tuple(Sighting.model_validate(_read(seen[key])) for key in sorted(seen)),
+            sightings=tuple(_sighting(bytes(seen[key])) for key in sorted(seen)),
             held=tuple(ForgeEvent.model_validate(_read(row[0])) for row in held),
         )
     return found
+
+
+def _sighting(data: bytes) -> Sighting:
+    """A sighting as it was written. Events about one thing come in a row, and are shown the same one."""
+    return _seen_lately(data) if len(data) <= _LATELY else Sighting.model_validate(_read(data))
+
+
+@lru_cache(maxsize=64)
+def _seen_lately(data: bytes) -> Sighting:
+    return Sighting.model_validate(_read(data))
 
 
 def _read(data: Any) -> Any:

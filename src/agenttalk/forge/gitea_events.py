@@ -79,7 +79,7 @@ def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeE
         kind,
         events.COMMENT[action],
         comment.created_at,
-        issue=issue.model_copy(update={"is_pull": on_pull}),
+        issue=issue if issue.is_pull == on_pull else issue.model_copy(update={"is_pull": on_pull}),
         pull_request=pull,
         comment=comment,
         body_before=events.before(data),

@@ -28,14 +28,17 @@ class UnreadableError(InputError):
 
 def part(data: object, name: str) -> Mapping[str, Any]:
     """An object in an object; empty when there is none."""
-    value = data.get(name) if isinstance(data, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+    value = data.get(name) if isinstance(data, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def parts(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]] | None:
     """The objects of a list; None when there is no list."""
     value = data.get(name)
-    return [each for each in value if isinstance(each, Mapping)][:MOST_ITEMS] if isinstance(value, list) else None
+    if not isinstance(value, list):
+        return None
+    found: list[Mapping[str, Any]] = [each for each in value if isinstance(each, dict)]
+    return found[:MOST_ITEMS]
 
 
 def text(data: Mapping[str, Any], *names: str, longest: int = LONGEST_NAME) -> str:

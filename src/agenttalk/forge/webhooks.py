@@ -5,7 +5,6 @@ What a source is was configured. Headers do not decide it: Gitea and Forgejo als
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -77,7 +76,7 @@ def check_signature(kind: ForgeKind, headers: Headers, body: bytes, secret: str)
         signed = body if kind == "github" else _json_text(found, body)
     except JsonError as error:
         return Signature(good=False, reason=error.message)
-    digest = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+    digest = hmac.digest(secret.encode(), signed, "sha256").hex()
     for name, values in present.items():
         prefix = _SIGNATURES[kind][name]
         if len(values) != 1:
@@ -90,14 +89,13 @@ def check_signature(kind: ForgeKind, headers: Headers, body: bytes, secret: str)
     return Signature(good=True)
 
 
-def delivery_id(kind: ForgeKind, headers: Headers) -> str:
-    """The forge's number of a delivery; empty when it has none or several."""
-    return _single(_gathered(headers), _DELIVERIES[kind])[:128]
+def label(kind: ForgeKind, headers: Headers) -> tuple[str, str]:
+    """The forge's number of a delivery, and what it calls the event; empty when there is none or several.
 
-
-def event_name(kind: ForgeKind, headers: Headers) -> str:
-    """What the forge calls the event. At Gitea only the exact type is clear: one word means two things in the other."""
-    return _single(_gathered(headers), _EVENTS[kind])[:128]
+    At Gitea only the exact type of an event is clear: one word means two things in the other header.
+    """
+    found = _gathered(headers)
+    return _single(found, _DELIVERIES[kind])[:128], _single(found, _EVENTS[kind])[:128]
 
 
 def read(source: str, kind: ForgeKind, headers: Headers, body: bytes) -> ForgeEvent | Ignored:

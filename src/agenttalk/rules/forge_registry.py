@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
+from functools import lru_cache
 from typing import Final
 
 from agenttalk.contracts.forge import ForgeUser
@@ -98,13 +99,18 @@ class Registry:
         patterns = [
             each.pattern for each in self.ci_comments if each.source == source and each.login.lower() == login.lower()
         ]
-        return next((line.strip() for line in body.splitlines() if matches(patterns, [line.strip()])), None)
+        lines = body.splitlines() if patterns else ()
+        return next((line.strip() for line in lines if matches(patterns, [line.strip()])), None)
 
 
 def matches(globs: Sequence[str], names: Sequence[str]) -> bool:
     """Whether one of the names matches one of the globs, without regard to case."""
-    patterns = [re.compile(translate(glob), re.IGNORECASE) for glob in globs]
-    return any(pattern.match(name) for pattern in patterns for name in names if name)
+    return any(_pattern(glob).match(name) for glob in globs for name in names if name)
+
+
+@lru_cache(maxsize=256)
+def _pattern(glob: str) -> re.Pattern[str]:
+    return re.compile(translate(glob), re.IGNORECASE)
 
 
 def is_one(glob: str) -> bool:

@@ -51,6 +51,8 @@ def write_marker(marker: Marker) -> str:
 
 def read_marker(text: str) -> Marker | None:
     """The marker with the highest hop of a text that is not quoted; None when there is none."""
+    if "agenttalk:task=" not in text:
+        return None
     found = [_MARKER.search(line) for line in text.splitlines() if "agenttalk:task=" in line and not _QUOTE.match(line)]
     markers = [Marker(match[1], int(match[2]), match[3] is not None) for match in found if match]
     return max(markers, key=lambda each: each.hop, default=None)
@@ -58,6 +60,8 @@ def read_marker(text: str) -> Marker | None:
 
 def names(text: str) -> tuple[str, ...]:
     """The names that a text calls, in lower case, each once. Code, quotes, comments and mail addresses call nobody."""
+    if "@" not in text:
+        return ()
     return tuple(dict.fromkeys(match.lower() for match in _NAME.findall(_spoken(text))))
 
 

@@ -1,0 +1,59 @@
+"""The door of forges. It is the busiest one, so a delivery takes the shortest way: bytes in, stored, a line out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agenttalk.api import bodies
+from agenttalk.api.problems import JSON, failed
+from agenttalk.engine.receiving import Received
+from agenttalk.engine.service import Service
+
+LIMIT: Final = 25 * 1024 * 1024
+"""Bytes of a webhook's body; GitHub sends no more either."""
+PATH: Final = "/api/webhooks/"
+_HEADERS: Final = [(b"cache-control", b"no-store"), (b"content-type", JSON.encode())]
+
+
+class Webhooks:
+    """Takes deliveries. Whoever comes proves itself by a signature instead of a token."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One delivery, under the name of its source. It is answered once it is stored."""
+        try:
+            received = await self._received(scope, receive)
+        except Exception as error:  # noqa: BLE001 - told, and logged where it is ours
+            await failed(error, self._service.hide)(scope, receive, send)
+            return
+        body = _told(received)
+        length = (b"content-length", str(len(body)).encode())
+        await send({"type": "http.response.start", "status": 202, "headers": [length, *_HEADERS]})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _received(self, scope: Scope, receive: Receive) -> Received:
+        receiver, name = self._service.receiver, scope["path"].removeprefix(PATH)
+        receiver.source(name)
+        headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]]
+        length = next((value for key, value in headers if key == "content-length"), "")
+        return await receiver.receive(name, headers, await bodies.whole(length, receive, LIMIT))
+
+
+class Doors(Starlette):
+    """An application with addresses that need neither its middleware nor its search for a route."""
+
+    direct: dict[str, ASGIApp]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        found = self.direct.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        await (found or super().__call__)(scope, receive, send)
+
+
+def _told(received: Received) -> bytes:
+    return b'{"again":%s,"id":"%s"}' % (b"true" if received.again else b"false", received.id.encode())
