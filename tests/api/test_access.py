@@ -73,6 +73,7 @@ ROUTES = [
     ("POST", f"{TASK}/result", {"agent"}),
     ("POST", f"{TASK}/questions", {"agent"}),
     ("GET", f"{TASK}/questions/req_1", {"agent"}),
+    ("POST", f"{TASK}/disputes", {"agent"}),
     ("POST", f"{TASK}/commands/generate", {"agent"}),
     ("POST", f"{TASK}/commands/validate", {"agent"}),
     ("GET", TASK, {OPERATOR, VIEWER, "agent"}),

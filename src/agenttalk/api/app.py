@@ -82,6 +82,7 @@ def _for_agents(service: Service) -> list[Route]:
         _on_task(service, "POST", f"{task}/result", agents.result, _AGENTS),
         _on_task(service, "POST", f"{task}/questions", agents.question, _AGENTS),
         _on_task(service, "GET", f"{task}/questions/{{id}}", agents.questioned, _AGENTS),
+        _on_task(service, "POST", f"{task}/disputes", agents.dispute, _AGENTS),
         _on_task(service, "POST", f"{task}/commands/generate", agents.generate_for, _AGENTS),
         _on_task(service, "POST", f"{task}/commands/validate", agents.validate_for, _AGENTS),
         *(_route(service, method, path, toolchain.set_state, _ANYBODY) for method, path in _SETS_STATE),

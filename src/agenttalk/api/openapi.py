@@ -157,6 +157,12 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("POST", f"{_AT}/artifacts"): Said("Hand in a file.", agents.ArtifactBody, statuses=(201,), query=_EPOCH),
     ("POST", f"{_AT}/result"): Said("End an attempt elsewhere.", agents.ResultBody, statuses=(201,), query=_EPOCH),
     ("POST", f"{_AT}/questions"): Said("Ask a person.", agents.QuestionBody, statuses=(201,), query=_EPOCH),
+    ("POST", f"{_AT}/disputes"): Said(
+        "Say that a check of the task is wrong; a person decides about it.",
+        agents.DisputeBody,
+        statuses=(201,),
+        query=_EPOCH,
+    ),
     ("GET", f"{_AT}/questions/{{id}}"): Said("What came of a question.", query=_EPOCH),
     ("POST", f"{_AT}/commands/generate"): Said("Make a command of this plan.", agents.ParamsBody, query=_EPOCH),
     ("POST", f"{_AT}/commands/validate"): Said("Check a command of this plan.", agents.CommandBody, query=_EPOCH),

@@ -8,7 +8,7 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.engine import objections, releases, reviews
+from agenttalk.engine import disputes, objections, releases, reviews
 from agenttalk.engine import rounds as rounds_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
@@ -70,6 +70,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     history = rounds_of.read(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
     stale = state == "COMPLETED" and (task_id,) in await store.read("stale_tasks", plan_id=plan_id)
     driver = sheet.profile(agent_id).driver if lease is None and state in {"READY", "RUNNING"} else ""
+    disputed = disputes.read(await store.read("disputes_of", plan_id=plan_id, task_id=task_id))
     review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
     if review is not None and review.undecided and state == "PENDING":
         words = _REVIEWED if review.state == "open" else _NOT_APPROVED
@@ -106,6 +107,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "gates": [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
         "branch": _branch(node, score) if state == "COMPLETED" else None,
         "moves_on": moves_on,
+        **({"disputes": disputes.shown(disputed, plan_id, task_id)} if disputed else {}),
         **({"review": review.as_json()} if review else {}),
         **({"release": release.as_json()} if release else {}),
     }

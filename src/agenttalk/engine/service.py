@@ -19,6 +19,7 @@ from agenttalk.engine import (
     auditing,
     commands,
     deadletters,
+    disputing,
     foreign,
     foreseeing,
     fsck,
@@ -382,6 +383,10 @@ class Service:
     async def asked(self, task: TaskName, question_id: str) -> dict[str, Any]:
         """What came of a question."""
         return await helping.answer(self.deps, task, question_id)
+
+    async def dispute(self, task: TaskName, caller: Caller, check: str, reason: str) -> dict[str, Any]:
+        """Put it to a person that a check of an attempt's own task is wrong."""
+        return await disputing.dispute(self.deps, task, caller, check, reason)
 
     async def make_token(self, agent_id: str, token: str) -> dict[str, Any]:
         """Let the token of an agent elsewhere in."""
