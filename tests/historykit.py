@@ -211,6 +211,9 @@ WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WH
 INSERT INTO schedules (name, since) SELECT 'schedule-' || value, '2026' FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO day_limits (name, cost_usd, by, at) SELECT 'limit-' || value, 1, 'ada', '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO agent_tokens (hash, agent_id, at, revoked_at) SELECT 'sha256:' || value, 'far', '2026', '2026' FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})

@@ -89,6 +89,7 @@ ROUTES = [
     ("GET", "/api/agents/dl_1", {OPERATOR, VIEWER}),
     ("GET", "/api/honesty", {OPERATOR, VIEWER}),
     ("GET", "/api/spending", {OPERATOR, VIEWER}),
+    ("POST", "/api/spending", {OPERATOR}),
     ("GET", "/api/metrics", {OPERATOR, VIEWER}),
     ("POST", "/api/toolchain/events", {OPERATOR, WORKER}),
     ("GET", "/api/toolchain/tasks", {OPERATOR, VIEWER}),

@@ -30,7 +30,7 @@ but for schedules, which are as many as people have made."""
 
 SYSTEM: Final = {
     name
-    for file in ("registry.sql", "schedules.sql")
+    for file in ("registry.sql", "schedules.sql", "day_limits.sql")
     for name, _, _ in queries.split((queries.FOLDER / file).read_text(encoding="utf-8"))
 }
 NAMES: Final = sorted(queries.load("sqlite"))
@@ -89,6 +89,7 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "show_view": {"content": "sha256:x"},
     "unsealed_facts": {"after": 10**9},
     "add_honesty": {"claims": 1},
+    "held_by": {"like": "%budget%"},
     "add_dispute": {"request_id": "new", "reason": ""},
     "dispute_of_request": {"request_id": "req_5"},
     "answer_dispute": {"request_id": "req_5", "state": "upheld"},

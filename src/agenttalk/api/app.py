@@ -102,6 +102,7 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "GET", "/api/agents/{id}", numbers.agent, _READERS),
         _route(service, "GET", "/api/honesty", numbers.believed, _READERS),
         _route(service, "GET", "/api/spending", numbers.spending, _READERS),
+        _route(service, "POST", "/api/spending", numbers.limit_day, _OPERATOR),
         _route(service, "GET", "/api/metrics", numbers.measured, _READERS),
         _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
         _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),

@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fsck": ("agenttalk.cli.upkeep:fsck_app", "Check that every message is in exactly one state."),
     "gc": ("agenttalk.cli.upkeep:gc_app", "Remove what plans left behind and nobody needs."),
     "republish": ("agenttalk.cli.upkeep:republish_app", "Write system_runtime/ anew from the store."),
+    "budget": ("agenttalk.cli.budget", "See and change what a day may cost."),
     "schedule": ("agenttalk.cli.schedule", "Have plans run again and again."),
     "backup": ("agenttalk.cli.backup:backup_app", "Write a whole root into one file."),
     "restore": ("agenttalk.cli.backup:restore_app", "Make a root out of a backup."),

@@ -16,7 +16,7 @@ from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.standing import together
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
-from agenttalk.rules import gates, usage
+from agenttalk.rules import budgets, gates, usage
 
 _NEXT: Final = {
     "PENDING": "it goes on by itself when the tasks before it have ended",
@@ -48,6 +48,10 @@ _ELSEWHERE: Final = {
     "elsewhere": "it ends when {agent} hands in its result, at its time limit, or when nothing is heard of {agent}",
 }
 _HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
+_ANOTHER_DAY: Final = (
+    "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
+    "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'"
+)
 _REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review"
 _NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
 
@@ -80,7 +84,8 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     elif phase in _ELSEWHERE or driver == "remote":
         moves_on = _ELSEWHERE[phase or "offered"].format(agent=agent_id)
     else:
-        told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": _HELD}.get(cause, _NEXT[state])
+        held = _ANOTHER_DAY if budgets.DAY in (reason or "") else _HELD
+        told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held}.get(cause, _NEXT[state])
         moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)
     return {
         "plan_id": plan_id,

@@ -18,6 +18,7 @@ from agenttalk.engine import (
     access,
     auditing,
     commands,
+    days,
     deadletters,
     disputing,
     foreign,
@@ -94,7 +95,7 @@ class Service:
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
         self.day_cost_usd: float | None = None
-        """What may be spent on a day; None where nothing limits it."""
+        """What may be spent on a day, as the settings say; None where they do not limit it."""
         self.keys = Keys(deps, set())
         """Has writes that come with a key carried out once."""
         self.commits: Callable[[], Mapping[str, tuple[int, int]]] = dict
@@ -355,9 +356,22 @@ class Service:
             "open_requests": sum(asked for asked, _ in found),
             "open_deadletters": sum(dead for _, dead in found),
             "honesty": await honesty.total(self.deps),
+            "day": await self.day(),
             **await showing.overview(self.deps),
             **({"broken_boards": dict(self.deps.broken)} if self.deps.broken else {}),
         }
+
+    async def day(self) -> dict[str, Any]:
+        """What was spent today of what may be."""
+        return await days.told(self.deps, self.day_cost_usd)
+
+    async def limit_day(self, cost_usd: float | None, *, by: str, reset: bool = False) -> dict[str, Any]:
+        """Limit what a day may cost, let nothing limit it, or have the settings say it again."""
+        await (days.reset(self.deps, by=by) if reset else days.change(self.deps, cost_usd, by=by))
+        if self._dispatcher is not None:
+            await self._dispatcher.days.refresh()
+            self._dispatcher.nudge()
+        return await self.day()
 
     async def fsck(self) -> list[dict[str, Any]]:
         """What is not sound."""
