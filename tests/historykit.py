@@ -106,6 +106,10 @@ INSERT INTO requests (board, request_id, plan_id, task_id, agent_id, body, sha25
 SELECT '{board}', 'req_' || value, 'old_0', 't0', 'dev', {blob}, 'sha256:x', '2026', 'answered', {blob}
 FROM numbers WHERE value < {plans} * {tasks} / 2;
 
+INSERT INTO disputes (board, request_id, plan_id, task_id, check_id, seq, agent_id, reason, state, at)
+SELECT '{board}', 'req_' || value, 'old_' || (value / {tasks}), 't' || (value % {tasks}), 'works', 1, 'dev', '', 'upheld', '2026'
+FROM numbers WHERE value < {plans} * {tasks} / 2;
+
 INSERT INTO refusals (board, refusal_id, plan_id, task_id, agent_id, body, at, ended_at)
 SELECT '{board}', 'refusal_' || value, 'old_0', 't0', 'dev', {blob}, '2026', '2026'
 FROM numbers WHERE value < {plans} * {tasks} / 2;
@@ -205,6 +209,9 @@ INSERT INTO tokens (hash, role, label, at, revoked_at) SELECT 'sha256:' || value
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO schedules (name, since) SELECT 'schedule-' || value, '2026' FROM upto;
+
+WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
+INSERT INTO day_limits (name, cost_usd, by, at) SELECT 'limit-' || value, 1, 'ada', '2026' FROM upto;
 
 WITH RECURSIVE upto (value) AS (SELECT 0 UNION ALL SELECT value + 1 FROM upto WHERE value < {plans})
 INSERT INTO agent_tokens (hash, agent_id, at, revoked_at) SELECT 'sha256:' || value, 'far', '2026', '2026' FROM upto;

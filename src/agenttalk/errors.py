@@ -116,6 +116,7 @@ class Code(StrEnum):
     MESSAGE_LOST = "MESSAGE_LOST"
     REPLAY_REFUSED = "REPLAY_REFUSED"
     ANSWER_REFUSED = "ANSWER_REFUSED"
+    DISPUTE_REFUSED = "DISPUTE_REFUSED"
     CONTROL_CHANGED = "CONTROL_CHANGED"
     SUPERSEDED = "SUPERSEDED"
     INPUT_CONFLICT = "INPUT_CONFLICT"
@@ -265,6 +266,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.MESSAGE_LOST: Meaning("The messages of a plan do not add up: one is in no state at all."),
     Code.REPLAY_REFUSED: Meaning("A dead letter cannot be replayed: used up, delivered before, or not kept."),
     Code.ANSWER_REFUSED: Meaning("An answer does not fit what was asked, or somebody else was quicker."),
+    Code.DISPUTE_REFUSED: Meaning("A check was disputed in this round before, or its task has disputed enough."),
     Code.CONTROL_CHANGED: Meaning("A control file has the id of an earlier one and says something else."),
     Code.SUPERSEDED: Meaning("A newer command for the task took the place of this one."),
     Code.INPUT_CONFLICT: Meaning("An input came again with other content under the same path and number."),

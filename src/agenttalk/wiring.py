@@ -314,7 +314,7 @@ def _notifications(root: Path, deps: Deps, settings: Settings) -> Notifications 
             each.url or _variable(f"notify.{name}.url_env", each.url_env),
             each.kind,
             frozenset(each.events),
-            _variable(f"notify.{name}.secret_env", each.secret_env) if each.secret_env else None,
+            _signing_secret(name, each.secret_env),
             each.allow,
         )
         for name, each in settings.notify.items()
@@ -325,6 +325,21 @@ def _notifications(root: Path, deps: Deps, settings: Settings) -> Notifications 
         return Said(*await telling.told(target.url, headers, body, allowed=allowed))
 
     return Notifications(deps, targets, post, source=f"urn:agenttalk:{operator.root_name(root)}")
+
+
+def _signing_secret(name: str, variable: str | None) -> str | None:
+    """The secret by which notices to somebody are signed. Raises UsageError when it cannot be one."""
+    if not variable:
+        return None
+    from agenttalk.rules import notices
+
+    setting = f"notify.{name}.secret_env"
+    secret = _variable(setting, variable)
+    try:
+        notices.key(secret)
+    except UsageError as error:
+        raise UsageError(error.code, f"{setting} ({variable}): {error.message}", hint=error.hint) from None
+    return secret
 
 
 def _variable(setting: str, name: str | None) -> str:

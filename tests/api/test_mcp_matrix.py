@@ -33,6 +33,7 @@ TABLE: dict[str, tuple[set[str], dict[str, Any], bool]] = {
     "submit_output": (AGENTS | {OPERATOR}, {"content": "a patch"}, True),
     "submit_result": (AGENTS, {"result": "ok"}, True),
     "ask_human": (AGENTS, {"question": "Which one?"}, True),
+    "dispute_check": (AGENTS, {"check": "works", "reason": "It is wrong."}, True),
     "get_answer": (AGENTS, {"question_id": "req_1"}, True),
     "send_mail": ({OPERATOR, AGENT}, {"to": ["lead"], "subject": "Hello", "body": "It is built."}, False),
     "check_promise": (ALL, {}, True),

@@ -102,6 +102,7 @@ def test_who_wants_to_know_hears_of_a_plan_that_failed(
         ('url = "https://example.org"\nevents = ["plan.began"]', "events"),
         ('url = "https://example.org"\nallow = ["localhost"]', "localhost"),
         ('url_env = "NOT_SET"', "NOT_SET, which is not set"),
+        ('url = "https://example.org"\nsecret_env = "NO_BASE64"', "notify.hook.secret_env (NO_BASE64): a secret"),
     ],
 )
 def test_settings_of_notices_that_are_wrong_say_so(
@@ -109,6 +110,7 @@ def test_settings_of_notices_that_are_wrong_say_so(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("NO_BASE64", "whsec_not base64")
     (tmp_path / "agents").mkdir()
     (tmp_path / "agenttalk.toml").write_text(f"[notify.hook]\n{text}\n", encoding="utf-8")
     assert call(["serve", "--port", "0", "--root", str(tmp_path)]) == 2

@@ -233,3 +233,15 @@ def test_what_is_long_follows_the_prompt_behind_a_fence_of_its_own() -> None:
 def test_who_gave_an_answer_that_cannot_be_used_is_told_why() -> None:
     assert again("there is no score.").startswith("Your answer cannot be used: there is no score. Answer again")
     assert "没有分数" in again("没有分数", locale="zh")
+
+
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_whoever_failed_a_check_hears_that_it_can_be_disputed(locale: Locale) -> None:
+    issue = {"severity": "HIGH", "category": "check", "description": "works printed: expected 5"}
+    result = {**REWORK["validation_result"], "validator": "engine", "issues": [issue]}  # type: ignore[dict-item]
+    sent_back = {**REWORK, "validation_result": result}
+    words = "agenttalk dispute task_001 CHECK"
+    assert words in prompt(reexecute=sent_back, locale=locale)
+    assert words not in prompt(reexecute=REWORK, locale=locale)
+    answering = Handover("", "", (), by_answer=True)
+    assert words not in prompt(reexecute=sent_back, locale=locale, handover=answering)

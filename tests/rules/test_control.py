@@ -29,6 +29,14 @@ STATE: dict[str, Any] = {
     "state": "RUNNING",
     "updated_at": AT,
 }
+DISPUTE: dict[str, Any] = {
+    "dispute_id": "d1",
+    "plan_id": "plan_shop",
+    "task_id": "build",
+    "agent_id": "dev",
+    "check": "works",
+    "reason": "It counts the wrong lines.",
+}
 ALERT: dict[str, Any] = {"alert_id": "a1", "severity": "INFO", "type": "NOTE", "created_at": AT, "message": "Look."}
 DECISION: dict[str, Any] = {
     "decision_id": "d1",
@@ -96,6 +104,7 @@ def step(new: Control, old: Control | None) -> str:
         ("cmd_reexecute_build.json", "cmd_reexecute"),
         ("cmd_reexecute_build_002.msg.json", None),
         ("artifact_validation_result_1.json", "artifact_validation_result"),
+        ("check_dispute_1.json", "check_dispute"),
         ("ack_m1.msg.json", None),
         ("ack_m1.txt", None),
         ("ack.json", None),
@@ -128,6 +137,7 @@ def test_a_letter_is_a_control_file_on_its_own_board_alone() -> None:
         ("human_intervention_response", RESPONSE, "agent_human_gateway", "q1", "human_intervention_response_q1.json"),
         ("cmd_reexecute", AGAIN, "dev", "build@dev", "cmd_reexecute_build.json"),
         ("artifact_validation_result", VALIDATION, "dev", "v1@dev", "artifact_validation_result_v1.json"),
+        ("check_dispute", DISPUTE, "dev", "d1@dev", "check_dispute_d1.json"),
     ],
 )
 def test_each_kind_is_read_with_what_it_is_about(
@@ -150,9 +160,10 @@ def test_each_kind_is_read_with_what_it_is_about(
         ("decision_record", wire.write(DECISION), "tester", Code.PRODUCER_MISMATCH),
         ("human_intervention_request", wire.write(REQUEST), "tester", Code.PRODUCER_MISMATCH),
         ("human_intervention_response", wire.write(RESPONSE), "dev", Code.PRODUCER_MISMATCH),
+        ("check_dispute", wire.write(DISPUTE), "tester", Code.PRODUCER_MISMATCH),
         ("ack", wire.write({**ACK, "plan_id": "other"}), "dev", Code.PLAN_MISMATCH),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_is_no_control_file_or_not_ones_own_is_refused(kind: str, data: bytes, owner: str, code: Code) -> None:
     refused = read(kind, data, owner=owner, plan_id="plan_shop")

@@ -25,6 +25,14 @@ def said(kind: str, body: dict[str, Any], **more: Any) -> list[tuple[Who, Tally]
     return list(honesty.told(kind, body, **more))
 
 
+def test_disputes_count_for_whoever_raised_them() -> None:
+    about = {"agent_id": "dev", "check": "works"}
+    assert list(honesty.told("check.disputed", about)) == [(Who("dev"), Tally(disputed=1))]
+    for state, expected in (("upheld", Tally(upheld=1)), ("dismissed", Tally(dismissed=1))):
+        assert list(honesty.told("dispute.answered", {**about, "state": state})) == [(Who("dev"), expected)]
+    assert list(honesty.told("dispute.answered", {**about, "state": "closed"})) == []
+
+
 @pytest.mark.parametrize(
     ("cause", "trust", "expected"),
     [

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from agenttalk.errors import UsageError
 from agenttalk.rules import notices
 from agenttalk.rules.notices import Notice
 
@@ -122,10 +123,19 @@ def test_any_secret_signs_and_another_body_has_another_signature(secret: str, bo
         secret.encode()
     except UnicodeEncodeError:
         return
+    assume(not secret.startswith("whsec_"))
     one = notices.signature(secret, "evt_1", 1, body)
     assert one == notices.signature(secret, "evt_1", 1, body)
     assert one != notices.signature(secret, "evt_1", 1, body + b".")
-    assert notices.signature("whsec_not base64", "e", 1, body) != notices.signature("whsec_bm90", "e", 1, body)
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "whsec_not base64", "whsec_é", "whsec_bm9"])
+def test_a_secret_that_only_looks_like_base64_signs_nothing(secret: str) -> None:
+    with pytest.raises(UsageError, match="whsec_ has base64 behind it") as refused:
+        notices.signature(secret, "e", 1, b"{}")
+    assert "bm9" not in refused.value.message
+    assert notices.key("whsec_bm90") == b"not"
+    assert notices.key("plain") == b"plain"
 
 
 def test_the_id_of_a_notice_stays() -> None:

@@ -30,7 +30,7 @@ but for schedules, which are as many as people have made."""
 
 SYSTEM: Final = {
     name
-    for file in ("registry.sql", "schedules.sql")
+    for file in ("registry.sql", "schedules.sql", "day_limits.sql")
     for name, _, _ in queries.split((queries.FOLDER / file).read_text(encoding="utf-8"))
 }
 NAMES: Final = sorted(queries.load("sqlite"))
@@ -45,7 +45,7 @@ NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", 
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
     "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd",
     "seconds", "tool_calls", "turns", "proven", "unproven", "refuted", "overturned", "stale",
-    "judged", "misled", "overruled", "upto", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures", "many")  # fmt: skip
+    "judged", "misled", "overruled", "disputed", "upheld", "dismissed", "upto", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures", "many")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),
@@ -89,6 +89,10 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "show_view": {"content": "sha256:x"},
     "unsealed_facts": {"after": 10**9},
     "add_honesty": {"claims": 1},
+    "held_by": {"like": "%budget%"},
+    "add_dispute": {"request_id": "new", "reason": ""},
+    "dispute_of_request": {"request_id": "req_5"},
+    "answer_dispute": {"request_id": "req_5", "state": "upheld"},
     "facts_to_count": {"after": 5, "upto": 15},
     "plan_page": {"began_at": "9999", "plan_id": ""},
     "open_plan_page": {"began_at": "9999", "plan_id": ""},

@@ -66,6 +66,13 @@ class QuestionBody(Body):
     question: Text
 
 
+class DisputeBody(Body):
+    """Which check is wrong, and why."""
+
+    check: Text
+    reason: Text
+
+
 class ParamsBody(Body):
     """Fields of a command that is to be made."""
 
@@ -151,6 +158,12 @@ async def question(service: Service, request: Request, caller: Caller, task: Tas
     """Put a question to a person."""
     body = await bodies.read(request, QuestionBody)
     return answered(await service.ask(task, caller, body.question), 201)
+
+
+async def dispute(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:
+    """Say that a check of the task is wrong."""
+    body = await bodies.read(request, DisputeBody)
+    return answered(await service.dispute(task, caller, body.check, body.reason), 201)
 
 
 async def questioned(service: Service, request: Request, _: Caller, task: TaskName) -> Response:

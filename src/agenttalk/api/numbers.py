@@ -8,20 +8,33 @@ import time
 from pathlib import Path
 from typing import Final
 
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agenttalk.api import bodies
 from agenttalk.api.paging import filters
 from agenttalk.api.problems import answered
+from agenttalk.contracts.base import Text
 from agenttalk.engine import crew, honesty, metering
-from agenttalk.engine import spending as spent
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
+from agenttalk.errors import Code, UsageError
 from agenttalk.rules import metrics
 from agenttalk.rules.metrics import Metric, Sample
 
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _BEGAN: Final = time.monotonic()
+
+
+class DayBody(bodies.Body):
+    """What may be spent on a day."""
+
+    limit_usd: float | None = Field(default=None, strict=False)
+    """In dollars; null: nothing limits it."""
+    reset: bool = False
+    """Whether the settings are to say it again."""
+    by: Text | None = None
 
 
 async def agents(service: Service, request: Request, _: Caller) -> Response:
@@ -45,7 +58,15 @@ async def believed(service: Service, request: Request, _: Caller) -> Response:
 async def spending(service: Service, request: Request, _: Caller) -> Response:
     """What was spent today of what may be."""
     filters(request)
-    return answered(await spent.today(service.deps, service.day_cost_usd))
+    return answered(await service.day())
+
+
+async def limit_day(service: Service, request: Request, caller: Caller) -> Response:
+    """Change what may be spent on a day, without a restart."""
+    body = await bodies.read(request, DayBody)
+    if not body.reset and "limit_usd" not in body.model_fields_set:
+        raise UsageError(Code.FIELD_MISSING, "give limit_usd, null for no limit, or reset")
+    return answered(await service.limit_day(body.limit_usd, by=body.by or caller.name, reset=body.reset))
 
 
 async def measured(service: Service, request: Request, _: Caller) -> Response:
@@ -56,7 +77,7 @@ async def measured(service: Service, request: Request, _: Caller) -> Response:
 
 
 async def _day(service: Service) -> list[Metric]:
-    told = await spent.today(service.deps, service.day_cost_usd)
+    told = await service.day()
     found = (
         ("limit_usd", "What may be spent on a day."),
         ("spent_usd", "What was spent today, where that is limited."),

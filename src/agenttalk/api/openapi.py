@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Route
 
-from agenttalk.api import agents, bodies, mail, schedules
+from agenttalk.api import agents, bodies, mail, numbers, schedules
 from agenttalk.api.problems import JSON, PROBLEM
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.access import Role
@@ -142,6 +142,15 @@ def _paged(summary: str, name: str) -> Said:
 _AT: Final = "/api/projects/{board}/tasks/{task}"
 _EPOCH: Final[Mapping[str, Schema]] = {"epoch": _COUNT}
 """With an agent's own token: under which it took the task."""
+_DAY: Final = _object(
+    *("set_by", "set_at", "goes_on_at"),
+    day=_TEXT,
+    limit_usd=_some(_NUMBER),
+    spent_usd=_some(_NUMBER),
+    left_usd=_some(_NUMBER),
+    configured_usd=_some(_NUMBER),
+    paused=_FLAG,
+)
 _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/healthz"): Said("Whether it lives.", answer=_object(ok=_FLAG)),
     ("GET", "/readyz"): Said("Whether work is being done.", answer=_object(ok=_FLAG), statuses=(200, 503)),
@@ -157,6 +166,12 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("POST", f"{_AT}/artifacts"): Said("Hand in a file.", agents.ArtifactBody, statuses=(201,), query=_EPOCH),
     ("POST", f"{_AT}/result"): Said("End an attempt elsewhere.", agents.ResultBody, statuses=(201,), query=_EPOCH),
     ("POST", f"{_AT}/questions"): Said("Ask a person.", agents.QuestionBody, statuses=(201,), query=_EPOCH),
+    ("POST", f"{_AT}/disputes"): Said(
+        "Say that a check of the task is wrong; a person decides about it.",
+        agents.DisputeBody,
+        statuses=(201,),
+        query=_EPOCH,
+    ),
     ("GET", f"{_AT}/questions/{{id}}"): Said("What came of a question.", query=_EPOCH),
     ("POST", f"{_AT}/commands/generate"): Said("Make a command of this plan.", agents.ParamsBody, query=_EPOCH),
     ("POST", f"{_AT}/commands/validate"): Said("Check a command of this plan.", agents.CommandBody, query=_EPOCH),
@@ -304,8 +319,9 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ),
     ("GET", "/api/spending"): Said(
         "What was spent today of what may be.",
-        answer=_object(day=_TEXT, limit_usd=_some(_NUMBER), spent_usd=_some(_NUMBER), left_usd=_some(_NUMBER)),
+        answer=_DAY,
     ),
+    ("POST", "/api/spending"): Said("Change what may be spent on a day.", numbers.DayBody, answer=_DAY),
     ("GET", "/api/metrics"): Said("Everything that is measured, for Prometheus.", media="text/plain"),
     ("GET", "/api/ledger"): Said(
         "Facts of a board, the newest first, a page of them.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.cli.output import Output, plain
+from agenttalk.cli.output import Output, one_line, plain
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies
@@ -32,6 +32,16 @@ def tell(out: Output, told: dict[str, Any]) -> None:
             out.say(f"    [yellow]![/] without {plain(', '.join(review['missing']))}")
     if release:
         _tell(out, _RELEASE[release["state"]], release, release["reasons"])
+
+
+def tell_disputes(out: Output, found: list[dict[str, Any]]) -> None:
+    """Say which checks the agent of a task says are wrong, and what became of that."""
+    for each in found:
+        came = each["state"] + (f" by {plain(each['answered_by'])}" if each["answered_by"] else "")
+        note = f": {one_line(each['note'])}" if each["note"] else ""
+        out.say(f"  [yellow]?[/] {plain(each['agent_id'])} disputes the check {plain(each['check'])}: {came}{note}")
+        out.say(f"      it says: {one_line(each['reason'])}")
+        out.say(f"      [cyan]→[/] {plain(each['moves_on'])}")
 
 
 def _tell(out: Output, words: str, told: dict[str, Any], reasons: list[str]) -> None:

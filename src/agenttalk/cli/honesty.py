@@ -64,5 +64,7 @@ def line(each: dict[str, Any]) -> str:
     ):
         parts += [f"{each[name]} {words}"] if each[name] else []
     parts += [f"{each['held']:.0%} held"]
+    if each["disputed"]:
+        parts.append(f"{each['disputed']} checks disputed ({each['upheld']} upheld, {each['dismissed']} dismissed)")
     parts += [f"${each['cost_per_proven']:.4g} per proven task"] if each["cost_usd"] and each["cost_per_proven"] else []
     return ", ".join(parts)

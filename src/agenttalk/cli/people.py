@@ -119,6 +119,9 @@ def answer(
         served = engine_client.running(folder) is not None
         then = "it goes on" if served else "it goes on with the next 'agenttalk run' or 'agenttalk serve'"
         out.say(f"[green]✓[/] {plain(request_id)}: {said['decision']}; {then}")
+        criteria = asked["request"].get("needed", {}).get("criteria")
+        if isinstance(criteria, dict) and "dispute" in criteria and "upheld" in (answers or []):
+            out.say("  [cyan]→[/] the check is in force until the plan is changed: 'agenttalk plan apply FILE'")
     return 0
 
 

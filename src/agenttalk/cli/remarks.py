@@ -1,4 +1,4 @@
-"""`agenttalk report` and `output`: what agents and people hand in for a task.
+"""`agenttalk report`, `output` and `dispute`: what agents and people say of a task and hand in for it.
 
 Inside a turn the agent's own token is used, which is in its environment; elsewhere the operator's.
 """
@@ -15,6 +15,7 @@ from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 report_app = typer.Typer(add_completion=False)
 output_app = typer.Typer(add_completion=False)
+dispute_app = typer.Typer(add_completion=False)
 TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="PLAN/TASK; the bare id on _toolchain and _mail, and inside a turn.")
 ]
@@ -56,6 +57,33 @@ def output(
     return _say(ctx, root, as_json, task, board, "outputs", {"content": _text(text), "type": kind})
 
 
+@dispute_app.command("dispute")
+def dispute(
+    ctx: typer.Context,
+    task: TaskArgument,
+    check: Annotated[str, typer.Argument(metavar="CHECK", help="The check, as the task's promise names it.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is wrong; - reads standard input.")],
+    board: BoardOption = "default",
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say that a check of your own task is itself wrong. A person decides; the check stays in force meanwhile."""
+    from agenttalk.errors import Code, UsageError
+
+    said = _as_attempt(ctx, root, as_json)
+    if said is None:
+        hint = "an operator changes a check in the plan file: 'agenttalk plan apply FILE'"
+        raise UsageError(Code.NOT_ALLOWED, "a check is disputed by the agent of its task, inside its turn", hint=hint)
+    out, client = said
+    answer = client.post(f"/api/projects/{_place(task, board)}/disputes", {"check": check, "reason": _text(reason)})
+    if out.as_json:
+        out.data({"ok": True, **answer})
+    else:
+        out.say(f"[green]✓[/] {plain(answer['task'])}: {plain(check)} is disputed ({plain(answer['question_id'])})")
+        out.say("  a person decides about it; until then the check is in force")
+    return 0
+
+
 def _text(text: str) -> str:
     return sys.stdin.read() if text == "-" else text
 
@@ -70,14 +98,9 @@ def _say(
     body: dict[str, Any],
 ) -> int:
     path = f"/api/projects/{_place(task, board)}/{what}"
-    token, author = os.environ.get("AGENTTALK_TOKEN", ""), ""
-    if token and (os.environ.get("AGENTTALK_API") or os.environ.get("AGENTTALK_SOCKET")):
-        from agenttalk.cli.engine_client import Client
-        from agenttalk.store.rootlock import Engine
-
-        out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
-        engine = Engine(pid=0, http=os.environ.get("AGENTTALK_API", ""), socket=os.environ.get("AGENTTALK_SOCKET", ""))
-        client = Client(engine, token)
+    attempt = _as_attempt(ctx, root, as_json)
+    if attempt is not None:
+        out, client = attempt
         author = str(client.get(path.rpartition("/")[0])["agent_id"])
     else:
         out, client = _as_operator(ctx, root, as_json)
@@ -88,6 +111,19 @@ def _say(
     else:
         out.say(f"[green]✓[/] {plain(said['task'])}: {plain(said['type'])} {said['id']}")
     return 0
+
+
+def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[Output, Any] | None:  # noqa: FBT001 - as given
+    """The engine that this turn belongs to, asked with the attempt's own token; None outside of a turn."""
+    token, environ = os.environ.get("AGENTTALK_TOKEN", ""), os.environ
+    if not token or not (environ.get("AGENTTALK_API") or environ.get("AGENTTALK_SOCKET")):
+        return None
+    from agenttalk.cli.engine_client import Client
+    from agenttalk.store.rootlock import Engine
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    engine = Engine(pid=0, http=environ.get("AGENTTALK_API", ""), socket=environ.get("AGENTTALK_SOCKET", ""))
+    return out, Client(engine, token)
 
 
 def _as_operator(ctx: typer.Context, root: Any, as_json: bool) -> tuple[Output, Any]:  # noqa: FBT001 - as given

@@ -317,6 +317,7 @@ def tell(out: Output, told: dict[str, Any]) -> None:
     if told.get("broke"):
         out.say(f"  [yellow]![/] it was sent back: {plain(told['broke']['reason'][:300])}")
     _tell_verdict(out, told)
+    decisions.tell_disputes(out, told.get("disputes", []))
     for name in ("waits_for", "missing"):
         if told[name]:
             words = "waits for" if name == "waits_for" else "is missing"

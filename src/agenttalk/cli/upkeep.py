@@ -29,15 +29,17 @@ def status(
     as_json: JsonOption = False,
 ) -> int:
     """Show plans, their tasks and what became of their messages."""
-    from agenttalk.cli import roots
+    from agenttalk import settings
+    from agenttalk.cli import budget, roots
     from agenttalk.contracts.problem import nearest
-    from agenttalk.engine import honesty, monitor, showing
+    from agenttalk.engine import days, honesty, monitor, showing
     from agenttalk.engine.deps import Deps
     from agenttalk.errors import Code, UsageError
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         told = {**await monitor.overview(deps), **await showing.overview(deps)}
-        return {**told, "honesty": await honesty.total(deps)}
+        most = settings.load(folder).limits.cost_usd_per_day
+        return {**told, "honesty": await honesty.total(deps), "day": await days.told(deps, most)}
 
     out, folder = roots.chosen(ctx, root, as_json)
     found = roots.asked(folder, "/api/status", by_hand)
@@ -50,6 +52,7 @@ def status(
     shown = [each for each in plans if plan in {None, each["plan_id"]}]
     if out.as_json:
         more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {})} if plan is None else {}
+        more |= {"day": found["day"]} if plan is None else {}
         out.data({"ok": True, "plans": shown, **more})
         return 0
     for each in shown:
@@ -58,6 +61,8 @@ def status(
         _tell_toolchain(out, toolchain)
     if believed["claims"] and plan is None:
         out.say(f"honesty: {line(believed)} [dim]('agenttalk honesty' says more)[/]")
+    if plan is None and (found.get("day") or {}).get("limit_usd") is not None:
+        budget.tell(out, found["day"])
     if not shown:
         out.say("[dim]no plans yet; 'agenttalk route --once' imports those that lie under system_runtime/plans[/]")
     return 0

@@ -11,7 +11,7 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command, ReexecuteRequest
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse, ReplanRequest
+from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse, ReplanRequest
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.plan import ActiveDagRef, PlanManifest, PlanStatus
 from agenttalk.contracts.problem import nearest
@@ -43,6 +43,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "alert": Alert,
     "artifact_envelope": ArtifactEnvelope,
     "artifact_validation_result": ArtifactValidationResult,
+    "check_dispute": CheckDispute,
     "command": Command,
     "command_envelope": CommandEnvelope,
     "command_result": CommandResult,

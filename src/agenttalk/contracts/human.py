@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from agenttalk.contracts.base import AgentIdText, Document, IdText, Instant, Many, Part, Sha256, TaskIdText, Text
+from agenttalk.contracts.base import (
+    AgentIdText,
+    Document,
+    IdText,
+    Instant,
+    Many,
+    Part,
+    PlanIdText,
+    Sha256,
+    TaskIdText,
+    Text,
+)
 
 RequestType = Literal["MISSING_FILE", "DECISION", "APPROVAL", "CLARIFY", "REEXECUTE_LIMIT"]
 
@@ -124,6 +135,23 @@ class HumanInterventionResponse(Document):
     """Answers given."""
     notes: str | None = None
     """Anything else."""
+
+
+class CheckDispute(Document):
+    """An agent's word that a check of its task is wrong (`check_dispute_*.json`). A person decides about it."""
+
+    dispute_id: IdText
+    """Its id, the agent's own."""
+    plan_id: PlanIdText
+    """The plan."""
+    task_id: TaskIdText
+    """The task."""
+    agent_id: AgentIdText
+    """Who says it."""
+    check: Text
+    """The check, as the promise names it."""
+    reason: Text
+    """Why it is wrong."""
 
 
 class ReplanTrigger(Part):

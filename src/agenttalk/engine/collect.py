@@ -9,11 +9,11 @@ from typing import Final
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import Document, instant
 from agenttalk.contracts.command import ReexecuteRequest, make_command_id
-from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
 from agenttalk.contracts.validation import ArtifactValidationResult
-from agenttalk.engine import human, intake, letters, outbox, records, refusing
+from agenttalk.engine import disputing, human, intake, letters, outbox, records, refusing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Arrival
 from agenttalk.engine.outbox import Found
@@ -91,14 +91,12 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: 
                 return None  # that it failed is shown already, and stays
         case TaskStateReport() as report:
             _report(tx, report, said.owner, plan, at)
-        case HumanInterventionRequest() as request:
-            if not human.ask(tx, request, plan_id=found.plan_id, at=at) and not human.is_asked(tx, request):
-                return Rejection(Code.CONTROL_CHANGED, f"request {request.request_id!r} was asked before, otherwise")
+        case HumanInterventionRequest() | CheckDispute() as asked:
+            if refused := _asked(tx, asked, found.plan_id, deps, at):
+                return refused
         case HumanInterventionResponse() as response:
             agents = plan.facts.agents if plan.facts else None
             return human.answer_by_file(tx, response, plan_id=found.plan_id, at=at, agents=agents)
-        case Alert():
-            pass
     if refused := _refused(tx, found, said.document, plan, deps, at):
         return refused
     folder = f"plans/{found.plan_id}/{control.FOLDERS[said.kind]}" if said.kind in control.FOLDERS else ""
@@ -106,6 +104,17 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: 
     if _is_of_another(tx, path, said, plan):
         path = f"{path.removesuffix('.json')}__{said.owner}.json"
     records.show(tx, path, said.document.as_json())
+    return None
+
+
+def _asked(
+    tx: Tx, said: HumanInterventionRequest | CheckDispute, plan_id: str, deps: Deps, at: str
+) -> Rejection | None:
+    """Put what an agent asks to a person."""
+    if isinstance(said, CheckDispute):
+        return disputing.by_file(tx, deps, said, plan_id=plan_id, at=at)
+    if not human.ask(tx, said, plan_id=plan_id, at=at) and not human.is_asked(tx, said):
+        return Rejection(Code.CONTROL_CHANGED, f"request {said.request_id!r} was asked before, otherwise")
     return None
 
 
@@ -178,7 +187,7 @@ def _is_of_another(tx: Tx, path: str, said: Control, plan: Plan) -> bool:
         case TaskStateReport() as report:
             rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
             return not rows or rows[0][0] != said.owner
-    return isinstance(said.document, (Alert, ReexecuteRequest))
+    return isinstance(said.document, (Alert, CheckDispute, ReexecuteRequest))
 
 
 def _is_recalled(tx: Tx, ack: Ack, plan_id: str) -> bool:

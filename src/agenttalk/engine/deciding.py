@@ -105,7 +105,7 @@ def _grant(moves: Moves, sheet: Sheet, task_id: str, row: Row, number: int, by: 
     [(used,)] = tx.run("add_round", plan_id=plan_id, task_id=task_id, rounds=1)
     keys = ("score", "reason", "issues", "expectations")
     result = {"validator": told["by"], **{key: told[key] for key in keys if key in told}}
-    again = reworking.reexecution(task_id, row[0], used, result, told["files"], moves)
+    again = reworking.reexecution(plan_id, task_id, row[0], used, result, told["files"], moves)
     reworking.again(moves, sheet, sheet.node(tx, task_id), row, again)
     _wake(moves, sheet, task_id)
 

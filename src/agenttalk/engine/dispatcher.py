@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from agenttalk.contracts import wire
-from agenttalk.engine import ending, granting, regressing, spending
+from agenttalk.engine import days, ending, granting, regressing
 from agenttalk.engine.attending import Attending
 from agenttalk.engine.awaiting import Deciding
 from agenttalk.engine.closing import Closing
@@ -68,7 +68,10 @@ class Dispatcher(Attending, Operating, Recovering):
         self._prover = prover
         self._slots = slots or Slots(max_running)
         owner = wire.write(processes.me()._asdict()).decode()
-        self._desk = Desk(owner, str(deps.root.path.absolute()), self._slots, Purse(day_cost_usd))
+        purse = Purse(day_cost_usd)
+        self._desk = Desk(owner, str(deps.root.path.absolute()), self._slots, purse)
+        self.days = days.Days(deps, purse, day_cost_usd)
+        """What may be spent on a day."""
         self._boards: dict[str, Board] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
         self.watches = Watches()
@@ -139,21 +142,25 @@ class Dispatcher(Attending, Operating, Recovering):
         if self._lost or self._revoked - self._turns.keys():
             await self.recover()
             self._revoked &= self._turns.keys()
-        if self._desk.purse.day_cost_usd is not None:
-            await spending.see_the_day(self._deps, self._desk.purse)
+        another_day, everywhere = await self.days.look(), True
         for store in await boards(self._deps):
             try:
-                more = await self._look_on(store) or more
+                more = await self._look_on(store, another_day=another_day) or more
             except MachineError as error:
                 if store.name not in VIRTUAL:
                     raise
+                everywhere = False
                 LOG.warning("%s: %s", store.name, error.message, extra={"action": "dispatcher.board"})
+        if everywhere:
+            self.days.noted()
         return more
 
-    async def _look_on(self, store: Store) -> bool:
+    async def _look_on(self, store: Store, *, another_day: bool) -> bool:
         """Look at one board; whether there is more to do on it at once."""
         more = False
         board = self._boards.setdefault(store.name, Board(store))
+        if another_day and await store.read("held_by", like=days.HELD):
+            await self._step(board, days.let_go)
         runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING"]
         for plan_id in (row[0] for row in runs if not row[2]):
             self._close_plan(board, plan_id)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.engine import objections, releases, reviews
+from agenttalk.engine import disputes, objections, releases, reviews
 from agenttalk.engine import rounds as rounds_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
@@ -16,7 +16,7 @@ from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.standing import together
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
-from agenttalk.rules import gates, usage
+from agenttalk.rules import budgets, gates, usage
 
 _NEXT: Final = {
     "PENDING": "it goes on by itself when the tasks before it have ended",
@@ -48,6 +48,10 @@ _ELSEWHERE: Final = {
     "elsewhere": "it ends when {agent} hands in its result, at its time limit, or when nothing is heard of {agent}",
 }
 _HELD: Final = "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'"
+_ANOTHER_DAY: Final = (
+    "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
+    "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'"
+)
 _REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review"
 _NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
 
@@ -70,6 +74,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     history = rounds_of.read(await store.read("facts_of", subject=about, after=0, limit=rounds_of.ALL))
     stale = state == "COMPLETED" and (task_id,) in await store.read("stale_tasks", plan_id=plan_id)
     driver = sheet.profile(agent_id).driver if lease is None and state in {"READY", "RUNNING"} else ""
+    disputed = disputes.read(await store.read("disputes_of", plan_id=plan_id, task_id=task_id))
     review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
     if review is not None and review.undecided and state == "PENDING":
         words = _REVIEWED if review.state == "open" else _NOT_APPROVED
@@ -79,7 +84,8 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     elif phase in _ELSEWHERE or driver == "remote":
         moves_on = _ELSEWHERE[phase or "offered"].format(agent=agent_id)
     else:
-        told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": _HELD}.get(cause, _NEXT[state])
+        held = _ANOTHER_DAY if budgets.DAY in (reason or "") else _HELD
+        told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held}.get(cause, _NEXT[state])
         moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)
     return {
         "plan_id": plan_id,
@@ -106,6 +112,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "gates": [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
         "branch": _branch(node, score) if state == "COMPLETED" else None,
         "moves_on": moves_on,
+        **({"disputes": disputes.shown(disputed, plan_id, task_id)} if disputed else {}),
         **({"review": review.as_json()} if review else {}),
         **({"release": release.as_json()} if release else {}),
     }

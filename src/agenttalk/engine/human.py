@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
-from agenttalk.engine import handover, plans, records
+from agenttalk.engine import disputes, handover, plans, records
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.ports import Row, Store, Tx
@@ -23,6 +23,7 @@ from agenttalk.rules.routing import Rejection
 Decision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
 ANSWER_OUTPUT: Final = "human_answer"
 """Under which output the answer itself reaches the agent that asked."""
+_DISPUTED: Final = "answer upheld or dismissed"
 _ANY_TIME: Final = "2026-01-01T00:00:00Z"
 
 
@@ -209,6 +210,8 @@ async def answer(
         raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
 
     def work(tx: Tx) -> None:
+        if disputes.outcome(tx, response, by=by) == (True, None):
+            raise _refused(request_id, "it asks whether a check is wrong", _DISPUTED)
         if not _settle(tx, response, asked.plan_id, by=by, bound=bound, at=at):
             raise _refused(request_id, "it was answered before", "'agenttalk inbox' shows what is still open")
 
@@ -249,6 +252,8 @@ def answer_by_file(
         return Rejection(Code.PLAN_MISMATCH, f"the request belongs to plan {rows[0][1]!r}")
     if unfit := _unfit(response, plan_id, agents):
         return unfit
+    if disputes.outcome(tx, response, by=response.responder.name) == (True, None):
+        return Rejection(Code.ANSWER_REFUSED, f"it asks whether a check is wrong: {_DISPUTED}")
     if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at):
         return Rejection(Code.ANSWER_REFUSED, f"request {response.request_id!r} was answered before")
     return None
@@ -263,6 +268,7 @@ def _settle(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, by: st
         return False
     _, _, task_id, agent_id, *_ = tx.run("request", request_id=request_id)[0]
     tx.record("human.answered", request_id, {"by": by, "bound_to": bound, "sha256": wire.sha256(data)})
+    disputes.settle(tx, response, by=by, at=at)
     records.show(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
     gateway = places.box(places.GATEWAY, "inbox", plan_id)
     records.show(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)

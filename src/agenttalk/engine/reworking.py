@@ -12,7 +12,7 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.validation import Issue
-from agenttalk.engine import acceptance, asking, commanding, records, rounds, superseding
+from agenttalk.engine import acceptance, asking, commanding, disputes, records, rounds, superseding
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
@@ -113,15 +113,19 @@ def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal, cause: C
     [(number,)] = tx.run("add_round", plan_id=plan_id, task_id=producer, rounds=1)
     tx.record(rounds.ORDERED, rounds.subject(plan_id, producer), {"round": number, **told})
     result = refusal.judgement.as_result(refusal.validator)
-    _again(moves, sheet, node, row, "COMPLETED", cause, reexecution(producer, row[0], number, result, files, moves))
+    again = reexecution(plan_id, producer, row[0], number, result, files, moves)
+    _again(moves, sheet, node, row, "COMPLETED", cause, again)
     superseding.superseded(moves, sheet, producer)
     return True
 
 
 def reexecution(
-    task_id: str, agent_id: str, number: int, result: dict[str, Any], files: Files, moves: Moves
+    plan_id: str, task_id: str, agent_id: str, number: int, result: dict[str, Any], files: Files, moves: Moves
 ) -> dict[str, Any]:
-    """The part of a command that says what was refused, and why."""
+    """The part of a command that says what was refused, and why; and what people said of checks that are disputed."""
+    disputed = disputes.issues(moves.tx, plan_id, task_id)
+    if disputed:
+        result = {**result, "issues": [*result.get("issues", ()), *disputed]}
     return {
         "original_task_id": task_id,
         "original_agent": agent_id,
@@ -234,7 +238,7 @@ def order_again(
         return
     picked = Picked(inputs=inputs, sources={}, absent=())
     result = judgement.as_result("engine")
-    again = reexecution(job.task_id, job.agent_id, number, result, files, moves)
+    again = reexecution(job.plan_id, job.task_id, job.agent_id, number, result, files, moves)
     moves.queue(sheet, node, picked, "RUNNING", cause, rework=again, agent_id=hand_to or job.agent_id)
 
 

@@ -252,6 +252,8 @@ class Running:
             looking.result()
 
     async def _count(self) -> int:
+        if await self.dispatcher.days.refresh():  # another server may have been told
+            self.dispatcher.nudge()
         return await honesty.count(self._deps, most=honesty.WHILE_ASKED)
 
     async def _take_in(self) -> int:

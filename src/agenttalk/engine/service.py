@@ -18,7 +18,9 @@ from agenttalk.engine import (
     access,
     auditing,
     commands,
+    days,
     deadletters,
+    disputing,
     foreign,
     foreseeing,
     fsck,
@@ -93,7 +95,7 @@ class Service:
         self._dispatcher = dispatcher
         self._elsewhere = elsewhere
         self.day_cost_usd: float | None = None
-        """What may be spent on a day; None where nothing limits it."""
+        """What may be spent on a day, as the settings say; None where they do not limit it."""
         self.keys = Keys(deps, set())
         """Has writes that come with a key carried out once."""
         self.commits: Callable[[], Mapping[str, tuple[int, int]]] = dict
@@ -354,9 +356,22 @@ class Service:
             "open_requests": sum(asked for asked, _ in found),
             "open_deadletters": sum(dead for _, dead in found),
             "honesty": await honesty.total(self.deps),
+            "day": await self.day(),
             **await showing.overview(self.deps),
             **({"broken_boards": dict(self.deps.broken)} if self.deps.broken else {}),
         }
+
+    async def day(self) -> dict[str, Any]:
+        """What was spent today of what may be."""
+        return await days.told(self.deps, self.day_cost_usd)
+
+    async def limit_day(self, cost_usd: float | None, *, by: str, reset: bool = False) -> dict[str, Any]:
+        """Limit what a day may cost, let nothing limit it, or have the settings say it again."""
+        await (days.reset(self.deps, by=by) if reset else days.change(self.deps, cost_usd, by=by))
+        if self._dispatcher is not None:
+            await self._dispatcher.days.refresh()
+            self._dispatcher.nudge()
+        return await self.day()
 
     async def fsck(self) -> list[dict[str, Any]]:
         """What is not sound."""
@@ -382,6 +397,10 @@ class Service:
     async def asked(self, task: TaskName, question_id: str) -> dict[str, Any]:
         """What came of a question."""
         return await helping.answer(self.deps, task, question_id)
+
+    async def dispute(self, task: TaskName, caller: Caller, check: str, reason: str) -> dict[str, Any]:
+        """Put it to a person that a check of an attempt's own task is wrong."""
+        return await disputing.dispute(self.deps, task, caller, check, reason)
 
     async def make_token(self, agent_id: str, token: str) -> dict[str, Any]:
         """Let the token of an agent elsewhere in."""

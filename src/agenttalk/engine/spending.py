@@ -108,12 +108,12 @@ class Allowance:
                 tally.base = Used(*row)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Purse:
     """The budgets of a root that several tasks share."""
 
     day_cost_usd: float | None = None
-    """What may be spent on a day."""
+    """What may be spent on a day; it can change while plans run."""
     tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
     """Board and name → what was used."""
 

@@ -232,6 +232,10 @@ async def _get_answer(call: Call) -> Any:
     return await call.ask.get(call.at(f"/questions/{_quoted(call.given['question_id'])}"))
 
 
+async def _dispute_check(call: Call) -> Any:
+    return await call.ask.post(call.at("/disputes"), call.body("check", "reason"))
+
+
 async def _send_mail(call: Call) -> Any:
     said = call.body("to", "kind", "subject", "body", "in_reply_to")
     return await call.ask.post("/api/mail", said, key=str(call.given.get("key") or ""))
@@ -423,6 +427,16 @@ TOOLS: Final = (
         ("question_id",),
         on_task=EVERYBODY,
         reads=True,
+    ),
+    Tool(
+        "dispute_check",
+        "Say that a check of your task is itself wrong, and why. A person decides about it; the check stays in force, "
+        "and it is no evidence. Look for the answer with get_answer.",
+        AGENTS,
+        _dispute_check,
+        {"check": _text("The check, as check_promise names it."), "reason": _text("Why it is wrong.", maxLength=2000)},
+        ("check", "reason"),
+        on_task=EVERYBODY,
     ),
     Tool(
         "send_mail",

@@ -36,6 +36,7 @@ def routes(service: Service) -> list[Route]:
         form(service, "/deadletters/{id}/replay", replay),
         form(service, "/deliveries/{id}/replay", redeliver),
         form(service, "/toolchain/reconcile", reconcile),
+        form(service, "/budget", limit_day),
     ]
 
 
@@ -121,6 +122,17 @@ async def reconcile(service: Service, _: Request, reader: Reader, __: FormData) 
     """Read the forges now."""
     await service.reconcile(dry_run=False)
     return Told(say(reader.language, "done_it", what=say(reader.language, "reconcile")), "/toolchain")
+
+
+async def limit_day(service: Service, _: Request, reader: Reader, sent: FormData) -> Told:
+    """Change what a day may cost."""
+    said = _text(sent, "limit_usd")
+    try:
+        most = float(said) if said else None
+    except ValueError:
+        raise UsageError(Code.FIELD_VALUE, f"{said[:40]!r} is no number of dollars") from None
+    await service.limit_day(most, by=_name(reader), reset=_text(sent, "reset") == "yes")
+    return Told(say(reader.language, "done_it", what=say(reader.language, "day_limit")), "/")
 
 
 def _text(sent: FormData, name: str) -> str:

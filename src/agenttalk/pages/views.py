@@ -53,7 +53,7 @@ def routes(service: Service) -> list[Route]:
 
 async def overview(service: Service, _: Request, reader: Reader) -> Response:
     """What needs somebody, at a glance."""
-    return page("overview", reader, **await viewing.overview(service.deps))
+    return page("overview", reader, **await viewing.overview(service.deps), day=await service.day())
 
 
 async def plans(service: Service, _: Request, reader: Reader) -> Response:

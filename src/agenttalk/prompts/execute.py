@@ -214,6 +214,8 @@ class _Prompt:
             self._fenced("\n".join(_refusal(rework, self._wording))),
             self._wording.mend,
         ]
+        if self._wording.disputable and any(each.category == "check" for each in result.issues):
+            parts.append(self._wording.disputable.format(task=rework.original_task_id))
         return "\n\n".join(parts)
 
     def _fenced(self, text: str) -> str:

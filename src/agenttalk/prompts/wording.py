@@ -36,6 +36,8 @@ class ExecuteWording(NamedTuple):
     where: str
     suggestion: str
     mend: str
+    disputable: str
+    """Empty for whoever can do nothing but answer."""
 
 
 EXECUTE: Final[dict[Locale, ExecuteWording]] = {
@@ -85,6 +87,11 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
         where="   Where: {text}",
         suggestion="   Suggestion: {text}",
         mend="Mend every point of this list. Keep what was right.",
+        disputable=(
+            "If a check is wrong in itself, and not your work, you may say so: `agenttalk dispute {task} CHECK "
+            "--reason TEXT`, or the tool `dispute_check`. A person decides about that. Until then the check is in "
+            "force, and your rounds count: do the rest of the work all the same."
+        ),
     ),
     "zh": ExecuteWording(
         role="你的角色",
@@ -126,12 +133,17 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
         where="   位置：{text}",
         suggestion="   建议：{text}",
         mend="请修正列表中的每一点，保留正确的部分。",
+        disputable=(
+            "如果错的是检查本身，而不是你的工作，你可以提出异议：`agenttalk dispute {task} CHECK --reason TEXT`，"
+            "或使用工具 `dispute_check`。由人来裁定。在此之前检查仍然有效，轮次照常计数：请照常完成其余工作。"
+        ),
     ),
 }
 
 
 ANSWERED: Final[dict[Locale, ExecuteWording]] = {
     "en": EXECUTE["en"]._replace(
+        disputable="",
         judge_first=(
             "Judge first, from 0 to 100, how fit you are for this task: whether you know and can do what it takes. "
             "Below 70, do not do it: say so in `self_assessment` of your answer, with what you lack as its `reason`, "
@@ -150,6 +162,7 @@ ANSWERED: Final[dict[Locale, ExecuteWording]] = {
         ),
     ),
     "zh": EXECUTE["zh"]._replace(
+        disputable="",
         judge_first=(
             "请先用 0 到 100 评估你对这个任务的胜任程度：你是否具备所需的知识和能力。"
             "低于 70 分时，不要执行任务：在回答的 `self_assessment` 中说明，`reason` 写明你缺少什么，其余留空。"

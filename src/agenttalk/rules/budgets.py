@@ -20,6 +20,8 @@ _WORDS: Final[dict[Kind, str]] = {
     "seconds": "{:,g} seconds",
     "tool_calls": "{:,.0f} calls of tools",
 }
+DAY: Final = "the day's budget of "
+"""Stands in what is said of a limit of the day."""
 _OF: Final[dict[Scope, str]] = {"task": "the task's", "plan": "the plan's", "day": "the day's"}
 
 

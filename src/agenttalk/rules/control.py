@@ -8,7 +8,7 @@ from typing import Final, Literal
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import Document
 from agenttalk.contracts.command import ReexecuteRequest
-from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
+from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
 from agenttalk.contracts.validation import ArtifactValidationResult, DecisionRecord, ReleaseManifest
@@ -25,6 +25,7 @@ _MODELS: Final[dict[str, type[Document]]] = {
     "ack": Ack,
     "cmd_reexecute": ReexecuteRequest,
     "artifact_validation_result": ArtifactValidationResult,
+    "check_dispute": CheckDispute,
     "mail": Mail,
 }
 """What the name of a control file begins with → what it is."""
@@ -39,8 +40,24 @@ FOLDERS: Final = {
     "task_state": "task_states",
     "cmd_reexecute": "refusals",
     "artifact_validation_result": "validations",
+    "check_dispute": "disputes",
 }
 """Where the archived file lies in the plan's folder; alerts lie elsewhere."""
+
+_NAMED: Final[dict[type[Document], str]] = {
+    Ack: "message_id",
+    TaskStateReport: "task_id",
+    HumanInterventionRequest: "request_id",
+    HumanInterventionResponse: "request_id",
+    DecisionRecord: "decision_id",
+    ReexecuteRequest: "original_task_id",
+    ArtifactValidationResult: "validation_id",
+    CheckDispute: "dispute_id",
+    ReleaseManifest: "release_id",
+    Alert: "alert_id",
+    Mail: "message_id",
+}
+_OF_OWNER: Final = frozenset({Ack, TaskStateReport, ReexecuteRequest, ArtifactValidationResult, CheckDispute})
 
 Step = Literal["new", "same", "advance"]
 
@@ -96,7 +113,7 @@ def _author(document: Document) -> str | None:
     match document:
         case Ack():
             return document.consumer_agent_id
-        case TaskStateReport():
+        case TaskStateReport() | CheckDispute():
             return document.agent_id
         case HumanInterventionRequest():
             return document.created_by.agent_id
@@ -116,26 +133,10 @@ def _author(document: Document) -> str | None:
 
 
 def _id(document: Document, owner: str) -> str:
-    match document:
-        case Ack():
-            return f"{document.message_id}@{owner}"
-        case TaskStateReport():
-            return f"{document.task_id}@{owner}"
-        case HumanInterventionRequest() | HumanInterventionResponse():
-            return document.request_id
-        case DecisionRecord():
-            return document.decision_id
-        case ReexecuteRequest():
-            return f"{document.original_task_id}@{owner}"
-        case ArtifactValidationResult():
-            return f"{document.validation_id}@{owner}"
-        case ReleaseManifest():
-            return document.release_id
-        case Alert():
-            return document.alert_id
-        case Mail():
-            return document.message_id
-    raise TypeError(type(document).__name__)  # pragma: no cover - every kind has its case
+    """What a file is about. Ids that an agent chooses, or that several may speak of, are its own."""
+    kind = type(document)
+    name = str(getattr(document, _NAMED[kind]))
+    return f"{name}@{owner}" if kind in _OF_OWNER else name
 
 
 def advance(control: Control, earlier: Document | None, earlier_sha256: str) -> Step | Rejection:

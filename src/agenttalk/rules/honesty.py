@@ -17,6 +17,8 @@ KINDS: Final = (
     "rework.accepted",
     "evidence.stale",
     "inputs.judged",
+    "check.disputed",
+    "dispute.answered",
 )
 """Facts that say something about it."""
 _REFUTED: Final = frozenset({"NOT_FULFILLED", "REWORK_EXHAUSTED"})
@@ -51,6 +53,12 @@ class Tally(NamedTuple):
     tokens: int = 0
     cost_usd: float = 0.0
     seconds: float = 0.0
+    disputed: int = 0
+    """Checks that it said are wrong."""
+    upheld: int = 0
+    """Those of which a person found that they are."""
+    dismissed: int = 0
+    """Those of which a person found that they are not."""
 
     def plus(self, other: Tally) -> Tally:
         """Both together."""
@@ -113,6 +121,15 @@ def told(kind: str, body: Mapping[str, Any], *, agent_id: str = "", model: str =
     elif kind == "inputs.judged":
         judged = sum(1 for each in body["inputs"].values() if isinstance(each, Mapping))
         yield Who(_cut(body["validator"])), Tally(judged=judged)
+    elif kind == "check.disputed":
+        yield Who(_cut(body.get("agent_id"))), Tally(disputed=1)
+    elif kind == "dispute.answered":
+        state = body.get("state")
+        if state in {"upheld", "dismissed"}:
+            yield (
+                Who(_cut(body.get("agent_id"))),
+                Tally(upheld=int(state == "upheld"), dismissed=int(state != "upheld")),
+            )
     elif kind == "rework.accepted":
         refuser = (body.get("overrules") or {}).get("by")
         if refuser and (body.get("overrules") or {}).get("consumer"):

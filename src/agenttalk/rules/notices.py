@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.contracts import wire
+from agenttalk.errors import Code, UsageError
 
 Event: TypeAlias = Literal["plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"]
 Format: TypeAlias = Literal["cloudevents", "slack"]
 LONGEST: Final = 300
 """Characters of what others said."""
+_PREFIX: Final = "whsec_"
+"""How secrets of Standard Webhooks begin."""
 _BUDGET: Final = "budget-exhausted"
 _REFUSED: Final = frozenset({"NOT_FULFILLED", "REWORK_EXHAUSTED"})
 
@@ -112,14 +114,22 @@ def headers(form: Format, identity: str, timestamp: int, body: bytes, secret: st
 def signature(secret: str, identity: str, timestamp: int, body: bytes) -> str:
     """How Standard Webhooks signs: `v1,` and an HMAC over id, time and body."""
     signed = b".".join((identity.encode(), str(timestamp).encode(), body))
-    return "v1," + base64.b64encode(hmac.digest(_key(secret), signed, "sha256")).decode()
+    return "v1," + base64.b64encode(hmac.digest(key(secret), signed, "sha256")).decode()
 
 
-def _key(secret: str) -> bytes:
-    """A secret that begins with `whsec_` is base64, any other is taken as it is."""
-    if secret.startswith("whsec_"):
-        try:
-            return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-        except binascii.Error:
-            pass
-    return secret.encode()
+def key(secret: str) -> bytes:
+    """What is signed with: a secret that begins with `whsec_` is base64, any other is taken as it is.
+
+    Raises UsageError for one that says it is base64 and is not, or holds nothing: whoever checks the signature would
+    use another key.
+    """
+    if not secret.startswith(_PREFIX):
+        return secret.encode()
+    try:
+        found = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except ValueError:
+        found = b""
+    if not found:
+        hint = f"take the secret as it was given to you, or one that does not begin with {_PREFIX}"
+        raise UsageError(Code.FIELD_VALUE, f"a secret that begins with {_PREFIX} has base64 behind it", hint=hint)
+    return found

@@ -4,21 +4,22 @@
 SELECT link, kind, subject, body
 FROM ledger
 WHERE link > :after AND link <= :upto AND board || '' = :board AND kind IN ('turn.ended', 'rework.ordered', 'rework.exhausted',
-    'rework.accepted', 'evidence.stale', 'inputs.judged')
+    'rework.accepted', 'evidence.stale', 'inputs.judged', 'check.disputed', 'dispute.answered')
 ORDER BY link
 
 -- name: add_honesty
-INSERT INTO honesty (board, agent_id, model, turns, claims, proven, unproven, refuted, overturned, stale, rounds, judged, misled, overruled, tokens, cost_usd, seconds)
-VALUES (:board, :agent_id, :model, :turns, :claims, :proven, :unproven, :refuted, :overturned, :stale, :rounds, :judged, :misled, :overruled, :tokens, :cost_usd, :seconds)
+INSERT INTO honesty (board, agent_id, model, turns, claims, proven, unproven, refuted, overturned, stale, rounds, judged, misled, overruled, tokens, cost_usd, seconds, disputed, upheld, dismissed)
+VALUES (:board, :agent_id, :model, :turns, :claims, :proven, :unproven, :refuted, :overturned, :stale, :rounds, :judged, :misled, :overruled, :tokens, :cost_usd, :seconds, :disputed, :upheld, :dismissed)
 ON CONFLICT (board, agent_id, model) DO UPDATE
 SET turns = honesty.turns + excluded.turns, claims = honesty.claims + excluded.claims, proven = honesty.proven + excluded.proven,
     unproven = honesty.unproven + excluded.unproven, refuted = honesty.refuted + excluded.refuted, overturned = honesty.overturned + excluded.overturned,
     stale = honesty.stale + excluded.stale, rounds = honesty.rounds + excluded.rounds, judged = honesty.judged + excluded.judged,
     misled = honesty.misled + excluded.misled, overruled = honesty.overruled + excluded.overruled, tokens = honesty.tokens + excluded.tokens,
-    cost_usd = honesty.cost_usd + excluded.cost_usd, seconds = honesty.seconds + excluded.seconds
+    cost_usd = honesty.cost_usd + excluded.cost_usd, seconds = honesty.seconds + excluded.seconds,
+    disputed = honesty.disputed + excluded.disputed, upheld = honesty.upheld + excluded.upheld, dismissed = honesty.dismissed + excluded.dismissed
 
 -- name: honesty
-SELECT agent_id, model, turns, claims, proven, unproven, refuted, overturned, stale, rounds, judged, misled, overruled, tokens, cost_usd, seconds
+SELECT agent_id, model, turns, claims, proven, unproven, refuted, overturned, stale, rounds, judged, misled, overruled, tokens, cost_usd, seconds, disputed, upheld, dismissed
 FROM honesty WHERE board = :board ORDER BY agent_id, model
 
 -- Who took a command.

@@ -1,0 +1,57 @@
+"""What is kept of disputes of checks, and what an answer makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agenttalk.contracts.human import HumanInterventionResponse
+from agenttalk.ports import Row, Tx
+from agenttalk.rules import disputes
+from agenttalk.rules.disputes import Dispute, Outcome
+
+RAISED = "check.disputed"
+ANSWERED = "dispute.answered"
+
+
+def read(rows: Sequence[Row]) -> list[Dispute]:
+    """Rows of `disputes_of`, read."""
+    return [Dispute(*row) for row in rows]
+
+
+def of(tx: Tx, plan_id: str, task_id: str) -> list[Dispute]:
+    """Those of a task, the oldest first."""
+    return read(tx.run("disputes_of", plan_id=plan_id, task_id=task_id))
+
+
+def shown(found: Sequence[Dispute], plan_id: str, task_id: str) -> list[dict[str, Any]]:
+    """Disputes for people and programs, each with what to do about it."""
+    return [{**each.as_json(), "moves_on": disputes.moves_on(each, plan_id, task_id)} for each in found]
+
+
+def issues(tx: Tx, plan_id: str, task_id: str) -> list[dict[str, Any]]:
+    """What the next command of a task tells its agent of its disputes."""
+    return [
+        {"severity": "MEDIUM", "category": "dispute", "description": text}
+        for text in disputes.told(of(tx, plan_id, task_id))
+    ]
+
+
+def outcome(tx: Tx, response: HumanInterventionResponse, *, by: str) -> tuple[bool, Outcome | None]:
+    """Whether a question is a dispute, and what an answer makes of it."""
+    if not tx.run("dispute_of_request", request_id=response.request_id):
+        return False, None
+    by_engine = response.responder.role == "system" and by == "engine"
+    return True, disputes.outcome(response.decision, response.decision_answers, by_engine=by_engine)
+
+
+def settle(tx: Tx, response: HumanInterventionResponse, *, by: str, at: str) -> None:
+    """Write down what an answer makes of a dispute; of any other question nothing."""
+    found, result = outcome(tx, response, by=by)
+    if not found or result is None:
+        return
+    request_id, note = response.request_id, response.notes
+    if tx.run("answer_dispute", request_id=request_id, state=result, by=by, at=at, note=note):
+        plan_id, task_id, check_id, agent_id, _ = tx.run("dispute_of_request", request_id=request_id)[0]
+        told = {"check": check_id, "agent_id": agent_id, "state": result, "by": by, "note": note}
+        tx.record(ANSWERED, f"{plan_id}/{task_id}", {"request_id": request_id, **told})
