@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 
 from agenttalk.rules import otlp, spans, traces
 from agenttalk.rules.spans import Call, Context, Fact, Happening, Naming, Span
@@ -239,7 +242,9 @@ def test_what_is_called_off_ends_there_and_is_forgotten() -> None:
     for fact in ledger.facts:
         book.take(fact)
     assert not book.rows
+    assert book.is_changed
     assert set(book.changes().values()) == {None}
+    assert not book.is_changed
     assert not book.changes()
 
 
@@ -418,6 +423,22 @@ def test_what_is_written_is_what_others_read(written: list[Span], resource: Any)
         )
         assert (read.status.code, read.status.message) == ((2, span.why) if span.error else (0, ""))
         assert read.flags == 1
+
+
+@given(st.integers(0, 2**63 - 1), st.text())
+def test_how_many_were_rejected_is_read(many: int, why: str) -> None:
+    answer = ExportTraceServiceResponse()
+    answer.partial_success.rejected_spans = many
+    answer.partial_success.error_message = why
+    assert otlp.rejected(answer.SerializeToString()) == many
+    assert otlp.rejected(b"") == 0
+
+
+@given(st.binary(max_size=40))
+def test_an_answer_that_is_none_rejects_nothing(answer: bytes) -> None:
+    assert 0 <= otlp.rejected(answer) < 2**63
+    assert otlp.rejected(b"\x0a" + b"\xff" * 12) == 0
+    assert otlp.rejected(b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01") == 0  # a negative number
 
 
 def _read(pairs: Any) -> tuple[tuple[str, Any], ...]:

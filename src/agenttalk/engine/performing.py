@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts import places
-from agenttalk.engine import grounds, outcomes
+from agenttalk.engine import grounds, outcomes, tracing
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api, Layout
@@ -101,7 +101,8 @@ class Programs:
         mode: Literal["execute", "validate"] = "execute",
     ) -> Turn:
         root = seat.root.path.absolute()
-        own = Environment(root, layout, job.command, job.attempt, job.token, self.api(), feedback, mode)
+        context = await tracing.traceparent(self.deps, job)
+        own = Environment(root, layout, job.command, job.attempt, job.token, self.api(), feedback, mode, context)
         self.deps.discretion.learn(handed(job.profile, self.environ))
         argv = argv_of(seat, job.profile)
         return Turn(

@@ -48,6 +48,7 @@ from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.scheduling import Schedules
 from agenttalk.engine.sessions import Sessions
 from agenttalk.engine.tasks import Remark, TaskName
+from agenttalk.engine.tracing import Tracing
 from agenttalk.engine.webhooks import Receiver
 from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules import rework
@@ -96,6 +97,8 @@ class Service:
         """What may be spent on a day; None where nothing limits it."""
         self.keys = Keys(deps, set())
         """Has writes that come with a key carried out once."""
+        self.tracing: Tracing | None = None
+        """Who tells a tracing system what happens, if there is one."""
         self.commits: Callable[[], Mapping[str, tuple[int, int]]] = dict
         """Of each database: how often was committed, and how many works that were."""
         self.verify_ledger: Callable[[], list[dict[str, Any]]] | None = None

@@ -295,6 +295,8 @@ class Environment:
     """Where the reasons lie for which the work came back."""
     mode: Literal["execute", "validate"] = "execute"
     """Whether the program is to do the task, or to judge an input."""
+    traceparent: str = ""
+    """Where the attempt stands in a trace, as the W3C has it; empty where nothing is traced."""
 
     def variables(self, profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
         """Ours, and those of `environ` that the profile names."""
@@ -314,6 +316,8 @@ class Environment:
             own |= {"AGENTTALK_API": self.api.http, "AGENTTALK_SOCKET": self.api.socket}
         if self.command.reexecute is not None and self.feedback is not None:
             own["AGENTTALK_FEEDBACK"] = str(self.root / self.feedback)
+        if self.traceparent:
+            own["TRACEPARENT"] = self.traceparent
         return {**handed(profile, environ), **own}
 
 

@@ -26,6 +26,28 @@ def request(spans: Iterable[Span], *, resource: Attributes, version: str) -> byt
     return _bytes(1, _bytes(1, _attributes(1, resource)) + _bytes(2, scoped))
 
 
+def rejected(answer: bytes) -> int:
+    """How many spans were not taken, by an `ExportTraceServiceResponse`; 0 when it does not say."""
+    partial = _field(answer, 1, _LENGTH)
+    found = _field(partial, 1, 0) if isinstance(partial, bytes) else 0
+    return found if isinstance(found, int) and found < 2**63 else 0
+
+
+def _field(data: bytes, number: int, kind: int) -> int | bytes:
+    """A field of a message, if it is the first; nothing of it when it is not."""
+    empty: int | bytes = b"" if kind == _LENGTH else 0
+    if data[:1] != _key(number, kind):
+        return empty
+    value, shift, place = 0, 0, 1
+    while place < len(data) and shift < 64:
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte <= 0x7F:
+            return data[place : place + value] if kind == _LENGTH else value
+    return empty
+
+
 def _span(span: Span) -> bytes:
     parent = _bytes(4, bytes.fromhex(span.parent_id)) if span.parent_id else b""
     status = (_text(2, span.why) if span.why else b"") + _varint(3, _ERROR) if span.error else b""

@@ -60,6 +60,11 @@ class Book:
             if key.startswith("order/"):
                 self._of_plan.setdefault(row["plan"], set()).add(key)
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether there are changes."""
+        return bool(self._changed)
+
     def changes(self) -> dict[str, Row | None]:
         """What is remembered otherwise than when this was asked last; None for what is forgotten."""
         found = {key: self.rows.get(key) for key in sorted(self._changed)}
