@@ -42,8 +42,10 @@ class Ledger:
         number = len(self.facts) + 1
         self.facts.append(Fact(number, at(number), self.board, kind, subject, body))
 
-    def submitted(self, plan: str = "shop", **body: Any) -> None:
-        self.add("plan.submitted", plan, tasks=1, **body)
+    def submitted(self, plan: str = "shop", within: str | None = None) -> None:
+        self.add("plan.submitted", plan, tasks=1)
+        if within is not None:
+            self.add("plan.traced", plan, traceparent=within)
 
     def started(self, command: str, attempt: int = 1, *, plan: str = "shop", lines: bool = True) -> None:
         task = command.removeprefix("cmd_").rpartition("_")[0]
@@ -287,7 +289,7 @@ def test_tasks_of_boards_without_plans_are_traces_of_their_own() -> None:
 
 def test_a_plan_within_somebody_elses_trace_belongs_there_also_when_it_goes_on() -> None:
     ledger = Ledger()
-    ledger.submitted(traceparent=OUTSIDE)
+    ledger.submitted(within=OUTSIDE)
     ledger.started("cmd_build_001")
     ledger.ended("cmd_build_001")
     ledger.add("plan.ended", "shop", completed=1)
@@ -345,7 +347,7 @@ def _ledger(steps: list[tuple[Any, ...]]) -> Ledger:
     for what, *more in steps:
         match what:
             case "submitted":
-                ledger.submitted(**({"traceparent": more[0]} if more[0] else {}))
+                ledger.submitted(within=more[0])
             case "queued":
                 ledger.add("commands.queued", "deliveries/shop", lines=[line(more[0][4], more[0])])
             case "started":

@@ -349,7 +349,8 @@ async def _submit(service: Service, request: Request, _: Caller) -> Response:
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
     bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
-    new = await service.submit(dag, manifest, profiles, body.contents())
+    context = request.headers.get("traceparent", "")
+    new = await service.submit(dag, manifest, profiles, body.contents(), traceparent=context)
     return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
 
 

@@ -140,6 +140,16 @@ def _followed(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], N
     return _here(root, compiled, show, watch=watch)
 
 
+def _context() -> str:
+    """Where whoever called us stands in a trace, if the environment tells it."""
+    import os
+
+    from agenttalk.rules.spans import read_traceparent
+
+    told = os.environ.get("TRACEPARENT", "")
+    return told if read_traceparent(told) is not None else ""
+
+
 def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool) -> dict[str, Any]:
     import asyncio
     import time
@@ -151,7 +161,9 @@ def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None]
     seen: list[dict[str, Any]] = []
 
     async def job(running: Running) -> None:
-        await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
+        await running.service.submit(
+            compiled.dag, compiled.manifest, compiled.profiles, compiled.files, traceparent=_context()
+        )
         with running.dispatcher.followed() as news, running.dispatcher.awaited() as calm:
             while True:
                 news.clear()
@@ -184,7 +196,8 @@ def _beside(
 ) -> dict[str, Any]:
     import time
 
-    client.post("/api/plans", documents(compiled))
+    context = _context()
+    client.post("/api/plans", documents(compiled), {"traceparent": context} if context else {})
     standing: dict[str, Any] = {}
     try:
         while True:

@@ -34,6 +34,7 @@ from agenttalk.engine import (
     standing,
     submission,
     tasks,
+    tracing,
 )
 from agenttalk.engine.access import Caller
 from agenttalk.engine.commands import Logged
@@ -151,10 +152,16 @@ class Service:
         manifest: PlanManifest,
         profiles: Mapping[str, AgentProfile],
         files: Mapping[str, bytes] = NO_FILES,
+        *,
+        traceparent: str = "",
     ) -> bool:
-        """Have a plan run; False when it was submitted before. `files` are those of its checks, by their hashes."""
+        """Have a plan run; False when it was submitted before. `files` are those of its checks, by their hashes.
+
+        `traceparent` tells in which trace of somebody else it belongs, if in any.
+        """
         await submission.keep_files(self.deps, plans.DEFAULT, dag, files)
-        new = await submission.submit(self.deps, dag, manifest, profiles)
+        also = tracing.within(dag.plan_id, traceparent)
+        new = await submission.submit(self.deps, dag, manifest, profiles, also=also)
         self._dispatching().nudge()
         return new
 

@@ -33,8 +33,12 @@ POLL: Final = 2.0
 CURSOR: Final = "traces"
 ORIGIN: Final = "traces.origin"
 """A number by which the ids of a board differ from those of all others."""
+TRACED: Final = "plan.traced"
+"""The fact that a plan belongs to a trace of somebody else."""
 TOGETHER: Final = 200
 """Facts that are read at once."""
+LONGEST: Final = 200
+"""Characters of a `traceparent` that are kept; it has 55 today."""
 AT_ONCE: Final = 256
 """Spans that are told at once."""
 MOST_CALLS: Final = 500
@@ -69,6 +73,16 @@ class Counts:
     """Times in a row that nobody took them."""
 
 
+def within(plan_id: str, told: str) -> Callable[[Tx], None]:
+    """What is written down with a plan whose submission came with a `traceparent`; nothing for what is none."""
+
+    def note(tx: Tx) -> None:
+        if spans.read_traceparent(told) is not None:
+            tx.record(TRACED, plan_id, {"traceparent": told[:LONGEST]})
+
+    return note
+
+
 async def naming_of(board: Store) -> Naming:
     """How traces and spans of a board are named: by a number that is drawn once."""
     rows = await board.read("cursor", name=ORIGIN)
@@ -85,9 +99,9 @@ async def traceparent(deps: Deps, job: Job) -> str:
         return ""
     board = await deps.stores.board(job.board)
     naming = await naming_of(board)
-    rows = await board.read("latest_fact", subject=job.plan_id, kind="plan.submitted")
-    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else {}
-    within = spans.read_traceparent(str(said.get("traceparent") or ""))
+    rows = await board.read("latest_fact", subject=job.plan_id, kind=TRACED)
+    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else None
+    within = spans.read_traceparent(said["traceparent"]) if said is not None else None
     return naming.traceparent(job.board, job.plan_id, job.task_id, job.command.command_id, job.attempt, within)
 
 

@@ -29,6 +29,7 @@ Row: TypeAlias = "dict[str, Any]"
 FACTS: Final = frozenset(
     {
         "plan.submitted",
+        "plan.traced",
         "plan.ended",
         "plan.cancelled",
         "commands.queued",
@@ -75,9 +76,10 @@ class Book:
         """The spans that a fact ends. `calls` are those of tools, where it ends a turn."""
         match fact.kind:
             case "plan.submitted":
-                row: Row = {"began": nanoseconds(fact.at)}
-                within = fact.body.get("traceparent")
-                self._put(f"plan/{fact.subject}", {**row, "within": within} if isinstance(within, str) else row)
+                self._put(f"plan/{fact.subject}", {"began": nanoseconds(fact.at)})
+            case "plan.traced":
+                known = self.rows.get(f"plan/{fact.subject}", {})
+                self._put(f"plan/{fact.subject}", {**known, "within": fact.body["traceparent"]})
             case "commands.queued":
                 self._order(fact.body)
             case "turn.started":
