@@ -20,10 +20,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]{0,4000}\Z")
 
 
-def tracing(root: Path, instance: str, deps: Deps, said: TelemetrySettings) -> Tracing | None:
-    """Who tells a tracing system what happens, if there is one. Raises UsageError for headers that are none."""
-    if said.endpoint is None:
-        return None
+def tracing(root: Path, instance: str, deps: Deps, said: TelemetrySettings) -> Tracing:
+    """Who tells the tracing system what happens. Raises UsageError for headers that are none."""
     known = headers(root, said)
     deps.discretion.keep({f"the header {name} of telemetry": value for name, value in known.items()})
 

@@ -258,6 +258,7 @@ async def serve(
 
                 told = telemetry.tracing(root, operator.root_name(root), deps, settings.telemetry)
                 running.tracing = running.service.tracing = told
+                await told.begin()  # before anything can happen that is to be told
             known = schedules(root, deps, settings)
             if job is None:
                 running.look_after(known)

@@ -273,8 +273,6 @@ class Running:
         await self._open_boards()
         if self.notifications is not None:
             await self.notifications.begin()
-        if self.tracing is not None:
-            await self.tracing.begin()
         router, agents = self._wakes.of_router(), self._wakes.of_agents()
         self._at_router = router
         loops = [
