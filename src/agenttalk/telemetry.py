@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from agenttalk import __version__
 from agenttalk.checking import exporting
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tracing import Sent, Tracing
