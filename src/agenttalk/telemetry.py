@@ -14,7 +14,7 @@ from agenttalk.checking import exporting
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tracing import Sent, Tracing
 from agenttalk.errors import Code, UsageError
-from agenttalk.settings import TelemetrySettings
+from agenttalk.settings.tables import TelemetrySettings
 
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]{0,4000}\Z")
@@ -28,12 +28,9 @@ def tracing(root: Path, instance: str, deps: Deps, said: TelemetrySettings) -> T
     async def send(body: bytes) -> Sent:
         return Sent(*await exporting.sent(said.traces_url, known, body))
 
-    resource = (
-        ("service.name", said.service_name),
-        ("service.version", __version__),
-        ("service.instance.id", instance),
-    )
-    return Tracing(deps, send, resource=resource, version=__version__, texts=said.content)
+    own = version("agenttalk")
+    resource = (("service.name", said.service_name), ("service.version", own), ("service.instance.id", instance))
+    return Tracing(deps, send, resource=resource, version=own, texts=said.content)
 
 
 def headers(root: Path, said: TelemetrySettings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -123,6 +123,7 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "GET", "/api/plans/{id}/tasks", plans.tasks, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}", plans.task, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}/log", plans.log, _READERS),
+        _route(service, "GET", "/api/plans/{id}/tasks/{task}/prompt", plans.prompt, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
         _route(service, "GET", "/api/plans/{id}/deliveries", plans.deliveries, _READERS),
         _route(service, "GET", "/api/plans/{id}/acks", plans.acks, _READERS),

@@ -11,6 +11,7 @@ import typer
 from agenttalk.cli import decisions
 from agenttalk.cli.nearby import near
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, gist, plain
+from agenttalk.cli.prompting import show_prompt
 from agenttalk.cli.rework import tell_rounds
 
 if TYPE_CHECKING:
@@ -283,6 +284,9 @@ def retry(
 def explain(
     ctx: typer.Context,
     task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="The task.")],
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Show its last prompt instead, as the agent got it.")
+    ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -291,6 +295,8 @@ def explain(
     from agenttalk.engine import foreign
 
     plan, task_id = named_task(task)
+    if prompt:
+        return show_prompt(*roots.chosen(ctx, root, as_json), plan, task_id)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await foreign.explain(deps, plan, task_id)
