@@ -298,7 +298,7 @@ class GcSettings(Section):
     blobs: KeepSettings = KeepSettings()
     """Large contents that nothing refers to. Those younger than a day stay in any case."""
     transcripts: KeepSettings = KeepSettings()
-    """What coding agents told while they worked."""
+    """What coding agents told while they worked, and prompts as agents got them."""
 
     @property
     def keeps(self) -> dict[Kind, Keep]:
