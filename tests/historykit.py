@@ -92,6 +92,9 @@ INSERT INTO honesty (board, agent_id, model, turns, claims, proven, unproven, re
     misled, overruled, tokens, cost_usd, seconds)
 SELECT 'other_' || value, 'dev', '', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1 FROM numbers WHERE value < {plans} * {tasks};
 
+INSERT INTO traced (board, name, body)
+SELECT 'other_' || value, 'plan/old', {blob} FROM numbers WHERE value < {plans} * {tasks};
+
 INSERT INTO releases (board, plan_id, number, release_id, state, at)
 SELECT '{board}', 'old_' || value, 1, 'rel_' || value, 'rejected', '2026' FROM numbers WHERE value < {plans};
 

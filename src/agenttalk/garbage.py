@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import places
 from agenttalk.contracts.base import is_id
+from agenttalk.engine import injected
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import VIRTUAL, boards
 from agenttalk.errors import AgentTalkError, MachineError
@@ -199,11 +200,11 @@ def _names(top: Folder, path: str) -> list[tuple[str, str]]:
 
 def _transcripts(top: Folder, path: str) -> list[str]:
     found = _names(top, f"{path}/{_TURNS}")
-    return [name for name, kind in found if kind == "regular" and name.endswith(_TRANSCRIPT)]
+    return [name for name, kind in found if kind == "regular" and name.endswith((_TRANSCRIPT, injected.SUFFIX))]
 
 
 def _rubbish(top: Folder, path: str) -> list[str]:
-    """What of a working folder can go: all but transcripts."""
+    """What of a working folder can go: all but transcripts, and prompts beside them."""
     kept = set(_transcripts(top, path))
     own = [name for name, kind in _names(top, path) if (name, kind) != (_TURNS, "folder")]
     return own + [f"{_TURNS}/{name}" for name, _ in _names(top, f"{path}/{_TURNS}") if name not in kept]

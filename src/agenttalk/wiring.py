@@ -81,6 +81,7 @@ async def opened(
     witnessed: bool = False,
     hidden: tuple[Path, ...] = (),
     kinds: Mapping[str, TaskKind] | None = None,
+    traced: bool = False,
 ) -> AsyncIterator[Deps]:
     """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
 
@@ -103,6 +104,7 @@ async def opened(
                 limits or Limits(),
                 shared=bool(url),
                 walls=walls,
+                traced=traced,
                 kinds=kinds or {},
                 self_check=(*OURSELVES, "promise", "check"),
                 asks_models=(sys.executable, "-P", "-m", "agenttalk.answering"),
@@ -133,11 +135,16 @@ async def opened_as_set(
         poll_seconds=float(said.poll_interval_seconds),
         remote_silence_seconds=float(said.remote_silence_seconds),
     )
-    named = [settings.store.url_file, *(each for one in settings.sources.values() for each in one.files)]
+    named = [
+        settings.store.url_file,
+        settings.telemetry.headers_file,
+        *(each for one in settings.sources.values() for each in one.files),
+    ]
     hidden = tuple(root / each for each in named if each)
     url = settings.store_url
     kinds = {BOARD: Letters(settings.mail_rules)} if kinds is None else kinds
-    async with opened(root, limits=limits, url=url, witnessed=True, hidden=hidden, kinds=kinds) as deps:
+    traced = settings.telemetry.endpoint is not None
+    async with opened(root, limits=limits, url=url, witnessed=True, hidden=hidden, kinds=kinds, traced=traced) as deps:
         own = operator.token_of(root)
         deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))
         with _discreet_logs(deps.discretion):
@@ -246,6 +253,12 @@ async def serve(
             collector = Collector(deps, settings.gc.keeps)
             running.service.collect = collector.collect
             running.notifications = _notifications(root, deps, settings)
+            if settings.telemetry.endpoint is not None:
+                from agenttalk import telemetry
+
+                told = telemetry.tracing(root, operator.root_name(root), deps, settings.telemetry)
+                running.tracing = running.service.tracing = told
+                await told.begin()  # before anything can happen that is to be told
             known = schedules(root, deps, settings)
             if job is None:
                 running.look_after(known)
@@ -446,6 +459,9 @@ async def _until(
     if running.notifications is not None:
         with suppress(TimeoutError):  # what is not told by then is told by the next engine
             await asyncio.wait_for(running.notifications.pass_(), LAST_WORD)
+    if running.tracing is not None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(running.tracing.pass_(), LAST_WORD)
 
 
 async def _locked(root: Path) -> RootLock:

@@ -45,6 +45,7 @@ ROUTES = [
     ("POST", "/api/plans/dl_1/abort", {OPERATOR}),
     ("GET", "/api/plans/dl_1/tasks/plan_shop:build/explanation", {OPERATOR, VIEWER}),
     ("GET", "/api/plans/dl_1/tasks/plan_shop:build/log", {OPERATOR, VIEWER}),
+    ("GET", "/api/plans/dl_1/tasks/plan_shop:build/prompt", {OPERATOR, VIEWER}),
     ("GET", "/api/plans/dl_1/tasks/plan_shop:build", {OPERATOR, VIEWER}),
     *(("GET", f"/api/plans/dl_1/{what}", {OPERATOR, VIEWER}) for what in PLAN_PARTS),
     ("GET", f"/api/plans/dl_1/artifacts/plan_shop:build/{'ab' * 32}", {OPERATOR, VIEWER}),

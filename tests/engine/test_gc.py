@@ -128,7 +128,8 @@ def counts(found: dict[str, Any]) -> dict[str, int]:
     return {kind: each["count"] for kind, each in found["freed"].items()}
 
 
-GONE = {"clones": 1, "workspaces": 1, "blobs": 1, "transcripts": 1}
+GONE = {"clones": 1, "workspaces": 1, "blobs": 1, "transcripts": 2}
+"""Prompts are transcripts, too."""
 
 
 def is_clean(root: Path) -> bool:
@@ -141,6 +142,7 @@ def is_clean(root: Path) -> bool:
     assert {
         "agents/dev/workspace/open/build/a/b/c",
         "agents/dev/workspace/open/build/.agenttalk/cmd_build_001-1.events.jsonl",
+        "agents/dev/workspace/open/build/.agenttalk/cmd_build_001-1.prompt.txt",
     } <= left
     assert (root.parent / "outside" / "file").read_text() == "mine"
     contents = [path.read_bytes()[:1] for path in (root / "data" / "blobs").glob("??/*")]
@@ -185,9 +187,10 @@ def test_working_folders_go_and_their_transcripts_stay_if_they_are_kept_longer(r
     found = collected(root, {**ALL, "transcripts": Keep(90)})
     assert counts(found) == {**GONE, "transcripts": 0}
     own = root / "agents" / "dev" / "workspace" / "over" / "build"
-    assert [str(path.relative_to(own)) for path in own.rglob("*")] == [
+    assert sorted(str(path.relative_to(own)) for path in own.rglob("*")) == [
         ".agenttalk",
         ".agenttalk/cmd_build_001-1.events.jsonl",
+        ".agenttalk/cmd_build_001-1.prompt.txt",
     ]
 
 

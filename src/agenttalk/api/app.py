@@ -125,6 +125,7 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "GET", "/api/plans/{id}/tasks", plans.tasks, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}", plans.task, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}/log", plans.log, _READERS),
+        _route(service, "GET", "/api/plans/{id}/tasks/{task}/prompt", plans.prompt, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
         _route(service, "GET", "/api/plans/{id}/deliveries", plans.deliveries, _READERS),
         _route(service, "GET", "/api/plans/{id}/acks", plans.acks, _READERS),
@@ -344,7 +345,8 @@ async def _submit(service: Service, request: Request, _: Caller) -> Response:
     body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
     dag, manifest, profiles = body.documents()
     bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
-    new = await service.submit(dag, manifest, profiles, body.contents())
+    context = request.headers.get("traceparent", "")
+    new = await service.submit(dag, manifest, profiles, body.contents(), traceparent=context)
     return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
 
 

@@ -72,7 +72,13 @@ async def limit_day(service: Service, request: Request, caller: Caller) -> Respo
 async def measured(service: Service, request: Request, _: Caller) -> Response:
     """Everything that is measured, as Prometheus reads it."""
     filters(request)
-    found = [*await metering.measured(service.deps), *await _day(service), *_commits(service), *_process()]
+    found = [
+        *await metering.measured(service.deps),
+        *await _day(service),
+        *_commits(service),
+        *_spans(service),
+        *_process(),
+    ]
     return Response(metrics.written(found), headers={"Cache-Control": "no-store"}, media_type=PROMETHEUS)
 
 
@@ -96,6 +102,19 @@ def _commits(service: Service) -> list[Metric]:
         Metric("commits_total", "Commits since the engine began.", "counter", commits),
         Metric("works_total", "Works that shared those commits.", "counter", works),
         Metric("ready", "Whether work is being done.", "gauge", (Sample((), int(service.ready)),)),
+    ]
+
+
+def _spans(service: Service) -> list[Metric]:
+    """What became of spans, where a tracing system is told."""
+    if service.tracing is None:
+        return []
+    counts = service.tracing.counts
+    failures = Sample((), counts.failures)
+    return [
+        Metric("spans_sent_total", "Spans that the tracing system took.", "counter", (Sample((), counts.sent),)),
+        Metric("spans_dropped_total", "Spans that it will never take.", "counter", (Sample((), counts.dropped),)),
+        Metric("spans_failures", "Times in a row that it could not be told.", "gauge", (failures,)),
     ]
 
 

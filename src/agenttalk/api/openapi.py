@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Route
@@ -19,6 +19,7 @@ from agenttalk.api import agents, bodies, mail, numbers, schedules
 from agenttalk.api.problems import JSON, PROBLEM
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.access import Role
+from agenttalk.engine.injected import Standing
 
 Schema = dict[str, Any]
 _PARAMETER: Final = re.compile(r"{(\w+)}")
@@ -295,6 +296,11 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
         "What a coding agent told while it ran, a page of it.",
         answer=_object("command_id", "attempt", events=_list(_ANY), next=_COUNT),
         query={"command": _TEXT, "attempt": _COUNT, "after": _COUNT},
+    ),
+    ("GET", "/api/plans/{id}/tasks/{task}/prompt"): Said(
+        "The prompt of a command, as its agent got it.",
+        answer=_object("command_id", "attempt", "sha256", "text", standing={"enum": list(get_args(Standing))}),
+        query={"command": _TEXT},
     ),
     ("GET", "/api/plans/{id}/deliveries"): _paged("What became of each message of a plan.", "deliveries"),
     ("GET", "/api/plans/{id}/acks"): _paged("Commands of a plan, and their receipts.", "acks"),

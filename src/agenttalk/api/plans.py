@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered
 from agenttalk.contracts.base import is_hash
-from agenttalk.engine import browsing, browsing_ledger, browsing_task
+from agenttalk.engine import browsing, browsing_ledger, browsing_task, injected
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 from agenttalk.errors import Code, MachineError, UsageError
@@ -77,6 +77,14 @@ async def log(service: Service, request: Request, _: Caller) -> Response:
         after=number(said, "after"),
     )
     return answered(found)
+
+
+async def prompt(service: Service, request: Request, _: Caller) -> Response:
+    """The prompt of a command, as its agent got it."""
+    said = filters(request, "command")
+    named = request.path_params
+    found = await injected.prompt(service.deps, named["id"], named["task"], said.get("command", ""))
+    return answered(found.as_json())
 
 
 async def deliveries(service: Service, request: Request, _: Caller) -> Response:

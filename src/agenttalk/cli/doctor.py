@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import typer
 
@@ -202,6 +204,21 @@ def _store(machine: Machine) -> Iterator[Finding]:
         yield Finding("postgresql", True, f"version {version // 10000} answers")
 
 
+def _telemetry(machine: Machine) -> Iterator[Finding]:
+    """Whether somebody listens where spans are to be sent. Nothing is sent."""
+    said = machine.settings.telemetry if machine.settings is not None else None
+    if said is None or said.endpoint is None:
+        return
+    where = urlsplit(said.traces_url)
+    remedy = "start the collector, or look at telemetry.endpoint; until then spans wait in the ledger"
+    try:
+        port = where.port or (443 if where.scheme == "https" else 80)
+        with socket.create_connection((where.hostname or "", port), timeout=_SECONDS):
+            yield Finding("telemetry", True, f"{where.hostname}:{port} listens")
+    except (OSError, ValueError) as error:
+        yield Finding("telemetry", False, f"nobody listens at {said.endpoint}: {error}", remedy, needed=False)
+
+
 def _drivers(machine: Machine) -> Iterator[Finding]:
     linux = sys.platform == "linux" and Path("/proc/self/stat").exists()
     remedy = "programs are started on Linux only, with /proc, where their processes can be owned"
@@ -343,6 +360,7 @@ PROBES: Final[Mapping[str, Callable[[Machine], Iterator[Finding]]]] = MappingPro
         "inotify": _inotify,
         "settings": _settings,
         "postgresql": _store,
+        "telemetry": _telemetry,
         "drivers": _drivers,
     }
 )

@@ -6,6 +6,7 @@ import http.client
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ TIMEOUT: Final = 15 * 60.0
 """Seconds; a pass can take long."""
 _CONNECT: Final = 5.0
 _LARGEST: Final = 128 * 1024 * 1024
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def running(root: Path) -> Client | None:
@@ -53,14 +55,14 @@ class Client:
         """What lies at a path; raises AgentTalkError."""
         return self._ask("GET", path, None)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+    def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] = _NO_HEADERS) -> Any:
         """Have something done, and return the answer; raises AgentTalkError."""
-        return self._ask("POST", path, wire.write(dict(body)))
+        return self._ask("POST", path, wire.write(dict(body)), headers)
 
-    def _ask(self, method: str, path: str, body: bytes | None) -> Any:
+    def _ask(self, method: str, path: str, body: bytes | None, more: Mapping[str, str] = _NO_HEADERS) -> Any:
         connection = self._connected()
         self.reached = True
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", **more}
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()

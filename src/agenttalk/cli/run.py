@@ -11,6 +11,7 @@ import typer
 from agenttalk.cli import decisions
 from agenttalk.cli.nearby import near
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, gist, plain
+from agenttalk.cli.prompting import show_prompt
 from agenttalk.cli.rework import tell_rounds
 
 if TYPE_CHECKING:
@@ -140,6 +141,16 @@ def _followed(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], N
     return _here(root, compiled, show, watch=watch)
 
 
+def _context() -> str:
+    """Where whoever called us stands in a trace, if the environment tells it."""
+    import os
+
+    from agenttalk.rules.spans import read_traceparent
+
+    told = os.environ.get("TRACEPARENT", "")
+    return told if read_traceparent(told) is not None else ""
+
+
 def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool) -> dict[str, Any]:
     import asyncio
     import time
@@ -151,7 +162,9 @@ def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None]
     seen: list[dict[str, Any]] = []
 
     async def job(running: Running) -> None:
-        await running.service.submit(compiled.dag, compiled.manifest, compiled.profiles, compiled.files)
+        await running.service.submit(
+            compiled.dag, compiled.manifest, compiled.profiles, compiled.files, traceparent=_context()
+        )
         with running.dispatcher.followed() as news, running.dispatcher.awaited() as calm:
             while True:
                 news.clear()
@@ -184,7 +197,8 @@ def _beside(
 ) -> dict[str, Any]:
     import time
 
-    client.post("/api/plans", documents(compiled))
+    context = _context()
+    client.post("/api/plans", documents(compiled), {"traceparent": context} if context else {})
     standing: dict[str, Any] = {}
     try:
         while True:
@@ -270,6 +284,9 @@ def retry(
 def explain(
     ctx: typer.Context,
     task: Annotated[str, typer.Argument(metavar="PLAN/TASK", help="The task.")],
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Show its last prompt instead, as the agent got it.")
+    ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -278,6 +295,8 @@ def explain(
     from agenttalk.engine import foreign
 
     plan, task_id = named_task(task)
+    if prompt:
+        return show_prompt(*roots.chosen(ctx, root, as_json), plan, task_id)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await foreign.explain(deps, plan, task_id)

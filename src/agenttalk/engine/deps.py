@@ -57,6 +57,8 @@ class Deps:
     """What agents in a sandbox see of what is outside of the root."""
     discretion: Discretion = field(default_factory=Discretion)
     """What must not be written down."""
+    traced: bool = False
+    """Whether a tracing system is told what happens, so that agents are told where they stand in a trace."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
     """Board → the kind of its tasks, for boards that have one."""
     broken: dict[str, str] = field(default_factory=dict)

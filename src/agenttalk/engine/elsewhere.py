@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import RelativePath, moment
-from agenttalk.engine import access, plans, records, tasks
+from agenttalk.engine import access, plans, records, tasks, tracing
 from agenttalk.engine.access import ELSEWHERE, Caller
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.resuming import OFFERED
@@ -47,6 +47,8 @@ class _Offer:
     """When it was taken."""
     heard: float = 0.0
     """When it was heard of last, by the clock of the loop."""
+    traceparent: str = ""
+    """Where it stands in a trace, if it is traced."""
 
 
 class Elsewhere:
@@ -67,7 +69,7 @@ class Elsewhere:
                 "not_started", error="an agent elsewhere cannot reach the repository; have it make outputs"
             )
         name = TaskName(job.board, job.plan_id, job.task_id)
-        offer = _Offer(job)
+        offer = _Offer(job, traceparent=await tracing.traceparent(self._deps, job))
         rows = {row[0]: row for row in await self._rows(job)}
         claim = rows.get("claim")
         await self._enter(job, OFFERED if claim is None else ELSEWHERE)
@@ -263,6 +265,7 @@ class Elsewhere:
             "outputs": list(job.outputs),
             "timeout_seconds": job.timeout,
             "heartbeat_seconds": self._patience / 3,
+            **({"traceparent": offer.traceparent} if offer.traceparent else {}),
         }
 
     def heard(self, caller: Caller) -> None:

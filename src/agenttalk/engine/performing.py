@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts import places
-from agenttalk.engine import grounds, outcomes
+from agenttalk.engine import grounds, injected, outcomes, tracing
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api, Layout
@@ -101,14 +101,18 @@ class Programs:
         mode: Literal["execute", "validate"] = "execute",
     ) -> Turn:
         root = seat.root.path.absolute()
-        own = Environment(root, layout, job.command, job.attempt, job.token, self.api(), feedback, mode)
+        context = await tracing.traceparent(self.deps, job)
+        own = Environment(root, layout, job.command, job.attempt, job.token, self.api(), feedback, mode, context)
         self.deps.discretion.learn(handed(job.profile, self.environ))
         argv = argv_of(seat, job.profile)
+        prompt = self.deps.discretion.secrets.redact(job.prompt)
+        if mode == "execute":
+            await asyncio.to_thread(injected.keep, seat.root, layout.base, prompt)
         return Turn(
             lease=job.lease,
             argv=argv,
             cwd=root / layout.cwd,
-            prompt=self.deps.discretion.secrets.redact(job.prompt),
+            prompt=prompt,
             timeout=job.timeout,
             env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),

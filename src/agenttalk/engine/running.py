@@ -40,6 +40,8 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.talking import SpokenAgents
 from agenttalk.engine.toolchain import BOARD, Setup
 from agenttalk.engine.toolchain import Board as ToolchainBoard
+from agenttalk.engine.tracing import POLL as TRACE
+from agenttalk.engine.tracing import Tracing
 from agenttalk.engine.wakes import Waiter, Wake, Wakes
 from agenttalk.engine.webhooks import Gather, Intake, Search
 from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
@@ -146,6 +148,8 @@ class Running:
         self._schedules: Schedules | None = None
         self.notifications: Notifications | None = None
         """Who tells others what happens, if somebody is to be told."""
+        self.tracing: Tracing | None = None
+        """Who tells a tracing system what happens, if there is one."""
         self._every = toolchain.reconcile_every if toolchain else 0
         self.service.reconciler = self._reconciling(toolchain) if toolchain else None
 
@@ -286,6 +290,8 @@ class Running:
             loops.append(self._looped("schedules", self._at_schedules, looking, lambda pause: pause))
         if self.notifications is not None:
             loops.append(self._looped("notify", Waiter(lambda _: False), self._notify, lambda _: NOTIFY))
+        if self.tracing is not None:
+            loops.append(self._looped("traces", Waiter(lambda _: False), self._trace, lambda _: TRACE))
         loops += [self._dispatch(), self._publish()]
         if self._intake is not None:
             loops.append(self._looped("intake", self._at_intake, self._take_in, lambda took: 0.0 if took else POLL))
@@ -312,6 +318,14 @@ class Running:
             return
         telling = asyncio.create_task(self.notifications.pass_())
         await first(self._stop.wait(), telling)  # nobody who is slow to listen keeps the engine from ending
+        if not telling.cancelled():
+            telling.result()
+
+    async def _trace(self) -> None:
+        if self.tracing is None:
+            return
+        telling = asyncio.create_task(self.tracing.pass_())
+        await first(self._stop.wait(), telling)  # nor does a slow collector
         if not telling.cancelled():
             telling.result()
 

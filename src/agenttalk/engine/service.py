@@ -36,6 +36,7 @@ from agenttalk.engine import (
     standing,
     submission,
     tasks,
+    tracing,
 )
 from agenttalk.engine.access import Caller
 from agenttalk.engine.commands import Logged
@@ -51,6 +52,7 @@ from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.scheduling import Schedules
 from agenttalk.engine.sessions import Sessions
 from agenttalk.engine.tasks import Remark, TaskName
+from agenttalk.engine.tracing import Tracing
 from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules import rework
 from agenttalk.rules.mail import BOARD as MAIL
@@ -98,6 +100,8 @@ class Service:
         """What may be spent on a day, as the settings say; None where they do not limit it."""
         self.keys = Keys(deps, set())
         """Has writes that come with a key carried out once."""
+        self.tracing: Tracing | None = None
+        """Who tells a tracing system what happens, if there is one."""
         self.commits: Callable[[], Mapping[str, tuple[int, int]]] = dict
         """Of each database: how often was committed, and how many works that were."""
         self.verify_ledger: Callable[[], list[dict[str, Any]]] | None = None
@@ -150,10 +154,16 @@ class Service:
         manifest: PlanManifest,
         profiles: Mapping[str, AgentProfile],
         files: Mapping[str, bytes] = NO_FILES,
+        *,
+        traceparent: str = "",
     ) -> bool:
-        """Have a plan run; False when it was submitted before. `files` are those of its checks, by their hashes."""
+        """Have a plan run; False when it was submitted before. `files` are those of its checks, by their hashes.
+
+        `traceparent` tells in which trace of somebody else it belongs, if in any.
+        """
         await submission.keep_files(self.deps, plans.DEFAULT, dag, files)
-        new = await submission.submit(self.deps, dag, manifest, profiles)
+        also = tracing.within(dag.plan_id, traceparent)
+        new = await submission.submit(self.deps, dag, manifest, profiles, also=also)
         self._dispatching().nudge()
         return new
 

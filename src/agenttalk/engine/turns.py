@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile, ProgramLimits
 from agenttalk.contracts.command import Command
-from agenttalk.engine import grounds, leases, outcomes
+from agenttalk.engine import grounds, injected, leases, outcomes
 from agenttalk.engine.archive import show_file
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.layout import Api, Layout
@@ -91,6 +91,7 @@ async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -
         return await outcomes.conclude(seat, ready.order, lease, ended, fault, [])
     if not await seat.store.transact(lambda tx: _inject(tx, seat, ready.order, lease, turn.prompt, laid)):
         return "dropped"
+    await asyncio.to_thread(injected.keep, seat.root, layout.base, turn.prompt)
     if setting.carry_out is not None:
         return await _carried_out(seat, setting.carry_out, setting.profile, ready.order, lease, layout, turn)
     ended = await setting.driver.run(turn)
@@ -295,6 +296,8 @@ class Environment:
     """Where the reasons lie for which the work came back."""
     mode: Literal["execute", "validate"] = "execute"
     """Whether the program is to do the task, or to judge an input."""
+    traceparent: str = ""
+    """Where the attempt stands in a trace, as the W3C has it; empty where nothing is traced."""
 
     def variables(self, profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
         """Ours, and those of `environ` that the profile names."""
@@ -314,6 +317,8 @@ class Environment:
             own |= {"AGENTTALK_API": self.api.http, "AGENTTALK_SOCKET": self.api.socket}
         if self.command.reexecute is not None and self.feedback is not None:
             own["AGENTTALK_FEEDBACK"] = str(self.root / self.feedback)
+        if self.traceparent:
+            own["TRACEPARENT"] = self.traceparent
         return {**handed(profile, environ), **own}
 
 

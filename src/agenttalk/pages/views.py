@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenttalk.engine import mail_showing, showing, viewing, viewing_task
+from agenttalk.engine import injected, mail_showing, showing, viewing, viewing_task
 from agenttalk.engine.mail_showing import Asked
 from agenttalk.engine.plans import DEFAULT
 from agenttalk.engine.service import Service
@@ -101,7 +101,8 @@ def _counted(tasks: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 async def task(service: Service, request: Request, reader: Reader) -> Response:
     """A task, and why it is in its state."""
     found = await viewing_task.task(service.deps, request.path_params["id"], request.path_params["task"])
-    return page("task", reader, task=found, status=_status(found))
+    asked = await injected.prompt(service.deps, request.path_params["id"], request.path_params["task"])
+    return page("task", reader, task=found, status=_status(found), injected=asked, most=PREVIEW)
 
 
 def _status(found: Mapping[str, Any]) -> str:

@@ -153,6 +153,16 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "d_closed": ("closed", "已关闭"),
     "asked": ("Asked", "要求"),
     "command": ("Command", "命令"),
+    "prompt_as_injected": ("The whole prompt, as the agent got it", "智能体收到的完整提示"),
+    "prompt_differs": (
+        "The prompt as it was kept: its hash is another, so secrets were taken out of it, or the file was changed",
+        "保存的提示：其哈希不同，可能是去除了密钥，或文件被改动",
+    ),
+    "prompt_cut": (
+        "There is more of it: 'agenttalk explain --prompt' shows all.",
+        "未完：用 'agenttalk explain --prompt' 查看全部。",
+    ),
+    "prompt_hash_only": ("Only the hash of the prompt was kept.", "只保留了提示的哈希。"),
     "prompt_hash": ("The whole prompt, as the agent got it, has the hash", "智能体收到的完整提示的哈希为"),
     "inputs": ("Inputs", "输入"),
     "outputs": ("Outputs", "输出"),

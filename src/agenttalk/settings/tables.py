@@ -298,7 +298,7 @@ class GcSettings(Section):
     blobs: KeepSettings = KeepSettings()
     """Large contents that nothing refers to. Those younger than a day stay in any case."""
     transcripts: KeepSettings = KeepSettings()
-    """What coding agents told while they worked."""
+    """What coding agents told while they worked, and prompts as agents got them."""
 
     @property
     def keeps(self) -> dict[Kind, Keep]:
@@ -365,6 +365,33 @@ def _check_zone(name: str) -> str:
     return name
 
 
+class TelemetrySettings(Section):
+    """A tracing system that is told what happens, by OTLP over HTTP."""
+
+    endpoint: Annotated[Text, AfterValidator(_check_web)] | None = None
+    """Where its collector listens, such as `http://127.0.0.1:4318`. Nothing is told where this is not set."""
+    headers_env: Text | None = None
+    """The variable that holds headers to be sent along, as `name=value,name=value`."""
+    headers_file: Text | None = None
+    """The file that holds them."""
+    service_name: Text = "agenttalk"
+    """What the engine is called there."""
+    content: bool = False
+    """Whether texts go along: results, reasons, and what checks and validators said. Prompts never do."""
+
+    @property
+    def traces_url(self) -> str:
+        """Where spans are posted to; empty where they are not."""
+        base = (self.endpoint or "").rstrip("/")
+        return base if not base or base.endswith("/v1/traces") else f"{base}/v1/traces"
+
+    @model_validator(mode="after")
+    def _check_headers(self) -> Self:
+        if self.headers_env is not None and self.headers_file is not None:
+            raise PydanticCustomError(Code.FIELD_VALUE, "give headers_env or headers_file, not both")
+        return self
+
+
 class ScheduleSettings(Schedule):
     """Something that is done again and again: a plan file, or what an agent is to do."""
 
@@ -397,6 +424,8 @@ class Settings(Section):
     """What is written to standard error."""
     notify: dict[IdText, NotifySettings] = Field(default_factory=dict)
     """Who elsewhere is told what happens, by a name of your own."""
+    telemetry: TelemetrySettings = TelemetrySettings()
+    """The tracing system that is told what happens."""
     schedules: dict[IdText, ScheduleSettings] = Field(default_factory=dict)
     """What is done again and again, by a name of your own."""
 

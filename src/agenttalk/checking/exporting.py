@@ -1,0 +1,42 @@
+"""Sending spans to a collector that the operator named, over HTTP, as OTLP has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_network
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from agenttalk.checking import web
+from agenttalk.rules import otlp
+from agenttalk.rules.evidence import Finding
+from agenttalk.rules.http_addresses import Allowed
+
+SECONDS: Final = 10.0
+_UNUSABLE: Final = frozenset({400, 413, 415, 422})
+"""Answers that say that these very spans will never be taken. Others may be a matter of settings, or of time."""
+_ANSWER: Final = 64 * 1024
+
+
+class Answer(NamedTuple):
+    """What a collector made of spans."""
+
+    ok: bool
+    why: str = ""
+    final: bool = False
+    rejected: int = 0
+
+
+async def sent(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    """Post spans. The address is the operator's own word, so it need not be public. Never raises for what others do."""
+    port = urlsplit(url).port or (443 if url.startswith("https:") else 80)
+    allowed = [Allowed(ip_network(each), port) for each in ("0.0.0.0/0", "::/0")]
+    told = {**headers, "Content-Type": otlp.CONTENT_TYPE}
+    asking = web.Asking(allowed, SECONDS, most=_ANSWER, follow=False, method="POST", headers=told, body=body)
+    answer = await web.get(url, asking)
+    if isinstance(answer, Finding):
+        return Answer(False, f"{answer.reason}: {answer.detail}")
+    if 200 <= answer.status < 300:
+        rejected = otlp.rejected(answer.body)
+        return Answer(True, f"{rejected} of them were rejected" if rejected else "", rejected=rejected)
+    return Answer(False, f"it answered {answer.status}", answer.status in _UNUSABLE)

@@ -1,0 +1,58 @@
+"""The tracing system that settings name: where it is, with which headers, and who tells it what happens."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from agenttalk.checking import exporting
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.tracing import Sent, Tracing
+from agenttalk.errors import Code, UsageError
+from agenttalk.settings.tables import TelemetrySettings
+
+_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")
+_VALUE: Final = re.compile(r"[\x20-\x7e\t]{0,4000}\Z")
+
+
+def tracing(root: Path, instance: str, deps: Deps, said: TelemetrySettings) -> Tracing:
+    """Who tells the tracing system what happens. Raises UsageError for headers that are none."""
+    known = headers(root, said)
+    deps.discretion.keep({f"the header {name} of telemetry": value for name, value in known.items()})
+
+    async def send(body: bytes) -> Sent:
+        return Sent(*await exporting.sent(said.traces_url, known, body))
+
+    own = version("agenttalk")
+    resource = (("service.name", said.service_name), ("service.version", own), ("service.instance.id", instance))
+    return Tracing(deps, send, resource=resource, version=own, texts=said.content)
+
+
+def headers(root: Path, said: TelemetrySettings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Headers that go along with spans. Raises UsageError when they cannot be had, or are none."""
+    if said.headers_file is not None:
+        where = f"{said.headers_file}, which telemetry.headers_file names"
+        try:
+            text = (root / said.headers_file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(Code.FILE_UNREADABLE, f"cannot read {where}", hint="make it a text file") from error
+    elif said.headers_env is not None:
+        where = f"{said.headers_env}, which telemetry.headers_env names"
+        text = environ.get(said.headers_env, "")
+        if not text:
+            raise UsageError(Code.FIELD_VALUE, f"{where}, is not set", hint=f"set {said.headers_env}")
+    else:
+        return {}
+    found = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, is_pair, value = part.partition("=")
+        name, value = name.strip(), unquote(value.strip())
+        if not is_pair or not _NAME.match(name) or not _VALUE.match(value):
+            raise UsageError(Code.FIELD_VALUE, f"{where}, holds no headers", hint="write name=value,name=value")
+        found[name] = value
+    return found
