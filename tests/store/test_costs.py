@@ -17,7 +17,7 @@ from agenttalk.store.root import RootStores
 from historykit import board_past, busy_elsewhere, system_past
 from storekit import Place
 
-OF_A_BOARD: Final = {"plans", "runs_page"}
+OF_A_BOARD: Final = {"plans"}
 """Asks for every plan of a board, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
     "drop_edges", "orders_of_plan", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
@@ -109,7 +109,6 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "add_toolchain_task": {"task_id": "new", "key": "new", "reason": "", "title": "", "verdict": None},
     "add_webhook": {"kind": "forge", "event": "push", "content": None},
     "facts_after": {"after": 10**9},
-    "facts_before": {"before": 10**9},
     "recent_turns": {"after": 10**9},
     "add_session": {"role": "viewer", "hash": "new"},
     "webhook_again": {"source": "work", "delivery": "delivery-5", "sha256": "sha256:5"},

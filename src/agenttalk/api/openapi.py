@@ -287,7 +287,9 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/plans/{id}/facts"): _paged("The ledger of a plan, the oldest first.", "facts"),
     ("GET", "/api/plans/{id}/artifacts"): _paged("Every version of what the tasks of a plan made.", "artifacts"),
     ("GET", "/api/plans/{id}/artifacts/{task}/{sha256}"): Said(
-        "A file that a task made, or a range of it.", statuses=(200, 206, 416), media="application/octet-stream"
+        "A file that a task was given or made, or a range of it.",
+        statuses=(200, 206, 416),
+        media="application/octet-stream",
     ),
     ("GET", "/api/agents"): Said("Every agent: what it does, what waits for it.", answer=_object(agents=_list(_AGENT))),
     ("GET", "/api/agents/{id}"): Said("One agent, and its queue.", answer=_AGENT),
@@ -310,7 +312,10 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/ledger"): Said(
         "Facts of a board, the newest first, a page of them.",
         answer=_object(board=_TEXT, facts=_list(_FACT), next=_NEXT),
-        query={**dict.fromkeys(("board", "kind", "subject"), _TEXT), **dict.fromkeys(("before", "limit"), _COUNT)},
+        query={
+            **dict.fromkeys(("board", "kind", "subject", "plan"), _TEXT),
+            **dict.fromkeys(("before", "limit"), _COUNT),
+        },
     ),
     ("GET", "/api/ledger/verify"): Said(
         "Whether every chain of the ledger holds; reads all of it.",

@@ -9,7 +9,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.routing import Route
 
-from agenttalk.engine import browsing_ledger
+from agenttalk.engine import ledger_showing
 from agenttalk.engine.human import Decision
 from agenttalk.engine.service import Service
 from agenttalk.errors import Code, UsageError
@@ -112,7 +112,7 @@ async def replay(service: Service, request: Request, reader: Reader, _: FormData
 
 async def redeliver(service: Service, request: Request, reader: Reader, _: FormData) -> Told:
     """Decide anew about a delivery that failed."""
-    await browsing_ledger.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
+    await ledger_showing.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
     service.receiver.wake()
     return Told(say(reader.language, "done_it", what=say(reader.language, "a_replay")), "/deliveries")
 

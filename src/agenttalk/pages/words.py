@@ -48,9 +48,9 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "running_now": ("Running now", "正在运行"),
     "failing": ("Failing", "失败"),
     "claims": ("Claims that held", "属实的完成声明"),
-    "claims_hint": (
-        "{held} of the last {all} claims of “done” were proven",
-        "最近 {all} 次“完成”声明中有 {held} 次得到证明",
+    "believed": (
+        "{proven} proven, {unproven} unproven, {false_done} not so",
+        "{proven} 次已证明，{unproven} 次未证明，{false_done} 次不属实",
     ),
     "no_claims": ("No agent has claimed anything yet", "尚无完成声明"),
     "cost_today": ("Cost today", "今日费用"),
@@ -59,6 +59,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "nothing_runs": ("Nothing runs right now.", "目前没有任务在运行。"),
     "nothing_fails": ("Nothing fails.", "没有失败的任务。"),
     "no_plans": ("There is no plan yet.", "还没有计划。"),
+    "no_plans_fit": ("No plan fits.", "没有符合的计划。"),
     "no_plans_hint": ("Run one:", "运行一个："),
     "recent_plans": ("Plans", "计划"),
     "all_plans": ("All plans", "全部计划"),
@@ -105,6 +106,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "s_skipped": ("skipped", "已跳过"),
     "s_withdrawn": ("withdrawn", "已撤回"),
     "s_stale": ("stale", "已过期"),
+    "s_submitted": ("submitted", "已提交"),
     "s_running": ("running", "运行中"),
     "s_waiting": ("waiting", "等待中"),
     "s_paused": ("paused", "已暂停"),
@@ -221,7 +223,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "honesty": ("Honesty", "诚实度"),
     "turns": ("Turns", "轮次"),
     "idle": ("idle", "空闲"),
-    "honesty_hint": ("claims of “done” that were proven, of late", "近期得到证明的“完成”声明"),
+    "honesty_hint": ("claims of “done” held against what was found", "“完成”声明与查证结果的对照"),
     "refuted": ("refuted", "被证伪"),
     # The toolchain
     "no_toolchain": ("No forge event has come to a task yet.", "还没有来自代码托管平台的任务。"),
