@@ -15,7 +15,7 @@ from starlette.responses import Response
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.engine.sessions import Session
-from agenttalk.pages import words
+from agenttalk.pages import codes, words
 from agenttalk.pages.words import Language
 from agenttalk.rules.drawing import path
 
@@ -72,6 +72,8 @@ def page(name: str, reader: Reader, status: int = 200, /, **values: Any) -> Resp
     text = shown.render(
         reader=reader,
         t=partial(words.say, language),
+        c=partial(codes.called, language),
+        tell=partial(codes.told, language),
         page=name,
         ago=lambda at: ago(at, reader.now),
         version=_version(),

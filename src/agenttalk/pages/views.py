@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from agenttalk.engine import crew, ledger_showing, mail_showing, plan_showing, showing, task_showing
+from agenttalk.engine import crew, exhibits, ledger_showing, mail_showing, plan_showing, showing, task_showing
 from agenttalk.engine import overview as glance
 from agenttalk.engine.mail_showing import Asked
 from agenttalk.engine.plans import DEFAULT
 from agenttalk.engine.service import Service
-from agenttalk.pages import files
+from agenttalk.pages import diffs, files
 from agenttalk.pages.door import shown
 from agenttalk.pages.files import PREVIEW
 from agenttalk.pages.rendering import HEADERS, Reader, board_of, page
@@ -40,6 +40,7 @@ def routes(service: Service) -> list[Route]:
         "/plans/{id}/tasks/{task}/files/{sha256}/download": download,
         "/inbox": inbox,
         "/inbox/{id}": question,
+        "/inbox/{id}/files/{sha256}/download": exhibited,
         "/deadletters": deadletters,
         "/deadletters/{id}": deadletter,
         "/deadletters/{id}/download": original,
@@ -156,8 +157,36 @@ async def inbox(service: Service, _: Request, reader: Reader) -> Response:
 
 async def question(service: Service, request: Request, reader: Reader) -> Response:
     """One question, with the form that answers it."""
-    found = (await service.request(request.path_params["id"])).as_json()
-    return page("question", reader, asked=found)
+    return await asked(service, reader, request.path_params["id"])
+
+
+async def asked(
+    service: Service, reader: Reader, request_id: str, status: int = 200, *, refused: str = "", notes: str = ""
+) -> Response:
+    """A question as it stands now; with `refused`, why the answer that was just given does not count."""
+    found = await service.request(request_id)
+    exhibit = await exhibits.shown(service.deps, found)
+    for each in exhibit["files"]:
+        data = each.pop("beginning", None)
+        cut = data is not None and each["size_bytes"] > len(data)
+        each |= {"text": files.text(data, cut=cut) if data else None, "cut": cut}
+    return page(
+        "question",
+        reader,
+        status,
+        asked=found.as_json(),
+        exhibit=exhibit,
+        changed=diffs.blocks(exhibit["diff"] or ""),
+        refused=refused,
+        notes=notes,
+    )
+
+
+async def exhibited(service: Service, request: Request, _: Reader) -> Response:
+    """A file that a question is about, to be kept."""
+    digest = request.path_params["sha256"]
+    board, name = await exhibits.file(service.deps, request.path_params["id"], digest)
+    return await files.attached(await service.deps.stores.blobs(board), digest, name)
 
 
 async def deadletters(service: Service, _: Request, reader: Reader) -> Response:
