@@ -23,7 +23,7 @@ OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "can
     "drop_edges", "orders_of_plan", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
-FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
+FOR_PEOPLE: Final = {"count_facts", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
     "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
 """Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own,
 but for schedules, which are as many as people have made."""
@@ -91,6 +91,8 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "add_honesty": {"claims": 1},
     "facts_to_count": {"after": 5, "upto": 15},
     "plan_page": {"began_at": "9999", "plan_id": ""},
+    "deadletters": {"before": 10**9},
+    "open_requests": {"at": "", "request_id": ""},
     "open_plan_page": {"began_at": "9999", "plan_id": ""},
     "foreign_plan_page": {"plan_id": "old_5"},
     "plan_task_page": {"task_id": "", "limit": 2},

@@ -13,6 +13,8 @@ from agenttalk.ports import Store
 
 PLANS: Final = 10
 """Plans that are shown."""
+REQUESTS: Final = 20
+"""Questions that are shown."""
 TROUBLES: Final = 50
 """Tasks of each sort that are shown."""
 _LOOKED_AT: Final = 100
@@ -30,8 +32,10 @@ async def overview(deps: Deps) -> dict[str, Any]:
     recent = (await plan_showing.listed(deps, Asked(limit=_LOOKED_AT)))["plans"]
     troubled = await _troubled(deps, recent)
     today = deps.stamp()[:10]
+    counted = [(await store.read("counted_open"))[0] for store in found]
     return {
-        "requests": await human.requests(deps),
+        "requests": (await human.page(deps, limit=REQUESTS)).requests,
+        "waiting_for_people": sum(asked for asked, _ in counted),
         "held": [each for each in troubled if each["cause"] == "SOFT_DENIED"],
         "running": [each for each in await crew.at_work(deps) if each["phase"] not in _IDLE],
         "failing": [each for each in troubled if each["state"] == "FAILED"][:TROUBLES],
@@ -40,7 +44,7 @@ async def overview(deps: Deps) -> dict[str, Any]:
         "more_plans": len(recent) > PLANS,
         "honesty": await honesty.total(deps),
         "cost_today": sum([await _cost(store, today) for store in found]),
-        "deadletters": sum([(await store.read("counted_open"))[0][1] for store in found]),
+        "deadletters": sum(dead for _, dead in counted),
         **(await showing.overview(deps)),
         "broken": dict(deps.broken),
     }

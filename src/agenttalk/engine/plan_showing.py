@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,11 +10,11 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.problem import nearest
-from agenttalk.engine import monitor, plans, records, standing
+from agenttalk.engine import bookmarks, monitor, plans, records, standing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import VIRTUAL, board_of
 from agenttalk.engine.superseding import files_of
-from agenttalk.errors import Code, JsonError, UsageError
+from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Store
 from agenttalk.rules.lifecycle import board_status
 from agenttalk.rules.timeline import Span
@@ -64,8 +62,7 @@ class _Place:
     foreign: bool = False
 
     def __str__(self) -> str:
-        told = wire.write([self.began_at, self.plan_id, self.foreign])
-        return base64.urlsafe_b64encode(told).decode().rstrip("=")
+        return bookmarks.written([self.began_at, self.plan_id, self.foreign])
 
 
 async def listed(deps: Deps, asked: Asked) -> dict[str, Any]:
@@ -122,16 +119,11 @@ async def _next(stores: Sequence[Store], asked: Asked, place: _Place) -> tuple[l
 def _place(text: str) -> _Place:
     if not text:
         return _Place(*_TOP)
-    try:
-        said: Any = wire.read(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except (binascii.Error, ValueError, JsonError):
-        said = None
-    match said:
+    match bookmarks.read(text):
         case [str() as began_at, str() as plan_id, bool() as foreign]:
             return _Place(began_at.replace("\0", ""), plan_id.replace("\0", ""), foreign)
         case _:
-            hint = "give what 'next' of the page before said"
-            raise UsageError(Code.FIELD_VALUE, "this is no place in the list", hint=hint)
+            raise bookmarks.unreadable()
 
 
 def _run(store: Store, row: Row) -> dict[str, Any]:

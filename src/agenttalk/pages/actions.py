@@ -91,7 +91,7 @@ async def answer(service: Service, request: Request, reader: Reader, sent: FormD
     except UsageError as error:
         if error.code != Code.ANSWER_REFUSED:
             raise
-        return await views.asked(service, reader, name, 409, refused=error.message, notes=notes)
+        return await views.asked(service, reader, name, 409, why_not=error.message, notes=notes)
     return Told(say(reader.language, "done_it", what=say(reader.language, "answer")), "/inbox")
 
 

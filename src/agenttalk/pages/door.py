@@ -188,7 +188,7 @@ async def _reader(service: Service, request: Request) -> Reader:
         path=request.url.path,
         now=service.deps.now(),
         cursor=news.written(await service.feed.position()) if session is not None else "",
-        waiting=len(await service.requests()) if session is not None else 0,
+        waiting=(await service.waiting())[0] if session is not None else 0,
         told=unquote(request.cookies.get(_named(request, "told"), ""))[:_TOLD] if session is not None else "",
     )
 

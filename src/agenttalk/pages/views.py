@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from agenttalk.engine import crew, exhibits, ledger_showing, mail_showing, plan_showing, showing, task_showing
+from agenttalk.engine import crew, exhibits, human, ledger_showing, mail_showing, plan_showing, showing, task_showing
+from agenttalk.engine import deadletters as refused
 from agenttalk.engine import overview as glance
 from agenttalk.engine.mail_showing import Asked
 from agenttalk.engine.plans import DEFAULT
@@ -150,9 +151,10 @@ async def download(service: Service, request: Request, _: Reader) -> Response:
     return await files.attached(await service.deps.stores.blobs(board), asked["sha256"], name)
 
 
-async def inbox(service: Service, _: Request, reader: Reader) -> Response:
-    """What people are asked."""
-    return page("inbox", reader, requests=[each.as_json() for each in await service.requests()])
+async def inbox(service: Service, request: Request, reader: Reader) -> Response:
+    """What people are asked, a page of it."""
+    found = await human.page(service.deps, after=request.query_params.get("after", ""))
+    return page("inbox", reader, requests=[each.as_json() for each in found.requests], next=found.next)
 
 
 async def question(service: Service, request: Request, reader: Reader) -> Response:
@@ -161,9 +163,9 @@ async def question(service: Service, request: Request, reader: Reader) -> Respon
 
 
 async def asked(
-    service: Service, reader: Reader, request_id: str, status: int = 200, *, refused: str = "", notes: str = ""
+    service: Service, reader: Reader, request_id: str, status: int = 200, *, why_not: str = "", notes: str = ""
 ) -> Response:
-    """A question as it stands now; with `refused`, why the answer that was just given does not count."""
+    """A question as it stands now; with `why_not`, why the answer that was just given does not count."""
     found = await service.request(request_id)
     exhibit = await exhibits.shown(service.deps, found)
     for each in exhibit["files"]:
@@ -177,7 +179,7 @@ async def asked(
         asked=found.as_json(),
         exhibit=exhibit,
         changed=diffs.blocks(exhibit["diff"] or ""),
-        refused=refused,
+        why_not=why_not,
         notes=notes,
     )
 
@@ -189,10 +191,10 @@ async def exhibited(service: Service, request: Request, _: Reader) -> Response:
     return await files.attached(await service.deps.stores.blobs(board), digest, name)
 
 
-async def deadletters(service: Service, _: Request, reader: Reader) -> Response:
-    """What was refused."""
-    found = await service.deadletters()
-    return page("deadletters", reader, letters=found[::-1][:500])
+async def deadletters(service: Service, request: Request, reader: Reader) -> Response:
+    """What was refused, a page of it."""
+    found = await refused.page(service.deps, after=request.query_params.get("after", ""))
+    return page("deadletters", reader, letters=[each.as_json() for each in found.letters], next=found.next)
 
 
 async def deadletter(service: Service, request: Request, reader: Reader) -> Response:
