@@ -11,8 +11,8 @@ import pytest
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.drivers.calls import Turn
-from agenttalk.engine import human, ledger_showing, plan_showing, plans
+from agenttalk.drivers.calls import Result, Turn
+from agenttalk.engine import human, ledger_showing, plan_showing, plans, task_showing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.letters import Draft
 from agenttalk.engine.mail import Post
@@ -344,3 +344,42 @@ def test_a_failure_of_ours_is_told_without_its_insides(tmp_path: Path, monkeypat
         assert "secret insides" not in answer.text
 
     visit(tmp_path, use)
+
+
+def test_what_is_done_by_claims_alone_looks_unproven_everywhere(tmp_path: Path) -> None:
+    believed = {
+        "objective": "It works",
+        "acceptance": [
+            {"id": "said", "description": "It says so", "evidenceRequired": ["word"], "minTrust": "claimed"}
+        ],
+    }
+
+    async def claims(_: Turn) -> Result:
+        return Result("done", evidence=["word"])
+
+    async def use(ada: Guest) -> None:
+        await ada.engine.submit(plan(task("one", promise=believed), plan_id="said"))
+        await ada.engine.submit(plan(task("one", promise=believed), task("two", "b"), plan_id="mixed"))
+        for name in ("said", "mixed"):
+            assert (await ada.engine.ended(name)).counts["unproven"] == 1
+        shown = await ada.page("/plans/said")
+        assert re.search(r'<a [^>]*class="node unproven"[^>]*aria-label="one: unproven, a"', shown), "the graph"
+        assert re.search(r'<rect class="said"[^>]*><title>one: unproven</title>', shown), "the timeline"
+        assert re.search(r"<h1>said <span class=\"badge unproven\">.*?unproven</span></h1>", shown)
+        assert re.search(r'/tasks/one">one</a></td>.*?<span class="badge unproven">', shown, re.DOTALL), "the list"
+        assert 'class="node good' not in shown
+        assert 'class="badge good"' not in shown
+        mixed = await ada.page("/plans/mixed")
+        assert re.search(r"<h1>mixed <span class=\"badge good\">", mixed)
+        assert "1 unproven" in mixed
+        for path in ("/", "/plans"):
+            rows = dict(
+                re.findall(r'<tr><td><a href="/plans/(\w+)">.*?<span class="badge (\w+)">', await ada.page(path))
+            )
+            assert rows == {"said": "unproven", "mixed": "good"}, path
+        one = await ada.page("/plans/said/tasks/one")
+        assert "Nobody has verified it" in one
+        assert 'class="badge good"' not in re.sub(r'<section class="card" id="attempts".*', "", one, flags=re.DOTALL)
+        assert (await task_showing.task(ada.engine.deps, "said", "one"))["proven"] is False
+
+    visit(tmp_path, use, a=claims)

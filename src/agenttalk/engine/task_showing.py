@@ -40,12 +40,20 @@ async def task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         **told,
         "board_name": store.name,
         "usage": usage_of(own[0]) if own else None,
+        "proven": _proven(told, own),
         "checklist": [_line(each) for each in await checklist_of(store, told)] if told["origin"] == "engine" else [],
         "command": orders[0]["command"] if orders else None,
         "orders": orders,
         "inputs": await _inputs(store, plan_id, _command(rows[0])) if rows else [],
         "outputs": await _outputs(store, plan_id, task_id),
     }
+
+
+def _proven(told: dict[str, Any], own: list[Row]) -> bool | None:
+    """Whether a task that is done is so by more than its agent's word; None when it is not done."""
+    if told["state"] != "COMPLETED":
+        return None
+    return told["origin"] == "engine" and not (own and own[0][20])
 
 
 def _command(row: Row) -> Command:

@@ -167,7 +167,7 @@ def board_of(task: dict[str, Any]) -> str:
     """What people call the state of a task; done that nobody verified is said to be so, and done that changed, too."""
     if task.get("freshness") == "stale":
         return "stale"
-    if task.get("trust") == "claimed":
+    if task.get("trust") == "claimed" or task.get("proven") is False:
         return "claimed"
     if task.get("phase") in {"asking", "offered"}:  # somebody else has to do something
         return "waiting"
@@ -189,6 +189,7 @@ def badge_of(name: str) -> str:
         "blocked": "ask",
         "paused": "ask",
         "stale": "old",
+        "claimed": "unproven",
         "failed": "bad",
         "rejected": "bad",
         "CRITICAL": "bad",

@@ -120,8 +120,7 @@ async def task(service: Service, request: Request, reader: Reader) -> Response:
 
 
 def _status(found: Mapping[str, Any]) -> str:
-    trust = "claimed" if found["origin"] != "engine" and found["state"] == "COMPLETED" else None
-    return board_of({**found, "trust": trust, "board": board_status(found["state"], found.get("phase"))})
+    return board_of({**found, "board": board_status(found["state"], found.get("phase"))})
 
 
 async def preview(service: Service, request: Request, reader: Reader) -> Response:

@@ -102,7 +102,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "s_review": ("in review", "评审中"),
     "s_blocked": ("blocked", "受阻"),
     "s_done": ("done", "已完成"),
-    "s_claimed": ("says done", "自称完成"),
+    "s_claimed": ("unproven", "未证明"),
     "s_failed": ("failed", "失败"),
     "s_skipped": ("skipped", "已跳过"),
     "s_withdrawn": ("withdrawn", "已撤回"),
@@ -118,6 +118,15 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "s_ended": ("ended", "已结束"),
     # A task
     "why_not_done": ("Why it is not done", "为何尚未完成"),
+    "why_unproven": ("Why it is unproven", "为何未证明"),
+    "only_said": (
+        "Its agent says that it is done. Nobody has verified it.",
+        "智能体自称完成，尚无人验证。",
+    ),
+    "n_unproven": ("{n} unproven", "{n} 个未证明"),
+    "span_succeeded": ("done", "完成"),
+    "span_failed": ("not done", "未完成"),
+    "span_running": ("under way", "进行中"),
     "why_done": ("Why it is done", "为何算完成"),
     "rests_on": (
         "Every line of its promise holds ({n}). The weakest evidence behind it: {trust}.",
