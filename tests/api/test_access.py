@@ -27,6 +27,7 @@ ROUTES = [
     ("POST", "/api/passes", {OPERATOR}),
     ("GET", "/api/human-requests", {OPERATOR, VIEWER}),
     ("GET", "/api/human-requests/req_1", {OPERATOR, VIEWER}),
+    ("GET", f"/api/human-requests/req_1/files/{'ab' * 32}", {OPERATOR, VIEWER}),
     ("POST", "/api/human-requests/req_1/answer", {OPERATOR}),
     ("GET", "/api/deadletters", {OPERATOR, VIEWER}),
     ("GET", "/api/deadletters/dl_1", {OPERATOR, VIEWER}),

@@ -73,7 +73,7 @@ def everything(door: Door) -> list[Any]:
 
     async def work(deps: Deps) -> list[Any]:
         store = await deps.stores.board("default")
-        found: list[Any] = [await store.read("open_requests")]
+        found: list[Any] = [await store.read("open_requests", at="", request_id="", limit=1000)]
         for task_id in ("build", "design"):
             about = {"plan_id": "plan_shop", "task_id": task_id}
             found += [await store.read("comments_of", **about, after=0, limit=100)]

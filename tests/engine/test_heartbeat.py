@@ -172,7 +172,7 @@ def test_waiting_too_long_asks_people_once_and_still_runs_when_the_inputs_come(d
     assert desk.once().asked == 1
     assert desk.once().asked == 0
     assert desk.task()["state"] == "BLOCKED_WAITING_HUMAN"
-    [request] = desk.read("open_requests")
+    [request] = desk.read("open_requests", at="", request_id="", limit=10)
     body = json.loads(bytes(request[4]))
     assert body["type"] == "MISSING_FILE"
     assert [(file["name"], file["deliver_to_agent_id"]) for file in body["needed"]["files"]] == [
@@ -202,7 +202,7 @@ def test_what_an_answer_did_not_bring_is_asked_for_again(desk: Desk, files: dict
     desk.play(lambda _, deps: Router(deps).pass_())
     assert desk.once().asked == 1
     assert desk.once().asked == 0
-    [request] = desk.read("open_requests")
+    [request] = desk.read("open_requests", at="", request_id="", limit=10)
     missing = [file["name"] for file in json.loads(bytes(request[4]))["needed"]["files"]]
     assert (request[0] != first, missing) == (True, [name for name in ("a.md", "b.md") if name not in files])
     assert desk.task()["request_id"] == request[0]
@@ -213,7 +213,7 @@ def test_what_an_answer_did_not_bring_is_asked_for_again(desk: Desk, files: dict
 
 def _answered(desk: Desk, **said: Any) -> str:
     """Answer the open question."""
-    [request] = desk.read("open_requests")
+    [request] = desk.read("open_requests", at="", request_id="", limit=10)
     desk.play(lambda _, deps: human.answer(deps, request[0], by="Ada", decision="PROVIDE", **said))
     return str(request[0])
 

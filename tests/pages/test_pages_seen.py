@@ -11,8 +11,8 @@ import pytest
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.drivers.calls import Turn
-from agenttalk.engine import human, plans
+from agenttalk.drivers.calls import Result, Turn
+from agenttalk.engine import human, ledger_showing, plan_showing, plans, task_showing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.letters import Draft
 from agenttalk.engine.mail import Post
@@ -193,15 +193,13 @@ def test_a_plan_is_paused_goes_on_and_is_cancelled(tmp_path: Path) -> None:
         assert (await ada.post("/plans/p/steer", action="cancel", why="it is late")).status_code == 303
         await ada.engine.until(lambda found: found.state == "ENDED")
         facts = [each["body"] for each in (await ledger(ada.engine, "plan.cancelled"))]
-        assert '"by":"ada"' in facts[0]
+        assert facts[0]["by"] == "ada"
 
     visit(tmp_path, use)
 
 
 async def ledger(found: Engine, kind: str) -> list[dict[str, Any]]:
-    from agenttalk.engine import viewing
-
-    return (await viewing.ledger(found.deps, plans.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
+    return (await ledger_showing.ledger(found.deps, plans.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
 
 
 def test_every_page_has_something_to_say_when_there_is_nothing(tmp_path: Path) -> None:
@@ -299,9 +297,9 @@ def test_agents_show_how_far_they_can_be_believed(tmp_path: Path) -> None:
         )
         await ada.engine.ended()
         shown = text(await ada.get("/agents"))
-        assert "0 % 0/1, 1 refuted" in shown
-        assert "100 % 1/1" in shown
-        assert "1 of the last 2 claims" in text(await ada.get("/"))
+        assert "0 % 0 proven, 0 unproven, 1 not so" in shown
+        assert "100 % 1 proven, 0 unproven, 0 not so" in shown
+        assert "50 % 1 proven, 0 unproven, 1 not so" in text(await ada.get("/"))
 
     visit(tmp_path, use, proving=True)
 
@@ -335,12 +333,10 @@ def test_every_word_is_there_in_both_languages_and_used() -> None:
 
 
 def test_a_failure_of_ours_is_told_without_its_insides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agenttalk.engine import viewing
-
-    async def broken(_: Any) -> Any:
+    async def broken(*_: Any) -> Any:
         raise ValueError("secret insides")
 
-    monkeypatch.setattr(viewing, "plans", broken)
+    monkeypatch.setattr(plan_showing, "listed", broken)
 
     async def use(ada: Guest) -> None:
         answer = await ada.get("/plans")
@@ -348,3 +344,42 @@ def test_a_failure_of_ours_is_told_without_its_insides(tmp_path: Path, monkeypat
         assert "secret insides" not in answer.text
 
     visit(tmp_path, use)
+
+
+def test_what_is_done_by_claims_alone_looks_unproven_everywhere(tmp_path: Path) -> None:
+    believed = {
+        "objective": "It works",
+        "acceptance": [
+            {"id": "said", "description": "It says so", "evidenceRequired": ["word"], "minTrust": "claimed"}
+        ],
+    }
+
+    async def claims(_: Turn) -> Result:
+        return Result("done", evidence=["word"])
+
+    async def use(ada: Guest) -> None:
+        await ada.engine.submit(plan(task("one", promise=believed), plan_id="said"))
+        await ada.engine.submit(plan(task("one", promise=believed), task("two", "b"), plan_id="mixed"))
+        for name in ("said", "mixed"):
+            assert (await ada.engine.ended(name)).counts["unproven"] == 1
+        shown = await ada.page("/plans/said")
+        assert re.search(r'<a [^>]*class="node unproven"[^>]*aria-label="one: unproven, a"', shown), "the graph"
+        assert re.search(r'<rect class="said"[^>]*><title>one: unproven</title>', shown), "the timeline"
+        assert re.search(r"<h1>said <span class=\"badge unproven\">.*?unproven</span></h1>", shown)
+        assert re.search(r'/tasks/one">one</a></td>.*?<span class="badge unproven">', shown, re.DOTALL), "the list"
+        assert 'class="node good' not in shown
+        assert 'class="badge good"' not in shown
+        mixed = await ada.page("/plans/mixed")
+        assert re.search(r"<h1>mixed <span class=\"badge good\">", mixed)
+        assert "1 unproven" in mixed
+        for path in ("/", "/plans"):
+            rows = dict(
+                re.findall(r'<tr><td><a href="/plans/(\w+)">.*?<span class="badge (\w+)">', await ada.page(path))
+            )
+            assert rows == {"said": "unproven", "mixed": "good"}, path
+        one = await ada.page("/plans/said/tasks/one")
+        assert "Nobody has verified it" in one
+        assert 'class="badge good"' not in re.sub(r'<section class="card" id="attempts".*', "", one, flags=re.DOTALL)
+        assert (await task_showing.task(ada.engine.deps, "said", "one"))["proven"] is False
+
+    visit(tmp_path, use, a=claims)

@@ -17,13 +17,13 @@ from agenttalk.store.root import RootStores
 from historykit import board_past, busy_elsewhere, system_past
 from storekit import Place
 
-OF_A_BOARD: Final = {"plans", "runs_page"}
+OF_A_BOARD: Final = {"plans"}
 """Asks for every plan of a board, of which each is one short row."""
 OF_A_PLAN: Final = {"artifacts_named", "artifacts_of", "cancel_deliveries", "cancel_tasks", "counted_messages", "counted_tasks",
     "drop_edges", "orders_of_plan", "drop_joined", "drop_nodes", "drop_tasks", "evidence_of_plan", "failures_of", "finished_tasks", "gate_results", "plan_acks", "plan_artifacts", "plan_edges", "plan_facts", "held_tasks", "inputs_of", "joined_checks", "nodes_of", "objections_in", "recount_run", "removed_tasks",
     "skipped_by_failure", "standings", "tasks_of", "used_by_plan", "views_under"}  # fmt: skip
 """Ask for all of one plan, which is what they are for; they find it through an index."""
-FOR_PEOPLE: Final = {"count_facts", "deadletters", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
+FOR_PEOPLE: Final = {"count_facts", "fsck_acks", "fsck_busy_agents", "fsck_leases", "fsck_payloads",
     "agent_tokens", "fsck_undelivered", "gc_runs", "gc_tasks", "kept_contents", "pause_schedules", "schedules", "sealed_facts", "tokens", "unshow_views"}  # fmt: skip
 """Look at everything, because somebody asked to verify, list or rebuild it. Nothing asks them on its own,
 but for schedules, which are as many as people have made."""
@@ -95,6 +95,8 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "answer_dispute": {"request_id": "req_5", "state": "upheld"},
     "facts_to_count": {"after": 5, "upto": 15},
     "plan_page": {"began_at": "9999", "plan_id": ""},
+    "deadletters": {"before": 10**9},
+    "open_requests": {"at": "", "request_id": ""},
     "open_plan_page": {"began_at": "9999", "plan_id": ""},
     "foreign_plan_page": {"plan_id": "old_5"},
     "plan_task_page": {"task_id": "", "limit": 2},
@@ -113,7 +115,6 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "add_toolchain_task": {"task_id": "new", "key": "new", "reason": "", "title": "", "verdict": None},
     "add_webhook": {"kind": "forge", "event": "push", "content": None},
     "facts_after": {"after": 10**9},
-    "facts_before": {"before": 10**9},
     "recent_turns": {"after": 10**9},
     "add_session": {"role": "viewer", "hash": "new"},
     "webhook_again": {"source": "work", "delivery": "delivery-5", "sha256": "sha256:5"},

@@ -14,10 +14,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenttalk.api import agents, bodies, events, ledger, mail, numbers, once, openapi, plans, schedules, toolchain
 from agenttalk.api.openapi import Guarded
+from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered, failed, refused
 from agenttalk.api.webhooks import PATH, Doors, Webhooks
 from agenttalk.contracts.base import is_id
 from agenttalk.contracts.command import Command
+from agenttalk.engine import deadletters, exhibits, human
 from agenttalk.engine.access import Caller, Role
 from agenttalk.engine.plans import VIRTUAL
 from agenttalk.engine.service import Service
@@ -25,6 +27,7 @@ from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.pages import app as pages
 from agenttalk.pages import door
+from agenttalk.pages.files import attached
 from agenttalk.rules.notes import note_of
 from agenttalk.rules.tokens import Attempt
 
@@ -141,6 +144,7 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "POST", "/api/passes", _pass, _OPERATOR),
         _route(service, "GET", "/api/human-requests", _requests, _READERS),
         _route(service, "GET", "/api/human-requests/{id}", _request, _READERS),
+        _route(service, "GET", "/api/human-requests/{id}/files/{sha256}", _exhibited, _READERS),
         _route(service, "POST", "/api/human-requests/{id}/answer", _answer, _OPERATOR),
         _route(service, "GET", "/api/deadletters", _deadletters, _READERS),
         _route(service, "GET", "/api/deadletters/{id}", _deadletter, _READERS),
@@ -412,8 +416,11 @@ async def _pass(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.run_pass(body.part, body.agent))
 
 
-async def _requests(service: Service, _: Request, __: Caller) -> Response:
-    return answered({"requests": [each.as_json() for each in await service.requests()]})
+async def _requests(service: Service, request: Request, _: Caller) -> Response:
+    said = filters(request, "after", "limit")
+    limit = number(said, "limit") or human.PAGE
+    found = await human.page(service.deps, after=said.get("after", ""), limit=limit)
+    return answered({"requests": [each.as_json() for each in found.requests], "next": found.next})
 
 
 async def _request(service: Service, request: Request, _: Caller) -> Response:
@@ -435,8 +442,18 @@ async def _answer(service: Service, request: Request, caller: Caller) -> Respons
     return answered(answer)
 
 
-async def _deadletters(service: Service, _: Request, __: Caller) -> Response:
-    return answered({"deadletters": await service.deadletters()})
+async def _exhibited(service: Service, request: Request, _: Caller) -> Response:
+    digest = request.path_params["sha256"]
+    board, name = await exhibits.file(service.deps, request.path_params["id"], digest)
+    blobs = await service.deps.stores.blobs(board)
+    return await attached(blobs, digest, name, wanted=request.headers.get("range", ""))
+
+
+async def _deadletters(service: Service, request: Request, _: Caller) -> Response:
+    said = filters(request, "after", "limit")
+    limit = number(said, "limit") or deadletters.PAGE
+    found = await deadletters.page(service.deps, after=said.get("after", ""), limit=limit)
+    return answered({"deadletters": [each.as_json() for each in found.letters], "next": found.next})
 
 
 async def _deadletter(service: Service, request: Request, _: Caller) -> Response:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered
-from agenttalk.engine import browsing, browsing_ledger
+from agenttalk.engine import ledger_showing, plan_showing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.plans import DEFAULT
 from agenttalk.engine.service import Service
@@ -21,14 +21,15 @@ _VERIFYING = asyncio.Semaphore(1)
 
 async def facts(service: Service, request: Request, _: Caller) -> Response:
     """Facts of a board, a page of them, the newest first."""
-    said = filters(request, "board", "kind", "subject", "before", "limit")
-    found = await browsing_ledger.ledger(
+    said = filters(request, "board", "kind", "subject", "plan", "before", "limit")
+    found = await ledger_showing.ledger(
         service.deps,
         said.get("board") or DEFAULT,
         kind=said.get("kind", ""),
         subject=said.get("subject", ""),
+        plan_id=said.get("plan", ""),
         before=number(said, "before"),
-        limit=number(said, "limit") or browsing.PAGE,
+        limit=number(said, "limit") or plan_showing.PAGE,
     )
     return answered(found)
 
@@ -45,16 +46,16 @@ async def verified(service: Service, request: Request, _: Caller) -> Response:
 
 async def webhooks(service: Service, request: Request, _: Caller) -> Response:
     """Deliveries of forges and pipelines, a page of them, the newest first."""
-    said = filters(request, *browsing_ledger.WEBHOOK_FILTERS, "before", "limit")
-    wanted = {name: said[name] for name in browsing_ledger.WEBHOOK_FILTERS if said.get(name)}
-    limit = number(said, "limit") or browsing.PAGE
+    said = filters(request, *ledger_showing.WEBHOOK_FILTERS, "before", "limit")
+    wanted = {name: said[name] for name in ledger_showing.WEBHOOK_FILTERS if said.get(name)}
+    limit = number(said, "limit") or plan_showing.PAGE
     return answered(
-        await browsing_ledger.webhooks(service.deps, wanted=wanted, before=number(said, "before"), limit=limit)
+        await ledger_showing.webhooks(service.deps, wanted=wanted, before=number(said, "before"), limit=limit)
     )
 
 
 async def replay(service: Service, request: Request, caller: Caller) -> Response:
     """Have a delivery decided about anew."""
-    told = await browsing_ledger.replay_webhook(service.deps, request.path_params["id"], by=caller.name)
+    told = await ledger_showing.replay_webhook(service.deps, request.path_params["id"], by=caller.name)
     service.receiver.wake()
     return answered(told)

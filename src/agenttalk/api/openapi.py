@@ -308,7 +308,9 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/plans/{id}/facts"): _paged("The ledger of a plan, the oldest first.", "facts"),
     ("GET", "/api/plans/{id}/artifacts"): _paged("Every version of what the tasks of a plan made.", "artifacts"),
     ("GET", "/api/plans/{id}/artifacts/{task}/{sha256}"): Said(
-        "A file that a task made, or a range of it.", statuses=(200, 206, 416), media="application/octet-stream"
+        "A file that a task was given or made, or a range of it.",
+        statuses=(200, 206, 416),
+        media="application/octet-stream",
     ),
     ("GET", "/api/agents"): Said("Every agent: what it does, what waits for it.", answer=_object(agents=_list(_AGENT))),
     ("GET", "/api/agents/{id}"): Said("One agent, and its queue.", answer=_AGENT),
@@ -332,7 +334,10 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/ledger"): Said(
         "Facts of a board, the newest first, a page of them.",
         answer=_object(board=_TEXT, facts=_list(_FACT), next=_NEXT),
-        query={**dict.fromkeys(("board", "kind", "subject"), _TEXT), **dict.fromkeys(("before", "limit"), _COUNT)},
+        query={
+            **dict.fromkeys(("board", "kind", "subject", "plan"), _TEXT),
+            **dict.fromkeys(("before", "limit"), _COUNT),
+        },
     ),
     ("GET", "/api/ledger/verify"): Said(
         "Whether every chain of the ledger holds; reads all of it.",
@@ -355,10 +360,23 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ),
     ("POST", "/api/plans/{id}/{action}"): Said("Steer a plan, or a task of it.", bodies.SteerBody),
     ("POST", "/api/passes"): Said("Have a part look at everything once.", bodies.PassBody),
-    ("GET", "/api/human-requests"): Said("Every open question.", answer=_object(requests=_list({"type": "object"}))),
+    ("GET", "/api/human-requests"): Said(
+        "Open questions, the oldest first, a page of them.",
+        answer=_object(requests=_list({"type": "object"}), next=_some(_TEXT)),
+        query={"after": _TEXT, "limit": _COUNT},
+    ),
+    ("GET", "/api/human-requests/{id}/files/{sha256}"): Said(
+        "A file that a question is about, or a range of it.",
+        statuses=(200, 206, 416),
+        media="application/octet-stream",
+    ),
     ("GET", "/api/human-requests/{id}"): Said("One question."),
     ("POST", "/api/human-requests/{id}/answer"): Said("Answer a question.", bodies.AnswerBody),
-    ("GET", "/api/deadletters"): Said("Every dead letter.", answer=_object(deadletters=_list({"type": "object"}))),
+    ("GET", "/api/deadletters"): Said(
+        "Dead letters, the newest first, a page of them.",
+        answer=_object(deadletters=_list({"type": "object"}), next=_some(_TEXT)),
+        query={"after": _TEXT, "limit": _COUNT},
+    ),
     ("GET", "/api/deadletters/{id}"): Said("A dead letter with its original.", answer=_object("content")),
     ("POST", "/api/deadletters/{id}/replay"): Said("Judge a dead letter again."),
     ("POST", "/api/commands/send"): Said("Send a command in the operator's name.", bodies.SendBody),

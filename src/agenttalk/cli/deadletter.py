@@ -29,10 +29,10 @@ def list_(
     from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return {"deadletters": [each.as_json() for each in await deadletters.found(deps)]}
+        return {"deadletters": [each.as_json() for each in reversed(await deadletters.found(deps))]}
 
     out, folder = roots.chosen(ctx, root, as_json)
-    found = roots.asked(folder, "/api/deadletters", by_hand)["deadletters"]
+    found = roots.asked_all(folder, "/api/deadletters", "deadletters", by_hand)[::-1]
     found = [each for each in found if plan in {None, each["plan_id"]} and (every or each["state"] == "open")]
     if out.as_json:
         out.data({"ok": True, "deadletters": found})

@@ -27,7 +27,7 @@ def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
         return {"requests": [each.as_json() for each in await human.requests(deps)]}
 
     out, folder = roots.chosen(ctx, root, as_json)
-    requests = roots.asked(folder, "/api/human-requests", by_hand)["requests"]
+    requests = roots.asked_all(folder, "/api/human-requests", "requests", by_hand)
     if out.as_json:
         out.data({"ok": True, "requests": requests})
         return 0

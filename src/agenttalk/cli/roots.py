@@ -48,6 +48,19 @@ async def local(root: Path) -> AsyncIterator[Deps]:
             yield deps
 
 
+def asked_all(
+    root: Path, path: str, name: str, by_hand: Callable[[Deps], Awaitable[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Everything of a list that the engine tells page by page (`by_hand` tells all of it at once)."""
+    found: list[dict[str, Any]] = []
+    place: str | None = ""
+    while place is not None:
+        told = asked(root, f"{path}?limit=500" + (f"&after={place}" if place else ""), by_hand)
+        found += told[name]
+        place = told.get("next")
+    return found
+
+
 def asked(
     root: Path, path: str, by_hand: Callable[[Deps], Awaitable[T]], body: dict[str, Any] | None = None
 ) -> T | Any:

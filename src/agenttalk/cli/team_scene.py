@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk import settings, wiring
 from agenttalk.cli.output import Output, plain
+from agenttalk.engine import human
 from agenttalk.engine.human import Request
 from agenttalk.planfiles import compiled_plan
 
@@ -41,7 +42,7 @@ def team(out: Output, root: Path) -> bool:
                 _tell(out, seen, told)
                 if seen["result"] in {"done", "failed"}:
                     return
-                for request in await service.requests():
+                for request in await human.requests(service.deps):
                     await _answer(out, running, request)
                 await asyncio.wait_for(news.wait(), PATIENCE)
 

@@ -16,7 +16,7 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.judging import Judges
 from agenttalk.engine.watching import counted, listening
 from agenttalk.errors import AgentTalkError, InputError
-from agenttalk.ports import Job, Performance, Proof, Prover
+from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Proof, Prover
 from agenttalk.rules import media
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
@@ -124,7 +124,9 @@ class Attending(Dispatching):
         await self._enter(board, granted.job, "executing")
         return found
 
-    async def _confirm(self, board: Board, granted: Granted, check: HumanCheck, shown: str) -> Confirmation:
+    async def _confirm(
+        self, board: Board, granted: Granted, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
+    ) -> Confirmation:
         """Ask a person about what a turn left. Meanwhile its agent can do something else."""
         await self._enter(board, granted.job, "asking")
         self._free(granted)
@@ -132,7 +134,7 @@ class Attending(Dispatching):
         self._wake.set()
         self._tell(ended=False)
         try:
-            return await people.confirm(self._deps, granted.job, check, shown)
+            return await people.confirm(self._deps, granted.job, check, shown, exhibit)
         finally:
             self._working.add(granted.job.lease)
             await self._enter(board, granted.job, "verifying")

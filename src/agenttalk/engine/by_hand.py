@@ -107,6 +107,7 @@ def _end(
         cause=cause,
         reason=reason,
         retries=int(cause == "RETRY"),
+        unproven=int(cause == "FULFILLED" and verdict.trust in {None, "claimed"}),
         at=moves.at,
     ):
         return

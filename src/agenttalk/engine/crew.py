@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agenttalk.contracts import wire
+from agenttalk.contracts import places, wire
 from agenttalk.engine import honesty
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import agents_in, boards
@@ -15,15 +15,15 @@ from agenttalk.rules.honesty import NOTHING, Tally
 
 async def agents(deps: Deps) -> list[dict[str, Any]]:
     """Everybody who works or has worked here, by name."""
-    names = set(await asyncio.to_thread(agents_in, deps.root))
+    await honesty.count(deps, most=honesty.AT_ONCE)
+    names = set(await asyncio.to_thread(agents_in, deps.root)) - {places.GATEWAY}
     believed = await honesty.of_agents(deps)
     now: dict[str, list[dict[str, Any]]] = {}
     queued: dict[str, int] = {}
     health: dict[str, Any] = {}
+    for task in await at_work(deps):
+        now.setdefault(task.pop("agent_id"), []).append(task)
     for store in await boards(deps):
-        for plan_id, task_id, agent_id, state, phase, attempt, since in await store.read("at_work"):
-            task = {"board": store.name, "plan_id": plan_id, "task_id": task_id, "state": state, "phase": phase}
-            now.setdefault(agent_id, []).append({**task, "attempt": attempt, "since": since})
         for agent_id, number in await store.read("queue_lengths"):
             queued[agent_id] = queued.get(agent_id, 0) + number
         for path, body in await store.read("views_under", first="agent_status/", last="agent_status0"):
@@ -32,6 +32,16 @@ async def agents(deps: Deps) -> list[dict[str, Any]]:
     return [
         _agent(name, now.get(name, []), queued.get(name, 0), health.get(name), believed.get(name))
         for name in sorted(names)
+    ]
+
+
+async def at_work(deps: Deps) -> list[dict[str, Any]]:
+    """Every task that somebody has taken and not ended yet."""
+    keys = ("plan_id", "task_id", "agent_id", "state", "phase", "attempt", "since")
+    return [
+        {"board": store.name, **dict(zip(keys, row, strict=True))}
+        for store in await boards(deps)
+        for row in await store.read("at_work")
     ]
 
 

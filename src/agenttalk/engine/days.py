@@ -148,7 +148,7 @@ def _recount(tx: Tx, *, day: str, anew: bool) -> None:
         return
     sums, before = usage.NOTHING, 2**62
     while True:
-        rows = tx.run("facts_before", before=before, after=0, limit=_PAGE)
+        rows = tx.run("ledger_page", before=before, after=0, limit=_PAGE)
         for seq, _, at, kind, _, body, _ in rows:
             if at < day[:10]:
                 break

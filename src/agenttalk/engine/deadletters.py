@@ -6,13 +6,14 @@ was delivered before is never delivered twice. Doing a task again is not a repla
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts import places
 from agenttalk.contracts.envelope import ArtifactEnvelope
-from agenttalk.engine import delivery, intake, outbox, publish, records
+from agenttalk.engine import bookmarks, delivery, intake, outbox, publish, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Arrival
 from agenttalk.engine.outbox import Found
@@ -21,6 +22,10 @@ from agenttalk.errors import Code, InputError, MissingError, UsageError
 from agenttalk.ports import Blobs, Entry, Row, Store, Tx
 from agenttalk.rules import routing
 from agenttalk.rules.routing import Parcel, Rejection
+
+PAGE: Final = 100
+LONGEST_PAGE: Final = 500
+_TOP: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +53,40 @@ class DeadLetter:
         return {**asdict(self), "retriable": bool(self.retriable)}
 
 
+class Page(NamedTuple):
+    """Some dead letters, and where the next ones begin."""
+
+    letters: list[DeadLetter]
+    next: str | None
+
+
+async def page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Page:
+    """Dead letters, the newest first, from a place on. Raises UsageError when it is none."""
+    said = bookmarks.read(after) if after else {}
+    if not isinstance(said, dict) or not all(isinstance(each, int) and 0 <= each < _TOP for each in said.values()):
+        raise bookmarks.unreadable()
+    size = max(1, min(limit, LONGEST_PAGE))
+    each_board = [
+        [
+            (store.name, row)
+            for row in await store.read("deadletters", before=said.get(store.name, _TOP), limit=size + 1)
+        ]
+        for store in await boards(deps)
+    ]
+    rows = list(heapq.merge(*each_board, key=lambda each: str(each[1][13]), reverse=True))
+    left_off = {**said, **{board: row[14] for board, row in rows[:size]}}
+    letters = [_letter(board, row) for board, row in rows[:size]]
+    return Page(letters, bookmarks.written(left_off) if len(rows) > size else None)
+
+
 async def found(deps: Deps, *, plan_id: str | None = None) -> list[DeadLetter]:
     """Every dead letter, the oldest first; of one plan if it is named."""
-    letters = [_letter(board.name, row) for board in await boards(deps) for row in await board.read("deadletters")]
-    return [letter for letter in letters if plan_id in {None, letter.plan_id}]
+    letters: list[DeadLetter] = []
+    place: str | None = ""
+    while place is not None:
+        some, place = await page(deps, after=place, limit=LONGEST_PAGE)
+        letters += some
+    return [letter for letter in reversed(letters) if plan_id in {None, letter.plan_id}]
 
 
 async def show(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, bytes | None]:
@@ -87,7 +122,7 @@ async def _find(deps: Deps, deadletter_id: str) -> tuple[Store, DeadLetter]:
 
 
 def _letter(board: str, row: Row) -> DeadLetter:
-    return DeadLetter(board, *row)
+    return DeadLetter(board, *row[:14])
 
 
 async def _plan(deps: Deps, letter: DeadLetter) -> Plan:

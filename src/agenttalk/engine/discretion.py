@@ -97,6 +97,7 @@ class Discretion:
             results=tuple(self.result(each) for each in proof.results),
             refused=known.redact(proof.refused),
             conflict=known.redact(proof.conflict),
+            diff=known.redact(proof.diff),
         )
 
     def result(self, result: Result) -> Result:

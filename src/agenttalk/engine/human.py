@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
-from agenttalk.engine import disputes, handover, plans, records
+from agenttalk.engine import bookmarks, disputes, handover, plans, records
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.ports import Row, Store, Tx
@@ -24,6 +24,8 @@ Decision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
 ANSWER_OUTPUT: Final = "human_answer"
 """Under which output the answer itself reaches the agent that asked."""
 _DISPUTED: Final = "answer upheld or dismissed"
+PAGE: Final = 100
+LONGEST_PAGE: Final = 500
 _ANY_TIME: Final = "2026-01-01T00:00:00Z"
 
 
@@ -144,12 +146,39 @@ async def is_spent(board: Store, request_id: str, *, plan_id: str) -> bool:
     return True
 
 
+class Page(NamedTuple):
+    """Some open questions, and where the next ones begin."""
+
+    requests: list[Request]
+    next: str | None
+
+
+async def page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Page:
+    """Open questions, the oldest first, from a place on. Raises UsageError when it is none."""
+    match bookmarks.read(after) if after else ["", ""]:
+        case [str() as at, str() as name]:
+            place = {"at": at.replace("\0", ""), "request_id": name.replace("\0", "")}
+        case _:
+            raise bookmarks.unreadable()
+    size = max(1, min(limit, LONGEST_PAGE))
+    found = [
+        _request(board.name, row)
+        for board in await plans.boards(deps)
+        for row in await board.read("open_requests", **place, limit=size + 1)
+    ]
+    found.sort(key=lambda each: (each.at, each.request_id))
+    last = found[size - 1] if len(found) > size else None
+    return Page(found[:size], bookmarks.written([last.at, last.request_id]) if last else None)
+
+
 async def requests(deps: Deps) -> list[Request]:
     """Every open question, the oldest first."""
-    found = [
-        _request(board.name, row) for board in await plans.boards(deps) for row in await board.read("open_requests")
-    ]
-    return sorted(found, key=lambda each: (each.at, each.request_id))
+    found: list[Request] = []
+    place: str | None = ""
+    while place is not None:
+        some, place = await page(deps, after=place, limit=LONGEST_PAGE)
+        found += some
+    return found
 
 
 async def request(deps: Deps, request_id: str) -> tuple[Store, Request]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -12,10 +12,9 @@ from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import rounds
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.watching import listening
-from agenttalk.ports import Job, Judge, Performer, Prover, Store
+from agenttalk.ports import Confirm, Exhibit, Job, Judge, Performer, Prover, Store
 from agenttalk.prompts.judge import judging
 from agenttalk.rules import checks, rework
-from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.rework import Judgement
 
 TRIES: Final = 2
@@ -30,7 +29,7 @@ class Judges:
     store: Store
     performers: Mapping[str, Performer]
     prover: Prover
-    confirm: Callable[[HumanCheck, str], Awaitable[Confirmation]]
+    confirm: Confirm
     """Asks a person."""
 
     async def judge(self, job: Job) -> dict[str, Judgement]:
@@ -81,7 +80,8 @@ class Judges:
         question = f"Is the input {name!r} of {job.task_id} good enough to work with{wanted}?"
         shown = checks.shown_hash(question, {path: wire.sha256(data) for path, data in files.items()})
         check = HumanCheck(id=f"input:{name}", kind="human", question=question)
-        return rework.by_person(await self.confirm(check, shown))
+        given = tuple(each for each in job.inputs if each.input_name == name)
+        return rework.by_person(await self.confirm(check, shown, exhibit=Exhibit(given)))
 
     async def _said(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement:
         """Have the agent that is to use an input judge it."""

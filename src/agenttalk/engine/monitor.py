@@ -119,6 +119,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     stands = await board.read("standings", plan_id=plan_id) if ends else []
     taken = {each[0]: usage_of(each) for each in stands}
     fresh = {each[0]: bool(each[7]) for each in stands}
+    believed = {each[0] for each in stands if each[20]}
     held = [objections.shown(each) for each in await board.read("objections_in", plan_id=plan_id)] if ends else []
     return {
         "plan_id": plan_id,
@@ -141,7 +142,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
         **({"release": release.as_json()} if release else {}),
         "tasks": [
             {
-                **_task(row, fresh=fresh.get(row[0]) if runs else None),
+                **_task(row, fresh=fresh.get(row[0]) if runs else None, believed=row[0] in believed),
                 "reason": reasons.get(row[0]),
                 "usage": taken.get(row[0]),
             }
@@ -150,10 +151,11 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def _task(row: tuple[Any, ...], *, fresh: bool | None) -> dict[str, Any]:
+def _task(row: tuple[Any, ...], *, fresh: bool | None, believed: bool) -> dict[str, Any]:
     """A task. What an agent of a foreign plan says of itself is its claim; of its own plans the engine saw more.
 
-    `fresh` says whether what the engine saw still holds; None when it saw nothing.
+    `fresh` says whether what the engine saw still holds; None when it saw nothing. `believed` is what is done by its
+    agent's word alone.
     """
     task_id, agent_id, state, updated_at, _, _, attempt, _, missing, request_id, _, _ = row
     done = state == "COMPLETED"
@@ -163,7 +165,7 @@ def _task(row: tuple[Any, ...], *, fresh: bool | None) -> dict[str, Any]:
         "state": state,
         "board": board_status(state),
         "freshness": ("fresh" if fresh else "stale") if done and fresh is not None else None,
-        "trust": ("claimed" if fresh is None else "observed") if done else None,
+        "trust": ("claimed" if fresh is None or believed else "observed") if done else None,
         "updated_at": updated_at,
         "attempt": attempt,
         "missing": wire.read(bytes(missing)) if missing else [],

@@ -10,10 +10,10 @@ from typing import Any, Final
 from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.promise import HumanCheck
-from agenttalk.engine import human, records
+from agenttalk.engine import exhibits, human, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
-from agenttalk.ports import Handed, Job, Made, Performance, Store, Tx
+from agenttalk.ports import NO_EXHIBIT, Exhibit, Handed, Job, Made, Performance, Store, Tx
 from agenttalk.rules.checks import Confirmation
 
 POLL: Final = 1.0
@@ -22,7 +22,7 @@ MOST_TEXT: Final = 32_000
 """Bytes of inputs that stand in a question."""
 
 
-async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str) -> Confirmation:
+async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: Exhibit = NO_EXHIBIT) -> Confirmation:
     """Have a person say yes or no to what a job left, of which `shown` is the hash; waits however long it takes.
 
     The same about the same is asked once, also when the engine ended meanwhile.
@@ -30,8 +30,14 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str) -> Confir
     store = await board_of(deps, job.plan_id)
     request_id = records.named("req", f"{job.plan_id}/{job.command.command_id}/{check.id}/{shown}")
     question = f"{check.question}\n(attempt {job.attempt} of {job.task_id}; what is judged has the hash {shown})"
-    needed = {"decision": {"question": question}}
-    asked = await store.transact(lambda tx: ask(tx, deps, job, request_id, "APPROVAL", check.question, needed))
+    criteria = exhibits.told(exhibit, deps.discretion.secrets, shown=shown)
+    needed = {"decision": {"question": question}, "criteria": criteria}
+
+    def work(tx: Tx) -> str:
+        exhibits.keep(tx, exhibit)
+        return ask(tx, deps, job, request_id, "APPROVAL", check.question, needed)
+
+    asked = await store.transact(work)
     response, by = await answered(store, asked)
     return Confirmation(by, response.decision == "APPROVE", shown)
 
@@ -75,6 +81,11 @@ class People:
         needed = {
             "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in names],
             "decision": {"question": "\n\n".join([job.command.prompt, *await self._given(job)])},
+            **(
+                {"criteria": exhibits.told(Exhibit(tuple(job.inputs)), self.deps.discretion.secrets)}
+                if job.inputs
+                else {}
+            ),
         }
         kind = "MISSING_FILE" if names else "CLARIFY"
         asked = await store.transact(lambda tx: ask(tx, self.deps, job, request_id, kind, job.command.prompt, needed))

@@ -184,7 +184,7 @@ def _give_up(moves: Moves, sheet: Sheet, node: Node, told: dict[str, Any], *, st
     exhausted(moves, sheet, node, reason, {**told, "stuck": stuck})
 
 
-def exhausted(moves: Moves, sheet: Sheet, node: Node, reason: str, told: dict[str, Any]) -> None:
+def exhausted(moves: Moves, sheet: Sheet, node: Node, reason: str, told: dict[str, Any], *, diff: str = "") -> None:
     """Write down that a task has no round left, and ask a person what is to become of it."""
     tx, plan_id, task_id = moves.tx, sheet.plan_id, node.task_id
     question = f"{task_id} has no round of rework left. Grant more rounds, accept it as it is, or abort?"
@@ -196,6 +196,7 @@ def exhausted(moves: Moves, sheet: Sheet, node: Node, reason: str, told: dict[st
         "shown": shown,
         "files": seen,
         "history": rounds.shown(rounds.history(tx, plan_id, task_id), _ASKED),
+        **({"diff": diff} if diff else {}),
     }
     request_id = asking.request(
         tx, sheet, node, "REEXECUTE_LIMIT", question, f"{question} {reason}", OPTIONS, at=moves.at, criteria=criteria
@@ -290,7 +291,7 @@ def out_of_rounds(
         "made_score": performance.score,
         "evidence": [asdict(each) for each in evidence],
     }
-    exhausted(moves, sheet, node, reason, told)
+    exhausted(moves, sheet, node, reason, told, diff=proof.diff)
 
 
 def _printed(proof: Proof) -> list[Issue]:

@@ -290,9 +290,10 @@ class Service:
             raise MachineError(Code.ENGINE_UNREACHABLE, "plans are run by an engine, and this is none")
         return self._dispatcher
 
-    async def requests(self) -> list[Request]:
-        """Every open question."""
-        return await human.requests(self.deps)
+    async def waiting(self) -> tuple[int, int]:
+        """How many questions are open, and how many dead letters."""
+        found = [(await board.read("counted_open"))[0] for board in await plans.boards(self.deps)]
+        return sum(asked for asked, _ in found), sum(dead for _, dead in found)
 
     async def request(self, request_id: str) -> Request:
         """One question."""
@@ -330,10 +331,6 @@ class Service:
             self._dispatcher.nudge()
         return answer
 
-    async def deadletters(self) -> list[dict[str, Any]]:
-        """Every dead letter."""
-        return [letter.as_json() for letter in await deadletters.found(self.deps)]
-
     async def deadletter(self, deadletter_id: str) -> dict[str, Any]:
         """One dead letter with its original, in base64."""
         letter, original = await deadletters.show(self.deps, deadletter_id)
@@ -360,11 +357,11 @@ class Service:
 
     async def status(self) -> dict[str, Any]:
         """Where everything stands, and how much waits for people."""
-        found = [(await board.read("counted_open"))[0] for board in await plans.boards(self.deps)]
+        asked, dead = await self.waiting()
         return {
             **await monitor.overview(self.deps),
-            "open_requests": sum(asked for asked, _ in found),
-            "open_deadletters": sum(dead for _, dead in found),
+            "open_requests": asked,
+            "open_deadletters": dead,
             "honesty": await honesty.total(self.deps),
             "day": await self.day(),
             **await showing.overview(self.deps),

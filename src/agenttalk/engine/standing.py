@@ -84,6 +84,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
     goes_on = goes_on or (state == "PAUSED" and running > 0)  # what runs comes to its end; only then nothing does
     counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
+    counts["unproven"] = sum(task["proven"] is False for task in tasks)
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
     release = await releases.last(store, plan_id)
     if review is not None and review.undecided and not running:
@@ -132,6 +133,7 @@ def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
     """How a task stands, from its row (the query `standings`)."""
     (task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds), rest = row[:11], row[11:]
     missing, request_id, updated_at, leased_at, waiting_since = rest[:5]
+    unproven = row[20]
     return {
         "task_id": task_id,
         "agent_id": agent_id,
@@ -139,6 +141,7 @@ def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
         "phase": phase,
         "board": board_status(state, phase),
         "freshness": ("fresh" if fresh else "stale") if state == "COMPLETED" else None,
+        "proven": not unproven if state == "COMPLETED" else None,
         "cause": cause,
         "reason": reason,
         "score": score,

@@ -57,6 +57,12 @@ class Outcome:
     evidence: tuple[Evidence, ...] = ()
     """What was found, if it is not enough and no round is left."""
 
+    @property
+    def believed(self) -> bool:
+        """Whether it is done by its agent's word alone."""
+        trust = self.verdict.trust if self.verdict is not None else None
+        return self.cause == "FULFILLED" and trust in {None, "claimed"}
+
 
 def gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> Outcome:
     """What a turn is worth, with what the checkpoints after it decided."""

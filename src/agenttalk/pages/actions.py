@@ -7,12 +7,14 @@ from urllib.parse import quote
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-from agenttalk.engine import browsing_ledger
+from agenttalk.engine import ledger_showing
 from agenttalk.engine.human import Decision
 from agenttalk.engine.service import Service
 from agenttalk.errors import Code, UsageError
+from agenttalk.pages import views
 from agenttalk.pages.door import Told, form
 from agenttalk.pages.rendering import Reader
 from agenttalk.pages.words import say
@@ -70,21 +72,27 @@ async def verify(service: Service, request: Request, reader: Reader, sent: FormD
     return Told(say(reader.language, "done_it", what=say(reader.language, "a_verify")), where)
 
 
-async def answer(service: Service, request: Request, reader: Reader, sent: FormData) -> Told:
-    """Answer a question: exactly the one that was shown, or none."""
+async def answer(service: Service, request: Request, reader: Reader, sent: FormData) -> Told | Response:
+    """Answer a question: exactly the one that was shown, or none. What has changed since is shown as it is now."""
     decision = _DECISIONS.get(_text(sent, "decision"))
     seen = _text(sent, "seen_sha256")
     if decision is None or not seen:
         raise UsageError(Code.OPTION_INVALID, "this is no answer", hint="answer with a button of the page")
-    await service.answer(
-        request.path_params["id"],
-        by=_name(reader),
-        decision=decision,
-        files=await _files(sent),
-        answers=[str(each) for each in sent.getlist("answer") if isinstance(each, str) and each],
-        notes=_text(sent, "notes")[:_NOTE] or None,
-        seen_sha256=seen,
-    )
+    name, notes = request.path_params["id"], _text(sent, "notes")[:_NOTE]
+    try:
+        await service.answer(
+            name,
+            by=_name(reader),
+            decision=decision,
+            files=await _files(sent),
+            answers=[str(each) for each in sent.getlist("answer") if isinstance(each, str) and each],
+            notes=notes or None,
+            seen_sha256=seen,
+        )
+    except UsageError as error:
+        if error.code != Code.ANSWER_REFUSED:
+            raise
+        return await views.asked(service, reader, name, 409, why_not=error.message, notes=notes)
     return Told(say(reader.language, "done_it", what=say(reader.language, "answer")), "/inbox")
 
 
@@ -113,7 +121,7 @@ async def replay(service: Service, request: Request, reader: Reader, _: FormData
 
 async def redeliver(service: Service, request: Request, reader: Reader, _: FormData) -> Told:
     """Decide anew about a delivery that failed."""
-    await browsing_ledger.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
+    await ledger_showing.replay_webhook(service.deps, request.path_params["id"], by=_name(reader))
     service.receiver.wake()
     return Told(say(reader.language, "done_it", what=say(reader.language, "a_replay")), "/deliveries")
 

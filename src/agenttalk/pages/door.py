@@ -25,7 +25,8 @@ from agenttalk.rules import news
 
 LOG = logging.getLogger(__name__)
 View: TypeAlias = "Callable[[Service, Request, Reader], Awaitable[Response]]"
-Act: TypeAlias = "Callable[[Service, Request, Reader, FormData], Awaitable[Told]]"
+Act: TypeAlias = "Callable[[Service, Request, Reader, FormData], Awaitable[Told | Response]]"
+"""Does what a form asks for. It tells what was done, or has a page of its own to show why nothing was."""
 LIMIT: Final = 16 * 1024 * 1024
 """Bytes of a form, files included."""
 _FIELDS: Final = 100
@@ -88,6 +89,8 @@ def form(service: Service, path: str, act: Act) -> Route:
                 told = await act(service, request, reader, sent)
             finally:
                 await sent.close()
+            if isinstance(told, Response):
+                return told
             service.feed.nudge()
             answer: Response = RedirectResponse(told.where, 303, headers=HEADERS)
             answer.set_cookie(_named(request, "told"), quote(told.text[:_TOLD]), max_age=60, **_KEPT)
@@ -185,7 +188,7 @@ async def _reader(service: Service, request: Request) -> Reader:
         path=request.url.path,
         now=service.deps.now(),
         cursor=news.written(await service.feed.position()) if session is not None else "",
-        waiting=len(await service.requests()) if session is not None else 0,
+        waiting=(await service.waiting())[0] if session is not None else 0,
         told=unquote(request.cookies.get(_named(request, "told"), ""))[:_TOLD] if session is not None else "",
     )
 

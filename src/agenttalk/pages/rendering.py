@@ -15,7 +15,7 @@ from starlette.responses import Response
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.engine.sessions import Session
-from agenttalk.pages import words
+from agenttalk.pages import codes, words
 from agenttalk.pages.words import Language
 from agenttalk.rules.drawing import path
 
@@ -72,6 +72,8 @@ def page(name: str, reader: Reader, status: int = 200, /, **values: Any) -> Resp
     text = shown.render(
         reader=reader,
         t=partial(words.say, language),
+        c=partial(codes.called, language),
+        tell=partial(codes.told, language),
         page=name,
         ago=lambda at: ago(at, reader.now),
         version=_version(),
@@ -165,7 +167,7 @@ def board_of(task: dict[str, Any]) -> str:
     """What people call the state of a task; done that nobody verified is said to be so, and done that changed, too."""
     if task.get("freshness") == "stale":
         return "stale"
-    if task.get("trust") == "claimed":
+    if task.get("trust") == "claimed" or task.get("proven") is False:
         return "claimed"
     if task.get("phase") in {"asking", "offered"}:  # somebody else has to do something
         return "waiting"
@@ -187,6 +189,7 @@ def badge_of(name: str) -> str:
         "blocked": "ask",
         "paused": "ask",
         "stale": "old",
+        "claimed": "unproven",
         "failed": "bad",
         "rejected": "bad",
         "CRITICAL": "bad",

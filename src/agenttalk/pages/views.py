@@ -8,22 +8,36 @@ from functools import lru_cache
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from agenttalk.engine import injected, mail_showing, showing, viewing, viewing_task
+from agenttalk.engine import (
+    crew,
+    exhibits,
+    human,
+    injected,
+    ledger_showing,
+    mail_showing,
+    plan_showing,
+    showing,
+    task_showing,
+)
+from agenttalk.engine import deadletters as refused
+from agenttalk.engine import overview as glance
 from agenttalk.engine.mail_showing import Asked
 from agenttalk.engine.plans import DEFAULT
 from agenttalk.engine.service import Service
+from agenttalk.pages import diffs, files
 from agenttalk.pages.door import shown
+from agenttalk.pages.files import PREVIEW
 from agenttalk.pages.rendering import HEADERS, Reader, board_of, page
 from agenttalk.rules import drawing, timeline
 from agenttalk.rules.lifecycle import board_status
 
-PREVIEW: Final = 64 * 1024
-"""Bytes of a file that are shown."""
 ROWS: Final = 2_000
 """Rows of a timeline that are drawn."""
+_BOARDS: Final = {"_toolchain": "/toolchain", "_mail": "/mail"}
+"""Boards that have pages of their own."""
 
 
 def routes(service: Service) -> list[Route]:
@@ -37,6 +51,7 @@ def routes(service: Service) -> list[Route]:
         "/plans/{id}/tasks/{task}/files/{sha256}/download": download,
         "/inbox": inbox,
         "/inbox/{id}": question,
+        "/inbox/{id}/files/{sha256}/download": exhibited,
         "/deadletters": deadletters,
         "/deadletters/{id}": deadletter,
         "/deadletters/{id}/download": original,
@@ -53,17 +68,24 @@ def routes(service: Service) -> list[Route]:
 
 async def overview(service: Service, _: Request, reader: Reader) -> Response:
     """What needs somebody, at a glance."""
-    return page("overview", reader, **await viewing.overview(service.deps), day=await service.day())
+    return page("overview", reader, **await glance.overview(service.deps), day=await service.day())
 
 
-async def plans(service: Service, _: Request, reader: Reader) -> Response:
-    """Every plan."""
-    return page("plans", reader, plans=await viewing.plans(service.deps))
+async def plans(service: Service, request: Request, reader: Reader) -> Response:
+    """Plans, a page of them, those that began last first."""
+    query = request.query_params
+    asked = plan_showing.Asked(
+        state=query.get("state", ""), text=query.get("text", "")[:200], after=query.get("after", "")
+    )
+    found = await plan_showing.listed(service.deps, asked)
+    return page("plans", reader, listed=found, asked=asked, states=plan_showing.STATES)
 
 
 async def plan(service: Service, request: Request, reader: Reader) -> Response:
     """A plan, drawn."""
-    found = await viewing.plan(service.deps, request.path_params["id"])
+    if request.path_params["id"] in _BOARDS:
+        return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
+    found = await plan_showing.plan(service.deps, request.path_params["id"])
     tasks = {each["task_id"]: each for each in found["tasks"]}
     drawn = _drawn(tuple(tasks), tuple(found["edges"]))
     times = timeline.laid_out(found["spans"], service.deps.now())
@@ -100,21 +122,27 @@ def _counted(tasks: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 async def task(service: Service, request: Request, reader: Reader) -> Response:
     """A task, and why it is in its state."""
-    found = await viewing_task.task(service.deps, request.path_params["id"], request.path_params["task"])
-    asked = await injected.prompt(service.deps, request.path_params["id"], request.path_params["task"])
-    return page("task", reader, task=found, status=_status(found), injected=asked, most=PREVIEW)
+    plan_id, task_id = request.path_params["id"], request.path_params["task"]
+    found = await task_showing.task(service.deps, plan_id, task_id)
+    asked = await injected.prompt(service.deps, plan_id, task_id)
+    remarks = await task_showing.remarks(service.deps, plan_id, task_id)
+    events = await task_showing.tail(service.deps, plan_id, task_id)
+    return page(
+        "task", reader, task=found, status=_status(found), injected=asked, most=PREVIEW, remarks=remarks, events=events
+    )
 
 
 def _status(found: Mapping[str, Any]) -> str:
-    trust = "claimed" if found["origin"] != "engine" and found["state"] == "COMPLETED" else None
-    return board_of({**found, "trust": trust, "board": board_status(found["state"], found.get("phase"))})
+    return board_of({**found, "board": board_status(found["state"], found.get("phase"))})
 
 
 async def preview(service: Service, request: Request, reader: Reader) -> Response:
     """A file as text, escaped; nothing of it is ever run or laid out."""
     asked = request.path_params
-    name, data = await viewing_task.file(service.deps, asked["id"], asked["task"], asked["sha256"])
-    text = _text(data[:PREVIEW])
+    board, name = await task_showing.file(service.deps, asked["id"], asked["task"], asked["sha256"])
+    blobs = await service.deps.stores.blobs(board)
+    size = await blobs.size(asked["sha256"])
+    data = await blobs.piece(asked["sha256"], 0, PREVIEW)
     return page(
         "file",
         reader,
@@ -122,70 +150,84 @@ async def preview(service: Service, request: Request, reader: Reader) -> Respons
         task_id=asked["task"],
         sha256=asked["sha256"],
         name=name,
-        size=len(data),
-        text=text,
-        cut=len(data) > PREVIEW,
+        size=size,
+        text=files.text(data, cut=size > len(data)),
+        cut=size > len(data),
     )
-
-
-def _text(data: bytes) -> str | None:
-    """What a file says, if it is text."""
-    if b"\0" in data:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        # The end may be in the middle of a character.
-        return data[: error.start].decode() if len(data) - error.start < 4 and len(data) == PREVIEW else None
 
 
 async def download(service: Service, request: Request, _: Reader) -> Response:
     """A file to be kept, never to be shown by the browser itself."""
     asked = request.path_params
-    data = (await viewing_task.file(service.deps, asked["id"], asked["task"], asked["sha256"]))[1]
-    return _attached(data, f"{asked['sha256'].removeprefix('sha256:')[:16]}.bin")
+    board, name = await task_showing.file(service.deps, asked["id"], asked["task"], asked["sha256"])
+    return await files.attached(await service.deps.stores.blobs(board), asked["sha256"], name)
 
 
-def _attached(data: bytes, name: str) -> Response:
-    told = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": "sandbox"}
-    return Response(data, headers=told, media_type="application/octet-stream")
-
-
-async def inbox(service: Service, _: Request, reader: Reader) -> Response:
-    """What people are asked."""
-    return page("inbox", reader, requests=[each.as_json() for each in await service.requests()])
+async def inbox(service: Service, request: Request, reader: Reader) -> Response:
+    """What people are asked, a page of it."""
+    found = await human.page(service.deps, after=request.query_params.get("after", ""))
+    return page("inbox", reader, requests=[each.as_json() for each in found.requests], next=found.next)
 
 
 async def question(service: Service, request: Request, reader: Reader) -> Response:
     """One question, with the form that answers it."""
-    found = (await service.request(request.path_params["id"])).as_json()
-    return page("question", reader, asked=found)
+    return await asked(service, reader, request.path_params["id"])
 
 
-async def deadletters(service: Service, _: Request, reader: Reader) -> Response:
-    """What was refused."""
-    found = await service.deadletters()
-    return page("deadletters", reader, letters=found[::-1][:500])
+async def asked(
+    service: Service, reader: Reader, request_id: str, status: int = 200, *, why_not: str = "", notes: str = ""
+) -> Response:
+    """A question as it stands now; with `why_not`, why the answer that was just given does not count."""
+    found = await service.request(request_id)
+    exhibit = await exhibits.shown(service.deps, found)
+    for each in exhibit["files"]:
+        data = each.pop("beginning", None)
+        cut = data is not None and each["size_bytes"] > len(data)
+        each |= {"text": files.text(data, cut=cut) if data else None, "cut": cut}
+    return page(
+        "question",
+        reader,
+        status,
+        asked=found.as_json(),
+        exhibit=exhibit,
+        changed=diffs.blocks(exhibit["diff"] or ""),
+        why_not=why_not,
+        notes=notes,
+    )
+
+
+async def exhibited(service: Service, request: Request, _: Reader) -> Response:
+    """A file that a question is about, to be kept."""
+    digest = request.path_params["sha256"]
+    board, name = await exhibits.file(service.deps, request.path_params["id"], digest)
+    return await files.attached(await service.deps.stores.blobs(board), digest, name)
+
+
+async def deadletters(service: Service, request: Request, reader: Reader) -> Response:
+    """What was refused, a page of it."""
+    found = await refused.page(service.deps, after=request.query_params.get("after", ""))
+    return page("deadletters", reader, letters=[each.as_json() for each in found.letters], next=found.next)
 
 
 async def deadletter(service: Service, request: Request, reader: Reader) -> Response:
     """One message that was refused, with its original."""
     found = await service.deadletter(request.path_params["id"])
     data = base64.b64decode(found["content"]) if found["content"] is not None else None
-    text = _text(data[:PREVIEW]) if data is not None else None
     size = len(data) if data is not None else None
-    return page("deadletter", reader, letter=found, text=text, size=size, cut=(size or 0) > PREVIEW)
+    cut = (size or 0) > PREVIEW
+    text = files.text(data[:PREVIEW], cut=cut) if data is not None else None
+    return page("deadletter", reader, letter=found, text=text, size=size, cut=cut)
 
 
 async def original(service: Service, request: Request, _: Reader) -> Response:
     """The original of a dead letter, to be kept."""
     found = await service.deadletter(request.path_params["id"])
-    return _attached(base64.b64decode(found["content"] or ""), "original.bin")
+    return files.kept(base64.b64decode(found["content"] or ""), "original.bin")
 
 
 async def agents(service: Service, _: Request, reader: Reader) -> Response:
     """Who works here, and how far they can be believed."""
-    return page("agents", reader, agents=await viewing.agents(service.deps))
+    return page("agents", reader, agents=await crew.agents(service.deps))
 
 
 async def toolchain(service: Service, request: Request, reader: Reader) -> Response:
@@ -234,13 +276,15 @@ async def ledger(service: Service, request: Request, reader: Reader) -> Response
     query = request.query_params
     board, plan_id, kind = query.get("board", DEFAULT), query.get("plan", ""), query.get("kind", "")
     before = _number(request, "before")
-    found = await viewing.ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
-    return page("ledger", reader, listed=found, board=board, plan_id=plan_id, kind=kind)
+    found = await ledger_showing.ledger(service.deps, board, before=before, plan_id=plan_id, kind=kind)
+    boards = await ledger_showing.names(service.deps)
+    return page("ledger", reader, listed=found, boards=boards, board=board, plan_id=plan_id, kind=kind)
 
 
 async def deliveries(service: Service, request: Request, reader: Reader) -> Response:
     """What forges delivered, and what came of it."""
-    return page("deliveries", reader, listed=await viewing.webhooks(service.deps, before=_number(request, "before")))
+    found = await ledger_showing.webhooks(service.deps, before=_number(request, "before"))
+    return page("deliveries", reader, listed=found)
 
 
 def _number(request: Request, name: str) -> int:

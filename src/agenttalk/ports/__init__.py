@@ -23,10 +23,23 @@ from agenttalk.ports.dialogues import Asks, Dialogue, Dialogues, Opening, Speaks
 from agenttalk.ports.folders import Digest, Entry, Folder
 from agenttalk.ports.forge import EventSource, Forge, Headers, Merged, Unread
 from agenttalk.ports.kinds import Away, FollowUp, KindOutcome, KindTask, KindTurn, MailKind, MailRules, Said, TaskKind
-from agenttalk.ports.proof import Baseline, Confirm, Examined, Findings, Left, Proof, Prover, Shipment, Tip
+from agenttalk.ports.proof import (
+    NO_EXHIBIT,
+    Baseline,
+    Confirm,
+    Examined,
+    Exhibit,
+    Findings,
+    Left,
+    Proof,
+    Prover,
+    Shipment,
+    Tip,
+)
 from agenttalk.ports.storage import Blobs, Clock, Ids, Lasting, Row, Store, Stores, Tx, Value
 
 __all__ = [
+    "NO_EXHIBIT",
     "Asks",
     "Away",
     "Baseline",
@@ -43,6 +56,7 @@ __all__ = [
     "Entry",
     "EventSource",
     "Examined",
+    "Exhibit",
     "Findings",
     "Folder",
     "FollowUp",

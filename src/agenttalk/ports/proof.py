@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.plan import Workspace
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
-from agenttalk.ports.agents import Job, Performance
+from agenttalk.ports.agents import Handed, Job, Made, Performance
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
@@ -39,6 +39,8 @@ class Proof:
     """The commit that keeps what the agent left in a repository, merged or not."""
     idle: bool = False
     """Whether it is not done, and the agent changed nothing in the repository."""
+    diff: str = ""
+    """What the agent changed in the repository, as text for people, if it is not done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,25 @@ class Examined:
     """What went wrong, apart from checks that did not pass."""
 
 
-Confirm: TypeAlias = "Callable[[HumanCheck, str], Awaitable[Confirmation]]"
-"""Asks a person the question of a check about something with this hash, and waits for the answer."""
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """What a person is shown of what there is to judge."""
+
+    files: tuple[Made | Handed, ...] = ()
+    diff: str = ""
+    """What it changes in a repository, as text for people."""
+
+
+NO_EXHIBIT: Final = Exhibit()
+
+
+class Confirm(Protocol):
+    """Asks a person the question of a check about something with a hash, and waits for the answer."""
+
+    def __call__(
+        self, check: HumanCheck, shown: str, *, exhibit: Exhibit = NO_EXHIBIT
+    ) -> Coroutine[Any, Any, Confirmation]:
+        """The answer; `shown` is the hash."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from agenttalk.contracts.promise import (
     AnyCheck,
     CompletionPromise,
     GitCheck,
+    HumanCheck,
     RunCheck,
     TestsCheck,
 )
@@ -43,6 +44,11 @@ PREPARED: Final = "workspace.prepare"
 def checks_of(promise: CompletionPromise | None) -> Sequence[AnyCheck]:
     """The checks of a promise."""
     return promise.checks if promise else ()
+
+
+def asks_people(promise: CompletionPromise | None) -> list[HumanCheck]:
+    """The checks that are questions to people."""
+    return [check for check in checks_of(promise) if isinstance(check, HumanCheck)]
 
 
 def looked_at_before(check: AnyCheck, known: Result | None) -> bool:

@@ -27,11 +27,13 @@ from agenttalk.contracts.promise import (
 from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import (
+    NO_EXHIBIT,
     Baseline,
     Blobs,
     Clock,
     Confirm,
     Examined,
+    Exhibit,
     Findings,
     Handed,
     Job,
@@ -57,6 +59,8 @@ _SEALED: Final = "_outputs"
 """In there, what has no repository is checked; no plan's name begins like that."""
 _TRIES: Final = 5
 """How often a candidate is made anew because others merged meanwhile."""
+_SHOWN: Final = 48 * 1024
+"""Bytes of what was changed that people are shown who decide about it."""
 Done = Callable[[Proof], bool]
 Checkout = Callable[[], AbstractAsyncContextManager[Sealed]]
 _UNSEEN: Final = Baseline("")
@@ -125,7 +129,8 @@ class Prover:
             return Proof(refused=f"not of their media type: {', '.join(sorted(performance.misfits))}")
         if job.repo is None:
             facts, results = await self._check_outputs(job, performance)
-            return look.proof_of([*results, *await self._confirmed(job, facts, facts.tree, results, done, confirm)])
+            ask = partial(confirm, exhibit=Exhibit(tuple(performance.outputs)))
+            return look.proof_of([*results, *await self._confirmed(job, facts, facts.tree, results, done, ask)])
         space = await self._space(job)
         taken = await self._taken(space, job)
         if isinstance(taken, Refused):
@@ -146,11 +151,14 @@ class Prover:
             if odd := [*odd, *await look.twins_in(space, performance, candidate)]:
                 return Proof(refused="; ".join(odd[: look.BREACHES]), foreign=foreign)
             facts, results = await self._check_candidate(space, job, performance, taken, candidate, base)
-            results += await self._confirmed(job, facts, taken.tree, results, done, confirm)
+            exhibit = await self._exhibited(space, job, performance, candidate)
+            ask = partial(confirm, exhibit=exhibit)
+            results += await self._confirmed(job, facts, taken.tree, results, done, ask)
             proof = look.proof_of(results, restored=[change.path for change in candidate.restored])
             proof = replace(proof, foreign=foreign, left=taken.commit)
             if not done(proof):
-                return replace(proof, idle=candidate.commit == candidate.onto)
+                diff = exhibit.diff or await space.diff(candidate.onto, candidate.tree, limit=_SHOWN)
+                return replace(proof, idle=candidate.commit == candidate.onto, diff=diff)
             if await self._lands(space, job, candidate):
                 return replace(proof, commit=await look.merged_by(space, job, candidate))
         return Proof(conflict="others merged again and again while this was checked")
@@ -246,11 +254,18 @@ class Prover:
         base = await self.findings.baseline(job) or _UNSEEN
         return facts, await self._check(job, facts, base, lambda: self._laid_out(files))
 
+    async def _exhibited(self, space: Workspace, job: Job, performance: Performance, candidate: Candidate) -> Exhibit:
+        """What is shown to people who are to say something to work in a repository."""
+        if not look.asks_people(job.command.promise):
+            return NO_EXHIBIT
+        diff = await space.diff(candidate.onto, candidate.tree, limit=_SHOWN)
+        return Exhibit(tuple(performance.outputs), diff)
+
     async def _confirmed(
         self, job: Job, facts: Facts, tree: str, results: Sequence[Result], done: Done, confirm: Confirm
     ) -> list[Result]:
         """What people say to the work, who are asked when nothing else is missing."""
-        asked = [check for check in look.checks_of(job.command.promise) if isinstance(check, HumanCheck)]
+        asked = look.asks_people(job.command.promise)
         if not asked:
             return []
         at = write_time(self.clock.now())

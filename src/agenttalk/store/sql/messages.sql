@@ -266,9 +266,13 @@ VALUES (:board, :plan_id, :deadletter_id, :key, :code, :reason, :agent_id, :box,
 ON CONFLICT (board, key) DO NOTHING
 RETURNING id
 
+-- Dead letters before a place, the newest first. The board is compared in a way that hides it from SQLite's planner.
 -- name: deadletters
-SELECT deadletter_id, plan_id, code, reason, agent_id, box, name, message_id, sha256, original, retriable, tries, state, at
-FROM deadletters WHERE board = :board ORDER BY id
+SELECT deadletter_id, plan_id, code, reason, agent_id, box, name, message_id, sha256, original, retriable, tries, state, at, id
+FROM deadletters
+WHERE board || '' = :board AND id < :before
+ORDER BY id DESC
+LIMIT :limit
 
 -- name: deadletter
 SELECT deadletter_id, plan_id, code, reason, agent_id, box, name, message_id, sha256, original, retriable, tries, state, at
@@ -315,9 +319,13 @@ RETURNING request_id
 SELECT request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, answered_at, answered_by
 FROM requests WHERE board = :board AND request_id = :request_id
 
+-- Open questions from a place on, the oldest first.
 -- name: open_requests
 SELECT request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, answered_at, answered_by
-FROM requests WHERE board = :board AND state = 'open' ORDER BY at, request_id
+FROM requests
+WHERE board = :board AND state = 'open' AND (at, request_id) > (:at, :request_id)
+ORDER BY at, request_id
+LIMIT :limit
 
 -- name: open_requests_of
 SELECT request_id FROM requests

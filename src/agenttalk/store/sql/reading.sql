@@ -35,6 +35,10 @@ WHERE board = :board AND (began_at, plan_id) < (:began_at, :plan_id)
 ORDER BY began_at DESC, plan_id DESC
 LIMIT :limit
 
+-- How many tasks of a plan are done by their agents' word alone.
+-- name: unproven_in
+SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND unproven = 1 AND state = 'COMPLETED'
+
 -- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
 -- name: open_plan_page
 SELECT plan_id, state, open, completed, failed, skipped, began_at, ended_at
@@ -54,7 +58,7 @@ SELECT task_id, dependant FROM edges WHERE board = :board AND plan_id = :plan_id
 
 -- name: plan_task_page
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unmet
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unmet
 FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id > :task_id
 ORDER BY task_id
@@ -62,7 +66,7 @@ LIMIT :limit
 
 -- name: task_standing
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- Commands of a plan, and how far each of their receivers came with them.

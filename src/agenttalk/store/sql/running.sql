@@ -289,7 +289,7 @@ SELECT plan_id FROM runs WHERE board = :board AND plan_id = :plan_id AND state =
 -- name: end_turn
 UPDATE tasks
 SET lease = NULL, owner = NULL, token = NULL, leased_at = NULL, phase = NULL, state = :state, cause = :cause,
-    reason = :reason, queued = :queued, updated_at = :at, score = :score, fact = :fact,
+    reason = :reason, queued = :queued, updated_at = :at, score = :score, fact = :fact, unproven = :unproven,
     retries = retries + :retries, sent_back = :sent_back, deaths = deaths + :deaths,
     seconds = seconds + :seconds, tokens = tokens + :tokens, cost_usd = cost_usd + :cost_usd,
     tool_calls = tool_calls + :tool_calls
@@ -404,7 +404,7 @@ SELECT
 -- Every task of a plan, for people.
 -- name: standings
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL ORDER BY task_id
 
 -- name: skipped_by_failure
@@ -515,7 +515,8 @@ ORDER BY t.task_id
 
 -- name: end_by_hand
 UPDATE tasks
-SET state = :state, cause = :cause, reason = :reason, updated_at = :at, phase = NULL, retries = retries + :retries
+SET state = :state, cause = :cause, reason = :reason, updated_at = :at, phase = NULL, retries = retries + :retries,
+    unproven = :unproven
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'RUNNING' AND lease IS NULL
 RETURNING task_id
 

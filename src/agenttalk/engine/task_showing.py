@@ -8,12 +8,13 @@ from typing import Any, Final
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import CommandEnvelope
-from agenttalk.engine import browsing, foreign
+from agenttalk.engine import foreign, plan_showing, tasks
 from agenttalk.engine.checklists import checklist_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.standing import usage_of
 from agenttalk.engine.superseding import files_of
+from agenttalk.engine.tasks import TaskName
 from agenttalk.engine.transcripts import LARGEST
 from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Folder, Row, Store
@@ -22,27 +23,41 @@ from agenttalk.rules.checklist import Item
 ORDERS: Final = 20
 """Commands of a task that are shown, the newest."""
 LOG_LINES: Final = 200
+TAIL: Final = 60
+"""Events of an attempt that people are shown: the last."""
 _LOG_BYTES: Final = 256 * 1024
 """Bytes of a transcript that one page holds."""
 
 
 async def task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     """Everything that is to be said of a task. Raises UsageError when there is none."""
-    store = await browsing.found(deps, plan_id, ends=False)
+    store = await plan_showing.found(deps, plan_id, ends=False)
     told = await foreign.explain(deps, plan_id, task_id)
     rows = await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS)
-    commands = [CommandEnvelope.model_validate_json(bytes(row[3])).payload.command for row in rows]
+    orders = [_order(row) for row in rows]
     own = await store.read("task_standing", plan_id=plan_id, task_id=task_id)
     return {
         **told,
         "board_name": store.name,
         "usage": usage_of(own[0]) if own else None,
+        "proven": _proven(told, own),
         "checklist": [_line(each) for each in await checklist_of(store, told)] if told["origin"] == "engine" else [],
-        "command": commands[0].as_json() if commands else None,
-        "orders": [_order(row) for row in rows],
-        "inputs": await _inputs(store, plan_id, commands[0]) if commands else [],
+        "command": orders[0]["command"] if orders else None,
+        "orders": orders,
+        "inputs": await _inputs(store, plan_id, _command(rows[0])) if rows else [],
         "outputs": await _outputs(store, plan_id, task_id),
     }
+
+
+def _proven(told: dict[str, Any], own: list[Row]) -> bool | None:
+    """Whether a task that is done is so by more than its agent's word; None when it is not done."""
+    if told["state"] != "COMPLETED":
+        return None
+    return told["origin"] == "engine" and not (own and own[0][20])
+
+
+def _command(row: Row) -> Command:
+    return CommandEnvelope.model_validate_json(bytes(row[3])).payload.command
 
 
 def _order(row: Row) -> dict[str, Any]:
@@ -58,6 +73,7 @@ def _order(row: Row) -> dict[str, Any]:
         "taken_at": taken_at,
         "ended_at": ended_at,
         "prompt_sha256": prompt_sha256,
+        "command": _command(row).as_json(),
     }
 
 
@@ -75,18 +91,24 @@ def _line(item: Item) -> dict[str, Any]:
 
 
 async def _inputs(store: Store, plan_id: str, command: Command) -> list[dict[str, Any]]:
-    """The files that the newest command names, with their hashes as far as these are known."""
+    """The files that a command names, with their hashes as far as these are known."""
     found: list[dict[str, Any]] = []
     known: dict[str, list[Row]] = {}
+    previous = {
+        f"previous_output/{places.segment(old.output_name)}/{old.path}": {
+            "sha256": old.sha256,
+            "size_bytes": old.size_bytes,
+        }
+        for old in (command.reexecute.previous if command.reexecute else ())
+    }
     for each in command.resolved_inputs or ():
         for path in each.paths:
             owner, _, rest = path.partition("/")
             segment, _, inside = rest.partition("/")
             if owner not in known:
                 known[owner] = await store.read("versions_from", plan_id=plan_id, task_id=owner)
-            found.append(
-                {"input_name": each.input_name, "path": path, **_version(known[owner], owner, segment, inside)}
-            )
+            file = previous.get(path) or _version(known[owner], owner, segment, inside)
+            found.append({"input_name": each.input_name, "path": path, **file})
     return found
 
 
@@ -108,6 +130,27 @@ async def _outputs(store: Store, plan_id: str, task_id: str) -> list[dict[str, A
     ]
 
 
+async def file(deps: Deps, plan_id: str, task_id: str, sha256: str) -> tuple[str, str]:
+    """The board and the name of a file that a task was given or made. Raises UsageError when it is none of them."""
+    store = await plan_showing.found(deps, plan_id, ends=False)
+    known = await _outputs(store, plan_id, task_id)
+    if not any(each["sha256"] == sha256 for each in known):
+        for row in await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS):
+            known += await _inputs(store, plan_id, _command(row))
+    for each in known:
+        if each.get("sha256") == sha256:
+            return store.name, str(each["path"]).rpartition("/")[2]
+    what = f"{task_id[:80]} of {plan_id[:80]} was given no file of this hash, and has made none"
+    raise UsageError(Code.NAME_UNKNOWN, what, hint=f"'GET /api/plans/{plan_id}/artifacts' lists them")
+
+
+async def remarks(deps: Deps, plan_id: str, task_id: str) -> list[dict[str, Any]]:
+    """What was said about a task, in order."""
+    store = await plan_showing.found(deps, plan_id, ends=False)
+    shown = await tasks.show(deps, TaskName(store.name, plan_id, task_id))
+    return sorted([*shown["comments"], *shown["outputs"]], key=lambda each: int(each["id"]))
+
+
 async def log(
     deps: Deps, plan_id: str, task_id: str, *, command_id: str = "", attempt: int = 0, after: int = 0
 ) -> dict[str, Any]:
@@ -115,23 +158,45 @@ async def log(
 
     `next` is the place where it goes on, also when nothing more is there yet.
     """
-    store = await browsing.found(deps, plan_id, ends=False)
-    rows = await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS)
-    rows = [row for row in rows if command_id in {"", row[1]}]
-    tasks = await store.read("task", plan_id=plan_id, task_id=task_id)
-    if not tasks:
+    told = await _told_by(deps, plan_id, task_id, command_id, attempt)
+    if told is None:
+        return {"command_id": None, "attempt": None, "events": [], "next": 0}
+    path, command_id, attempt = told
+    data = await asyncio.to_thread(_piece, deps.root, path, after)
+    events, place = _events(data.splitlines(keepends=True)[:LOG_LINES])
+    return {"command_id": command_id, "attempt": attempt, "events": events, "next": after + place}
+
+
+async def tail(deps: Deps, plan_id: str, task_id: str) -> list[Any]:
+    """The last of what a coding agent told in the last attempt."""
+    told = await _told_by(deps, plan_id, task_id)
+    data = await asyncio.to_thread(_piece, deps.root, told[0], 0, LARGEST) if told else b""
+    return _events(data.splitlines(keepends=True)[-TAIL:])[0]
+
+
+async def _told_by(
+    deps: Deps, plan_id: str, task_id: str, command_id: str = "", attempt: int = 0
+) -> tuple[str, str, int] | None:
+    """Where the transcript of an attempt lies, of which command, and of which attempt; None when nobody has begun."""
+    store = await plan_showing.found(deps, plan_id, ends=False)
+    known = await store.read("task", plan_id=plan_id, task_id=task_id)
+    if not known:
         hint = f"'GET /api/plans/{plan_id}/tasks' lists them"
         raise UsageError(Code.TASK_NOT_FOUND, f"plan {plan_id!r} has no task {task_id[:80]!r}", hint=hint)
-    if not rows:
-        return {"command_id": None, "attempt": None, "events": [], "next": 0}
-    agent_id = rows[0][4] or tasks[0][0]
-    attempt = attempt or tasks[0][7] or 1
-    own = places.task(agent_id, plan_id, task_id)
-    path = f"{own}/{TURNS}/{rows[0][1]}-{attempt}.events.jsonl"
-    data = await asyncio.to_thread(_piece, deps.root, path, after)
+    rows = await store.read("task_orders", plan_id=plan_id, task_id=task_id, limit=ORDERS)
+    row = next((row for row in rows if command_id in {"", row[1]}), None)
+    if row is None:
+        return None
+    attempt = attempt or known[0][7] or 1
+    own = places.task(row[4] or known[0][0], plan_id, task_id)
+    return f"{own}/{TURNS}/{row[1]}-{attempt}.events.jsonl", row[1], attempt
+
+
+def _events(lines: list[bytes]) -> tuple[list[Any], int]:
+    """What lines of a transcript say, and how many bytes that were."""
     events: list[Any] = []
-    place = after
-    for line in data.splitlines(keepends=True)[:LOG_LINES]:
+    place = 0
+    for line in lines:
         if not line.endswith(b"\n"):
             break  # it is being written
         place += len(line)
@@ -139,16 +204,16 @@ async def log(
             events.append(wire.read(line))
         except AgentTalkError:
             continue
-    return {"command_id": rows[0][1], "attempt": attempt, "events": events, "next": place}
+    return events, place
 
 
-def _piece(root: Folder, path: str, after: int) -> bytes:
+def _piece(root: Folder, path: str, after: int, many: int = _LOG_BYTES) -> bytes:
     """Some bytes of a file, from a place on; nothing where there is no such file."""
     try:
         with root.stream(path, LARGEST) as stream:
             skipped = 0
             while skipped < after and (piece := stream.read(min(_LOG_BYTES, after - skipped))):
                 skipped += len(piece)
-            return stream.read(_LOG_BYTES)
+            return stream.read(many)
     except AgentTalkError:
         return b""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.problem import nearest
-from agenttalk.engine import plans, records
+from agenttalk.engine import bookmarks, monitor, plans, records, standing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import VIRTUAL, board_of
-from agenttalk.engine.standing import task_of
 from agenttalk.engine.superseding import files_of
-from agenttalk.errors import Code, JsonError, UsageError
+from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Store
 from agenttalk.rules.lifecycle import board_status
+from agenttalk.rules.timeline import Span
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
@@ -63,8 +62,7 @@ class _Place:
     foreign: bool = False
 
     def __str__(self) -> str:
-        told = wire.write([self.began_at, self.plan_id, self.foreign])
-        return base64.urlsafe_b64encode(told).decode().rstrip("=")
+        return bookmarks.written([self.began_at, self.plan_id, self.foreign])
 
 
 async def listed(deps: Deps, asked: Asked) -> dict[str, Any]:
@@ -100,7 +98,7 @@ async def _next(stores: Sequence[Store], asked: Asked, place: _Place) -> tuple[l
     limit = asked.size
     if place.foreign:
         rows = [
-            _foreign(store, *row)
+            await _foreign(store, *row)
             for store in stores
             for row in await store.read("foreign_plan_page", plan_id=place.plan_id, limit=limit)
         ]
@@ -108,7 +106,7 @@ async def _next(stores: Sequence[Store], asked: Asked, place: _Place) -> tuple[l
         return rows, _Place("", rows[-1]["plan_id"], foreign=True) if len(rows) == limit else None
     statement = "open_plan_page" if asked.state in _OPEN else "plan_page"
     rows = [
-        _run(store, row)
+        await _run(store, row)
         for store in stores
         for row in await store.read(statement, began_at=place.began_at, plan_id=place.plan_id, limit=limit)
     ]
@@ -121,28 +119,31 @@ async def _next(stores: Sequence[Store], asked: Asked, place: _Place) -> tuple[l
 def _place(text: str) -> _Place:
     if not text:
         return _Place(*_TOP)
-    try:
-        said: Any = wire.read(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except (binascii.Error, ValueError, JsonError):
-        said = None
-    match said:
+    match bookmarks.read(text):
         case [str() as began_at, str() as plan_id, bool() as foreign]:
             return _Place(began_at.replace("\0", ""), plan_id.replace("\0", ""), foreign)
         case _:
-            hint = "give what 'next' of the page before said"
-            raise UsageError(Code.FIELD_VALUE, "this is no place in the list", hint=hint)
+            raise bookmarks.unreadable()
 
 
-def _run(store: Store, row: Row) -> dict[str, Any]:
+async def _run(store: Store, row: Row) -> dict[str, Any]:
     plan_id, state, still_open, completed, failed, skipped, began_at, ended_at = row
     counts = dict(zip(_COUNTS, (still_open, completed, failed, skipped), strict=True))
+    [(counts["unproven"],)] = await store.read("unproven_in", plan_id=plan_id)
     about = {"plan_id": plan_id, "board": store.name, "origin": "engine", "state": state, "halted": None}
     return {**about, "counts": counts, "began_at": began_at, "ended_at": ended_at}
 
 
-def _foreign(store: Store, plan_id: str, halted: str | None) -> dict[str, Any]:
+async def _foreign(store: Store, plan_id: str, halted: str | None) -> dict[str, Any]:
     about = {"plan_id": plan_id, "board": store.name, "origin": "foreign", "state": "FOREIGN", "halted": halted}
-    return {**about, "counts": None, "began_at": None, "ended_at": None}
+    return {**about, "counts": await _counts(store, plan_id), "began_at": None, "ended_at": None}
+
+
+async def _counts(store: Store, plan_id: str) -> dict[str, int]:
+    """How many tasks of a plan that the engine does not run are in which state."""
+    states: dict[str, int] = dict(await store.read("counted_tasks", plan_id=plan_id))
+    closed = {name: states.get(name.upper(), 0) for name in _COUNTS[1:]}
+    return {"open": sum(states.values()) - sum(closed.values()), **closed, "unproven": closed["completed"]}
 
 
 def _fits(row: dict[str, Any], asked: Asked) -> bool:
@@ -168,18 +169,56 @@ def _unknown(plan_id: str) -> UsageError:
     return UsageError(Code.NAME_UNKNOWN, f"there is no plan {plan_id[:80]!r}", hint="'agenttalk status' lists all")
 
 
+async def plan(deps: Deps, plan_id: str) -> dict[str, Any]:
+    """Where a plan stands, with the lines between its tasks, and when what was done."""
+    store = await found(deps, plan_id)
+    runs = bool(await store.read("run_state", plan_id=plan_id))
+    told = (await standing.of(deps, plan_id)).as_json() if runs else await _lying_there(deps, store, plan_id)
+    edges = await _edges(store, plan_id, () if runs else await _nodes(store, plan_id))
+    rows = await store.read("orders_of_plan", plan_id=plan_id)
+    spans = [
+        Span(task_id, moment(begin), moment(end) if end else None, (ack or "").lower() or "running")
+        for task_id, _, begin, end, ack in rows
+    ]
+    return {**told, "board_name": store.name, "edges": edges, "spans": spans}
+
+
+async def _lying_there(deps: Deps, store: Store, plan_id: str) -> dict[str, Any]:
+    """Where a plan stands that the engine does not run."""
+    known = (await monitor.overview(deps, plan_id=plan_id))["plans"]
+    if not known:
+        raise _unknown(plan_id)
+    untold = {"phase": None, "cause": None, "score": None, "retries": 0, "reexecutions": 0, "since": None}
+    return {
+        **known[0],
+        "state": "FOREIGN",
+        "result": "foreign",
+        "counts": {**await _counts(store, plan_id), "running": 0},
+        "began_at": None,
+        "ended_at": None,
+        "closing": None,
+        "tasks": [{**untold, **each} for each in known[0]["tasks"]],
+    }
+
+
 async def graph(deps: Deps, plan_id: str) -> dict[str, Any]:
     """The tasks of a plan with their states, and the lines between them."""
     store = await found(deps, plan_id)
-    edges = await store.read("plan_edges", plan_id=plan_id)
     nodes = await _nodes(store, plan_id)
-    lines = [{"from": source, "to": target, "kind": "depends"} for source, target in edges]
-    if not edges and not await store.read("run_state", plan_id=plan_id):  # of a foreign plan only its DAG tells
-        lines = [{"from": one, "to": each.task_id, "kind": "depends"} for each in nodes for one in each.depends_on]
+    edges = await _edges(store, plan_id, nodes)
+    lines: list[dict[str, Any]] = [{"from": source, "to": target, "kind": "depends"} for source, target in edges]
     lines += [line for node in nodes for line in _called(node)]
     rows = [row for row in await _all_tasks(store, plan_id) if row["cause"] != "REMOVED"]
-    keys = ("task_id", "agent_id", "state", "phase", "board", "freshness", "cause", "updated_at")
+    keys = ("task_id", "agent_id", "state", "phase", "board", "freshness", "proven", "cause", "updated_at")
     return {"plan_id": plan_id, "nodes": [{key: row[key] for key in keys} for row in rows], "edges": lines}
+
+
+async def _edges(store: Store, plan_id: str, nodes: Sequence[Node]) -> list[tuple[str, str]]:
+    """Which task waits for which; of a plan that the engine does not run only its DAG tells."""
+    rows = await store.read("plan_edges", plan_id=plan_id)
+    if not rows and not await store.read("run_state", plan_id=plan_id):
+        return [(one, node.task_id) for node in nodes for one in node.depends_on]
+    return [(source, target) for source, target in rows]
 
 
 async def _nodes(store: Store, plan_id: str) -> list[Node]:
@@ -212,9 +251,10 @@ async def _all_tasks(store: Store, plan_id: str) -> list[dict[str, Any]]:
 
 
 def _task(row: Row) -> dict[str, Any]:
-    task = task_of(row[:20])
-    if row[20] is None:  # the engine does not run it, so it has seen nothing
-        task |= {"freshness": None, "board": board_status(task["state"])}
+    task = standing.task_of(row[:21])
+    if row[21] is None:  # the engine does not run it, so it has seen nothing
+        proven = False if task["state"] == "COMPLETED" else None
+        task |= {"freshness": None, "proven": proven, "board": board_status(task["state"])}
     return task
 
 
@@ -275,15 +315,3 @@ def _artifact(row: Row) -> dict[str, Any]:
     files = [{"path": path, "sha256": sha256, "size_bytes": size} for path, sha256, size in files_of(bytes(envelope))]
     about = {"message_id": message_id, "task_id": task_id, "output_name": output_name, "seq": seq, "agent_id": producer}
     return {**about, "state": state, "at": at, "files": files}
-
-
-async def named_file(deps: Deps, plan_id: str, task_id: str, sha256: str) -> tuple[str, str]:
-    """The board and the name of a file that a task made. Raises UsageError when it made none of that hash."""
-    store = await found(deps, plan_id, ends=False)
-    rows = await store.read("versions_before", plan_id=plan_id, task_id=task_id, before=2**62)
-    for *_, envelope in rows:
-        for path, digest, _ in files_of(bytes(envelope)):
-            if digest == sha256:
-                return store.name, path.rpartition("/")[2]
-    hint = f"'GET /api/plans/{plan_id}/artifacts' lists them"
-    raise UsageError(Code.NAME_UNKNOWN, f"{task_id[:80]} of {plan_id[:80]} has made no file of this hash", hint=hint)

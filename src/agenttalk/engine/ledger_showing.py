@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.engine import browsing
-from agenttalk.engine.browsing import LONGEST_PAGE, LOOKED_AT, PAGE
+from agenttalk.engine import plan_showing
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.plan_showing import LONGEST_PAGE, LOOKED_AT, PAGE
 from agenttalk.engine.plans import SYSTEM, VIRTUAL, boards
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Store, Tx
@@ -49,11 +49,11 @@ async def decisions(deps: Deps, plan_id: str, *, after: int = 0, limit: int = PA
 
 async def _facts(deps: Deps, plan_id: str, after: int, size: int) -> tuple[list[Row], int | None]:
     if plan_id in VIRTUAL | deps.kinds.keys():  # the whole board is its plan
-        store = await browsing.found(deps, plan_id, ends=False)
+        store = await plan_showing.found(deps, plan_id, ends=False)
         [(newest,)] = await store.read("newest_fact")
         rows = await store.read("ledger_page", before=after + size + 1, after=after + 1, limit=size)
         return rows[::-1], after + size if after + size < newest else None
-    store = await browsing.found(deps, plan_id)
+    store = await plan_showing.found(deps, plan_id)
     rows = await store.read("plan_facts", plan_id=plan_id, after=after, limit=size)
     return rows, rows[-1][0] if len(rows) == size else None
 
@@ -87,9 +87,19 @@ def _read(body: Any) -> dict[str, Any]:
 
 
 async def ledger(
-    deps: Deps, board: str, *, kind: str = "", subject: str = "", before: int = 0, limit: int = PAGE
+    deps: Deps,
+    board: str,
+    *,
+    kind: str = "",
+    subject: str = "",
+    plan_id: str = "",
+    before: int = 0,
+    limit: int = PAGE,
 ) -> dict[str, Any]:
-    """Facts of a board, the newest first. `kind` is one, or the beginning of several, such as `rework.`."""
+    """Facts of a board, the newest first. `kind` is one, or the beginning of several, such as `rework.`.
+
+    `subject` is what they are about, word for word; with `plan_id` they are about that plan or something in it.
+    """
     store = await _board(deps, board)
     size, top = _size(limit), min(before, _TOP) if before > 0 else _TOP
     found: list[dict[str, Any]] = []
@@ -98,7 +108,7 @@ async def ledger(
         top = newest + 1
     if subject:
         rows = await store.read("ledger_of", subject=subject.replace("\0", ""), before=top, limit=size)
-        found = [_told(row) for row in rows if row[3].startswith(kind)]
+        found = [_told(row) for row in rows if _fits(row, kind, plan_id)]
         return {"board": board, "facts": found, "next": rows[-1][0] if len(rows) == size else None}
     seen = 0
     while top > 1 and seen < LOOKED_AT:
@@ -106,7 +116,7 @@ async def ledger(
         rows = await store.read("ledger_page", before=top, after=floor, limit=_WINDOW)
         seen += top - floor
         for row in rows:
-            if row[3].startswith(kind):
+            if _fits(row, kind, plan_id):
                 found.append(_told(row))
                 if len(found) == size:
                     return {"board": board, "facts": found, "next": row[0] if row[0] > 1 else None}
@@ -114,10 +124,19 @@ async def ledger(
     return {"board": board, "facts": found, "next": top if top > 1 else None}
 
 
+def _fits(row: Row, kind: str, plan_id: str) -> bool:
+    return row[3].startswith(kind) and (not plan_id or plan_id in row[4].split("/"))
+
+
+async def names(deps: Deps) -> list[str]:
+    """Every board that has a ledger."""
+    return [*(store.name for store in await boards(deps)), SYSTEM]
+
+
 async def _board(deps: Deps, board: str) -> Store:
-    names = [*(store.name for store in await boards(deps)), SYSTEM]
-    if board not in names:
-        raise UsageError(Code.NAME_UNKNOWN, f"there is no board {board[:80]!r}", hint=f"there are: {', '.join(names)}")
+    known = await names(deps)
+    if board not in known:
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no board {board[:80]!r}", hint=f"there are: {', '.join(known)}")
     return await deps.stores.board(board)
 
 

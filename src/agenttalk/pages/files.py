@@ -1,0 +1,88 @@
+"""Files of agents as something to be kept, and never to be shown: nobody knows what is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from hashlib import sha256
+from typing import Final
+from urllib.parse import quote
+
+from starlette.responses import Response, StreamingResponse
+
+from agenttalk.errors import Code, MachineError
+from agenttalk.pages.rendering import HEADERS
+from agenttalk.ports import Blobs
+
+PIECE: Final = 256 * 1024
+"""Bytes of a file that are in memory at once."""
+PREVIEW: Final = 64 * 1024
+"""Bytes of a file that are shown."""
+_RANGE: Final = re.compile(r"^bytes=(\d{0,18})-(\d{0,18})$", re.ASCII)
+_UNSAFE: Final = re.compile(r'[^\x20-\x7e]|["\\]')
+
+
+async def attached(blobs: Blobs, digest: str, name: str, *, wanted: str = "") -> Response:
+    """A stored file, read and sent piece by piece; `wanted` is the range of bytes that is asked for, if one is."""
+    size = await blobs.size(digest)
+    headers = {**_headers(name), "Accept-Ranges": "bytes", "ETag": f'"{digest}"'}
+    first, last = _range(wanted, size)
+    if first > last and size:
+        return Response(None, 416, headers={**headers, "Content-Range": f"bytes */{size}"})
+    whole = last - first + 1 == size
+    headers["Content-Length"] = str(max(0, last - first + 1))
+    if not whole:
+        headers["Content-Range"] = f"bytes {first}-{last}/{size}"
+    pieces = _pieces(blobs, digest, first, last, check=whole)
+    return StreamingResponse(pieces, 200 if whole else 206, headers=headers, media_type="application/octet-stream")
+
+
+def kept(data: bytes, name: str) -> Response:
+    """Something that is in memory, as a file to be kept."""
+    return Response(data, headers=_headers(name), media_type="application/octet-stream")
+
+
+def _headers(name: str) -> dict[str, str]:
+    quoted = quote(name.encode("utf-8", "replace"), safe="")
+    return {
+        **HEADERS,
+        "Content-Disposition": f"attachment; filename=\"{_UNSAFE.sub('_', name)}\"; filename*=UTF-8''{quoted}",
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+    }
+
+
+def _range(said: str, size: int) -> tuple[int, int]:
+    """The first and the last byte that are asked for; what is no range asks for all, an impossible one for none."""
+    match = _RANGE.match(said)
+    if match is None or match[0] == "bytes=-":
+        return 0, size - 1
+    if not match[1]:
+        many = min(int(match[2]), size)
+        return (size - many, size - 1) if many else (1, 0)
+    first = int(match[1])
+    last = min(int(match[2]), size - 1) if match[2] else size - 1
+    return (first, last) if first <= last else (1, 0)
+
+
+async def _pieces(blobs: Blobs, digest: str, first: int, last: int, *, check: bool) -> AsyncIterator[bytes]:
+    """The bytes. What is not what was put in comes to no end, so that nobody takes it for whole."""
+    hasher = sha256()
+    place = first
+    while place <= last:
+        piece = await blobs.piece(digest, place, min(PIECE, last - place + 1))
+        place += len(piece)
+        hasher.update(piece)
+        if not piece or (place > last and check and f"sha256:{hasher.hexdigest()}" != digest):
+            raise MachineError(Code.STORE_DAMAGED, f"the content stored as {digest} has another hash, or is cut off")
+        yield piece
+
+
+def text(data: bytes, *, cut: bool = False) -> str | None:
+    """What a file says, if it is text; `cut` when `data` is only its beginning."""
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        # The end may be in the middle of a character.
+        return data[: error.start].decode() if cut and len(data) - error.start < 4 else None
