@@ -398,7 +398,7 @@ async def reconciled(root: Path, deps: Deps, settings: Settings, *, dry_run: boo
             setup = connecting.setup(settings, lambda agent: profile_of(deps, agent, settings.profile))
             reading = connecting.Reading(forges, settings.toolchain.risk.high)
             service.reconciler = Reconciler(deps, Board(deps, setup, lambda: ""), forges, gather=reading.gather)
-        return await service.reconcile(dry_run=dry_run)
+        return await service.reconcile(dry_run=dry_run, by="operator")
 
 
 def _connected(

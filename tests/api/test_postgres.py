@@ -144,7 +144,7 @@ def test_large_payloads_questions_and_dead_letters_work_there_too(sea: Tree, dat
         [letter] = await deadletters.found(deps)
         shown, original = await deadletters.show(deps, letter.deadletter_id)
         assert (shown.code, b"cmd_deploy_001" in (original or b"")) == ("TASK_NOT_IN_DAG", True)
-        assert (await deadletters.replay(deps, letter.deadletter_id))["ok"] is False
+        assert (await deadletters.replay(deps, letter.deadletter_id, by="ada"))["ok"] is False
         assert await fsck.check(deps) == []
 
     inside(sea.root, database, use)

@@ -485,7 +485,7 @@ class Traffic(RuleBasedStateMachine):
         lying = Lying(letter.agent_id, letter.plan_id, letter.name, data)
         note(f"replay {letter} expecting {verdict}")
         try:
-            done = self._run(deadletters.replay(self.world.deps, letter.deadletter_id))
+            done = self._run(deadletters.replay(self.world.deps, letter.deadletter_id, by="ada"))
         except UsageError:
             known = (letter.plan_id, letter.message_id) in self.oracle.accepted
             over = letter.tries >= LIMITS.replays or letter.state == "replayed"
@@ -959,7 +959,7 @@ def test_a_control_file_is_never_replayed_as_a_message(world: World) -> None:
     world.pass_()
     [letter] = world.books().dead
     with pytest.raises(UsageError):
-        world.run(deadletters.replay(world.deps, letter))
+        world.run(deadletters.replay(world.deps, letter, by="ada"))
     assert world.books().counts[SHOP] == (0, 0, 0, 0, 0)
 
 

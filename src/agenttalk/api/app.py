@@ -377,9 +377,9 @@ async def _explain(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.explain(request.path_params["id"], request.path_params["task"]))
 
 
-async def _verify(service: Service, request: Request, _: Caller) -> Response:
+async def _verify(service: Service, request: Request, caller: Caller) -> Response:
     body = await bodies.read(request, bodies.VerifyBody)
-    return answered(await service.verify(request.path_params["id"], body.task))
+    return answered(await service.verify(request.path_params["id"], body.task, by=caller.name))
 
 
 async def _repository(service: Service, request: Request, _: Caller) -> Response:
@@ -460,8 +460,8 @@ async def _deadletter(service: Service, request: Request, _: Caller) -> Response
     return answered(await service.deadletter(request.path_params["id"]))
 
 
-async def _replay(service: Service, request: Request, _: Caller) -> Response:
-    return answered(await service.replay(request.path_params["id"]))
+async def _replay(service: Service, request: Request, caller: Caller) -> Response:
+    return answered(await service.replay(request.path_params["id"], by=caller.name))
 
 
 async def _send(service: Service, request: Request, _: Caller) -> Response:

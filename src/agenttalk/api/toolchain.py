@@ -67,10 +67,10 @@ async def outgoing(service: Service, request: Request, _: Caller) -> Response:
     return answered(await service.toolchain_outgoing(_number(request.query_params.get("after", "0"))))
 
 
-async def reconcile(service: Service, request: Request, _: Caller) -> Response:
+async def reconcile(service: Service, request: Request, caller: Caller) -> Response:
     """Read the forges now."""
     body = await bodies.read(request, bodies.ReconcileBody)
-    return answered(await service.reconcile(dry_run=body.dry_run))
+    return answered(await service.reconcile(dry_run=body.dry_run, by=caller.name))
 
 
 async def set_state(_: Service, __: Request, caller: Caller) -> Response:

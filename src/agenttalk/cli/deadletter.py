@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import sys
 from typing import Annotated, Any
 
@@ -102,7 +103,7 @@ def replay(ctx: typer.Context, deadletter_id: IdArgument, root: RootOption = Non
     from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await deadletters.replay(deps, deadletter_id)
+        return await deadletters.replay(deps, deadletter_id, by=getpass.getuser())
 
     out, folder = roots.chosen(ctx, root, as_json)
     outcome = roots.asked(folder, f"/api/deadletters/{deadletter_id}/replay", by_hand, {})

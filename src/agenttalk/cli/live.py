@@ -181,7 +181,7 @@ class Live:
 
 
 def _line(task: dict[str, Any]) -> str:
-    colour, sign = MARKS[task["board"]]
+    colour, sign = ("yellow", "?") if task.get("proven") is False else MARKS[task["board"]]
     who = f"[bold]{plain(task['task_id'])}[/] [dim]{plain(task['agent_id'])}[/]"
     took = spent(task.get("usage")) if task["board"] in {"done", "failed"} else ""
     remark = " [dim]·[/] ".join(part for part in (took, _remark(task)) if part)
@@ -225,6 +225,8 @@ def _remark(task: dict[str, Any]) -> str:
         parts.append(f"round {task['reexecutions'] + 1}")
     if task.get("freshness") == "stale":
         parts.append("stale")
+    if task.get("proven") is False:
+        parts.append("unproven: nobody has verified it")
     if task["reason"]:
         parts.append(gist(task["reason"]))
     if task["request_id"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,7 +36,7 @@ def verify(
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await wiring.verifying(folder, deps).verify(plan, task_id or None)
+        return await wiring.verifying(folder, deps).verify(plan, task_id or None, by=getpass.getuser())
 
     told = roots.asked(folder, f"/api/plans/{plan}/verify", by_hand, {"task": task_id} if task_id else {})
     holds = all(check["state"] != "red" for check in told["checks"])

@@ -96,15 +96,18 @@ async def show(deps: Deps, deadletter_id: str) -> tuple[DeadLetter, bytes | None
     return letter, await blobs.get(letter.original) if letter.original else None
 
 
-async def replay(deps: Deps, deadletter_id: str) -> dict[str, Any]:
-    """Judge a dead letter again and deliver it if it may be. Raises UsageError when it cannot be replayed."""
+async def replay(deps: Deps, deadletter_id: str, *, by: str) -> dict[str, Any]:
+    """Judge a dead letter again, because somebody asks for it, and deliver it if it may be.
+
+    Raises UsageError when it cannot be replayed.
+    """
     board, letter = await _find(deps, deadletter_id)
     if letter.box != "outbox" or letter.original is None or not letter.name.endswith(places.MESSAGE):
         raise _refused(letter, "its original is not a message that was sent", "have its sender send it anew")
     blobs = await deps.stores.blobs(board.name)
     plan = await _plan(deps, letter)
     arrival = await _again(deps, blobs, letter, await blobs.get(letter.original), plan)
-    outcome = await board.transact(partial(_judge, letter=letter, arrival=arrival, plan=plan, deps=deps))
+    outcome = await board.transact(partial(_judge, letter=letter, arrival=arrival, plan=plan, deps=deps, by=by))
     if outcome["ok"]:
         await delivery.deliver(deps, board, letter.plan_id)
     await publish.publish(deps, board)
@@ -150,7 +153,7 @@ async def _again(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes, plan
         return replace(arrival, parcel=Rejection(Code(error.code), error.message))
 
 
-def _judge(tx: Tx, letter: DeadLetter, arrival: Arrival, plan: Plan, deps: Deps) -> dict[str, Any]:
+def _judge(tx: Tx, letter: DeadLetter, arrival: Arrival, plan: Plan, deps: Deps, by: str) -> dict[str, Any]:
     at = deps.stamp()
     if isinstance(arrival.parcel, Parcel):
         message_id = arrival.parcel.envelope.message_id
@@ -162,7 +165,7 @@ def _judge(tx: Tx, letter: DeadLetter, arrival: Arrival, plan: Plan, deps: Deps)
     limit = deps.limits.replays
     if not tx.run("try_deadletter", deadletter_id=letter.deadletter_id, state=state, limit=limit):
         raise _refused(letter, f"it was replayed {letter.tries} times already", "correct it and send it anew")
-    body = {"state": state, "code": str(refusal.code) if refusal else None}
+    body = {"by": by, "state": state, "code": str(refusal.code) if refusal else None}
     tx.record("deadletter.replayed", letter.deadletter_id, body)
     if refusal:
         return {"ok": False, "code": str(refusal.code), "reason": refusal.message}

@@ -205,9 +205,12 @@ class Service:
         """Why a task is in its state."""
         return await foreign.explain(self.deps, plan_id, task_id)
 
-    async def verify(self, plan_id: str, task_id: str | None = None) -> dict[str, Any]:
-        """Look now whether what a plan, or a task of it, proved still holds."""
-        return await self._dispatching().verify(plan_id, task_id)
+    async def verify(self, plan_id: str, task_id: str | None = None, *, by: str) -> dict[str, Any]:
+        """Look now whether what a plan, or a task of it, proved still holds, because somebody wants to know."""
+        told = await self._dispatching().verify(plan_id, task_id)
+        board = await plans.board_of(self.deps, plan_id)
+        await board.transact(lambda tx: tx.record("verify.asked", plan_id, {"by": by, "task_id": task_id}))
+        return told
 
     async def repository(self, plan_id: str) -> dict[str, Any]:
         """The repository that a plan works on."""
@@ -337,10 +340,10 @@ class Service:
         content = None if original is None else base64.b64encode(original).decode()
         return {**letter.as_json(), "content": content}
 
-    async def replay(self, deadletter_id: str) -> dict[str, Any]:
-        """Judge a dead letter again."""
+    async def replay(self, deadletter_id: str, *, by: str) -> dict[str, Any]:
+        """Judge a dead letter again, because somebody asks for it."""
         async with self._turn:
-            outcome = await deadletters.replay(self.deps, deadletter_id)
+            outcome = await deadletters.replay(self.deps, deadletter_id, by=by)
         self._nudge()
         return outcome
 
@@ -439,7 +442,7 @@ class Service:
             raise UsageError(Code.NAME_UNKNOWN, "nothing is removed here", hint="ask the engine of the root")
         return await self.collect(dry_run=dry_run)
 
-    async def reconcile(self, *, dry_run: bool) -> dict[str, Any]:
+    async def reconcile(self, *, dry_run: bool, by: str) -> dict[str, Any]:
         """Read the forges now; what was done about it, or would be. Raises UsageError when none can be read."""
         if self.reconciler is None:
             raise UsageError(
@@ -447,6 +450,9 @@ class Service:
                 "there is no forge that can be read",
                 hint="give a source a token: sources.NAME.token_env or token_file",
             )
+        if not dry_run:
+            system = await self.deps.stores.board(plans.SYSTEM)
+            await system.transact(lambda tx: tx.record("reconcile.asked", "toolchain", {"by": by}))
         return await self.reconciler.pass_(dry_run=dry_run)
 
     async def toolchain_warnings(self, after: int) -> dict[str, Any]:

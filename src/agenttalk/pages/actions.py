@@ -67,7 +67,7 @@ async def steer(service: Service, request: Request, reader: Reader, sent: FormDa
 async def verify(service: Service, request: Request, reader: Reader, sent: FormData) -> Told:
     """Look now whether what was proven still holds."""
     plan_id, task_id = request.path_params["id"], _text(sent, "task")
-    await service.verify(plan_id, task_id or None)
+    await service.verify(plan_id, task_id or None, by=_name(reader))
     where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
     return Told(say(reader.language, "done_it", what=say(reader.language, "a_verify")), where)
 
@@ -114,7 +114,7 @@ async def _files(sent: FormData) -> dict[str, bytes]:
 async def replay(service: Service, request: Request, reader: Reader, _: FormData) -> Told:
     """Judge a dead letter again."""
     name = request.path_params["id"]
-    outcome = await service.replay(name)
+    outcome = await service.replay(name, by=_name(reader))
     key, what = ("done_it", outcome.get("fate")) if outcome["ok"] else ("refused_it", outcome.get("reason"))
     return Told(say(reader.language, key, what=what), f"/deadletters/{quote(name, safe='')}")
 
@@ -128,7 +128,7 @@ async def redeliver(service: Service, request: Request, reader: Reader, _: FormD
 
 async def reconcile(service: Service, _: Request, reader: Reader, __: FormData) -> Told:
     """Read the forges now."""
-    await service.reconcile(dry_run=False)
+    await service.reconcile(dry_run=False, by=_name(reader))
     return Told(say(reader.language, "done_it", what=say(reader.language, "reconcile")), "/toolchain")
 
 
