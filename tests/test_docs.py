@@ -4,8 +4,8 @@ In a `console` block a line that begins with `$ ` is a command; what follows is 
 streams, in order). `...` on a line of its own stands for any lines, inside a line for any text. A
 command that ends in `# exits N` must end with that code, others with 0. The blocks of one page run
 one after the other in one folder that holds a copy of `examples/` and nothing else. `make` targets
-are only looked up: CI runs them itself. README.md is run with the program as it is installed, other
-pages with one that is the same and has been loaded before.
+are only looked up: CI runs them itself. The program is one that has been loaded before; as it is
+installed it is run by the newcomer's walk, see `test_walk.py`.
 A `python` block is executed; it checks itself with `assert`.
 """
 
@@ -37,9 +37,7 @@ def snippets(page: Path) -> list[tuple[str, str]]:
 def test_snippets_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("shop", "__pycache__")
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples", ignore=ignored)
-    programs = [str(Path(sys.executable).parent), os.environ["PATH"]]
-    if page != REPOSITORY / "README.md":
-        programs.insert(0, str(Path(preloaded.program()).parent))
+    programs = [str(Path(preloaded.program()).parent), str(Path(sys.executable).parent), os.environ["PATH"]]
     for language, text in snippets(page):
         if language == "python":
             exec(compile(text, str(page), "exec"), {})
