@@ -26,7 +26,7 @@ class Shell:
         """Type a command; how it ended, and what it printed."""
         self.typed.write(f"{command}\necho; echo '{END}' $?\n")
         self.typed.flush()
-        lines = []
+        lines: list[str] = []
         for line in self.shown:
             if line.startswith(END):
                 printed = "".join(lines).removesuffix("\n")  # the line that our own echo began
