@@ -6,8 +6,10 @@ AGENTTALK_UPDATE_GOLDEN=1 writes them anew.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from starlette.routing import BaseRoute
 from agenttalk.api import openapi
 from agenttalk.api.app import create_app
 from agenttalk.api.problems import STATUS
-from agenttalk.contracts import catalogue
+from agenttalk.contracts import catalogue, planfile
 from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.contracts.base import Part
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
@@ -372,3 +374,15 @@ def _shown(field: FieldInfo) -> str:
 
 def test_the_page_of_settings_is_up_to_date() -> None:
     check("settings.md", settings_page())
+
+
+def test_the_page_of_the_plan_file_names_every_key_or_the_page_that_does() -> None:
+    pages = ("plan-file", "coding-agents", "spoken-agents", "models", "documents")
+    texts = {name: (REFERENCE / f"{name}.md").read_text(encoding="utf-8") for name in pages}
+    found = [each for _, each in inspect.getmembers(planfile, inspect.isclass) if issubclass(each, Part)]
+    specs = [each for each in found if each.__module__ == planfile.__name__]
+    keys = {(spec.__name__, field.alias or name) for spec in specs for name, field in spec.model_fields.items()}
+    assert len(keys) > 100
+    told = {key for _, key in keys if any(re.search(rf"[`{{ ]{key}[`,}} ]", text) for text in texts.values())}
+    assert {(spec, key) for spec, key in keys if key not in told} == set()
+    assert all(f"]({name}.md" in texts["plan-file"] for name in pages[1:])
