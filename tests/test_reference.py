@@ -126,7 +126,7 @@ def _form(said: Mapping[str, Any]) -> str:
     kind = said.get("type", "any value")
     if kind == "array":
         return f"list of {_form(said.get('items', {}))}"
-    return {"string": "text", "integer": "whole number", "boolean": "true or false"}.get(kind, kind)
+    return {"string": "text", "integer": "whole number", "boolean": "true or false"}.get(kind, str(kind))
 
 
 def coding_agents_page() -> str:
