@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CODING := .coding-agents
 LOCAL := .local-model
 
-.PHONY: demo test check lint fix bench honesty test-full test-crash fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
+.PHONY: demo test check lint fix bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -25,6 +25,9 @@ test-full: $(READY)  ## the tests with ten times the random cases
 
 test-crash: $(READY)  ## a death at every boundary
 	AGENTTALK_TEST_EFFORT=2 $(BIN)/pytest tests/crash/test_every_boundary.py
+
+test-walk: $(READY)  ## the first tutorial from a fresh clone in an empty folder, everything set up anew
+	AGENTTALK_WALK_FROM_NOTHING=1 $(BIN)/pytest tests/test_walk.py
 
 fuzz: $(READY)  ## a hundred thousand bent documents
 	AGENTTALK_TEST_EFFORT=10 $(BIN)/pytest tests/test_fuzz.py

@@ -29,8 +29,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NoReturn
 
-SCRIPTS: Final = ("agenttalk.skills", "agenttalk.team", "agenttalk.proof", "agenttalk.__main__")
-"""Programs of agents, which are started and not imported."""
+SCRIPTS: Final = ("agenttalk.skills", "agenttalk.team", "agenttalk.proof", "agenttalk.answering", "agenttalk.__main__")
+"""Programs that are started and not imported."""
+SELDOM: Final = ("agenttalk.drivers.acp", "agenttalk.store.postgres")
+"""What takes long to load, and few commands need."""
+LATE: Final = (
+    "concurrent.futures.thread",
+    "rich.live",
+    "rich.markup",
+    "rich.tree",
+    "typer._adapters",
+    "typer.rich_utils",
+)
+"""What commands load when they need it, and most of them need."""
 CALLER: Final = """
 import _socket, array, marshal, os, signal, sys
 line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
@@ -162,15 +173,30 @@ def _be(arguments: list[str], variables: dict[str, str], streams: array.array[in
 
 
 def load() -> None:
-    """Import every module of the product."""
+    """Import every module of the product, and what it would load and build at its first use."""
     import agenttalk
 
     for each in pkgutil.walk_packages(agenttalk.__path__, "agenttalk.", onerror=lambda _: None):
-        if not each.name.startswith(SCRIPTS):
+        if not each.name.startswith((*SCRIPTS, *SELDOM)):
             import_module(each.name)
+    for name in LATE:
+        import_module(name)
+    _build_models()
     assert threading.active_count() == 1
     gc.collect()
     gc.freeze()
+
+
+def _build_models() -> None:
+    """Have every model make its validator, which else each process would do for itself."""
+    from pydantic import BaseModel
+
+    left: list[type[BaseModel]] = BaseModel.__subclasses__()
+    while left:
+        model = left.pop()
+        left += model.__subclasses__()
+        if model.__module__.startswith("agenttalk."):
+            model.model_rebuild()
 
 
 if __name__ == "__main__":

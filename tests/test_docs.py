@@ -4,8 +4,8 @@ In a `console` block a line that begins with `$ ` is a command; what follows is 
 streams, in order). `...` on a line of its own stands for any lines, inside a line for any text. A
 command that ends in `# exits N` must end with that code, others with 0. The blocks of one page run
 one after the other in one folder that holds a copy of `examples/` and nothing else. `make` targets
-are only looked up: CI runs them itself. README.md is run with the program as it is installed, other
-pages with one that is the same and has been loaded before.
+are only looked up: CI runs them itself. The program is one that has been loaded before; as it is
+installed it is run by the newcomer's walk, see `test_walk.py`.
 A `python` block is executed; it checks itself with `assert`.
 """
 
@@ -15,8 +15,10 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,8 @@ import preloaded
 REPOSITORY = Path(__file__).parent.parent
 PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+WALKED = REPOSITORY / "docs/tutorial/first-plan.md"
+"""The page whose snippets `test_walk.py` runs."""
 EXITS = re.compile(r"\s+# exits (\d+)$")
 
 
@@ -33,19 +37,36 @@ def snippets(page: Path) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+RUN = [page for page in PAGES if page != WALKED and snippets(page)]
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_snippets_of_the_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("shop", "__pycache__")
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples", ignore=ignored)
-    programs = [str(Path(sys.executable).parent), os.environ["PATH"]]
-    if page != REPOSITORY / "README.md":
-        programs.insert(0, str(Path(preloaded.program()).parent))
+    try:
+        _follow(page, tmp_path)
+    finally:
+        _end(tmp_path)
+
+
+def _follow(page: Path, folder: Path) -> None:
+    programs = [str(Path(preloaded.program()).parent), str(Path(sys.executable).parent), os.environ["PATH"]]
     for language, text in snippets(page):
         if language == "python":
             exec(compile(text, str(page), "exec"), {})
             continue
         for command, expected in commands_in(text):
-            run_and_compare(command, expected, tmp_path, programs)
+            run_and_compare(command, expected, folder, programs)
+
+
+def _end(folder: Path) -> None:
+    """End what a page began in the background and did not end, because something went wrong before."""
+    for file in folder.glob("*.pid"):
+        with suppress(OSError, ValueError):
+            number = int(file.read_text())
+            if Path(f"/proc/{number}/cwd").samefile(folder):  # else it is over, and the number is somebody else's
+                os.kill(number, signal.SIGTERM)
 
 
 def test_the_readme_has_snippets_that_are_run() -> None:
@@ -55,10 +76,28 @@ def test_the_readme_has_snippets_that_are_run() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(r'(?:src|srcset|href)="([^"#]+)"', text)
-    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    missing = [target for target in linked(page) if "://" not in target and not (page.parent / target).exists()]
     assert missing == []
+
+
+def linked(page: Path) -> list[str]:
+    """What a page leads to."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) + re.findall(r'(?:src|srcset|href)="([^"#]+)"', text)
+
+
+def test_the_index_lists_every_page_and_decisions_have_an_own_one() -> None:
+    docs = REPOSITORY / "docs"
+    listed = [(docs / target).resolve() for target in linked(docs / "README.md") if target.endswith(".md")]
+    pages = {page for page in PAGES if page.is_relative_to(docs)} - {docs / "README.md"}
+    decisions = {page for page in pages if page.parent == docs / "adr"} - {docs / "adr/README.md"}
+    assert set(listed) >= pages - decisions
+    assert {(docs / "adr" / target).resolve() for target in linked(docs / "adr/README.md")} >= decisions
+
+
+def test_both_readmes_lead_to_the_same_pages() -> None:
+    english, chinese = REPOSITORY / "README.md", REPOSITORY / "README.zh-CN.md"
+    assert {*linked(english), english.name} == {*linked(chinese), chinese.name}
 
 
 def commands_in(block: str) -> list[tuple[str, list[str]]]:

@@ -6,10 +6,13 @@ AGENTTALK_UPDATE_GOLDEN=1 writes them anew.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -17,7 +20,8 @@ from starlette.routing import BaseRoute
 
 from agenttalk.api import openapi
 from agenttalk.api.app import create_app
-from agenttalk.contracts import catalogue
+from agenttalk.api.problems import STATUS
+from agenttalk.contracts import catalogue, planfile
 from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.contracts.base import Part
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
@@ -37,20 +41,27 @@ from agenttalk.settings.tables import (
     SourceSettings,
 )
 from agenttalk.wiring import opened
+from remedies import REMEDIES
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference"
 
 
 def errors_page() -> str:
-    rows = [f"| `{code}` | {MEANINGS[code].text} | {'yes' if MEANINGS[code].retriable else 'no'} |" for code in Code]
+    rows = [
+        f"| `{code}` | {MEANINGS[code].text} | {REMEDIES[code]} | {'yes' if MEANINGS[code].retriable else 'no'} | "
+        f"{STATUS.get(code, '')} |"
+        for code in Code
+    ]
     return "\n".join(
         [
             "# Codes of errors and problems",
             "",
-            "Programs match on the code; the wording may change. This page is written from the code.",
+            "Programs match on the code; the wording may change. The error itself comes with a hint that knows the case. Over HTTP",
+            "codes without a status of their own are 422 for bad input (400 where it is no JSON), 503 where a retry can help, else",
+            "500. This page is written from the code.",
             "",
-            "| code | what it means | can a retry help |",
-            "|---|---|---|",
+            "| code | what it means | what to do | can a retry help | HTTP |",
+            "|---|---|---|---|---|",
             *rows,
             "",
         ]
@@ -58,21 +69,64 @@ def errors_page() -> str:
 
 
 def documents_page() -> str:
-    rows = [f"| `{name}` | {catalogue.summary(name)} |" for name in catalogue.DOCUMENTS]
-    return "\n".join(
-        [
-            "# Documents",
-            "",
-            "Every document that AgentTalk reads or writes. `agenttalk schema NAME` shows its JSON Schema (draft 2020-12)",
-            "with a sentence on each field; `agenttalk schema --out DIR` writes all of them. This page is written from the",
-            "code.",
-            "",
-            "| name | what it is |",
-            "|---|---|",
-            *rows,
-            "",
-        ]
-    )
+    rows = [f"| [`{name}`](#{name}) | {catalogue.summary(name)} |" for name in catalogue.DOCUMENTS]
+    schemas = {name: catalogue.schema(name) for name in catalogue.DOCUMENTS}
+    parts = {part: said for schema in schemas.values() for part, said in schema.get("$defs", {}).items()}
+    lines = [
+        "# Documents",
+        "",
+        "Every document that AgentTalk reads or writes, and every field of it. `agenttalk schema NAME` shows its JSON Schema",
+        "(draft 2020-12); `agenttalk schema --out DIR` writes all of them. This page is written from the code.",
+        "",
+        "| name | what it is |",
+        "|---|---|",
+        *rows,
+    ]
+    for name, schema in schemas.items():
+        lines += ["", f"## {name}", "", catalogue.summary(name), "", *_fields(schema)]
+    lines += ["", "# Parts of documents"]
+    for part, schema in sorted(parts.items()):
+        lines += ["", f"## {part}", "", " ".join(schema.get("description", "").split()), "", *_fields(schema)]
+    return "\n".join([*lines, ""])
+
+
+def _fields(schema: Mapping[str, Any]) -> list[str]:
+    """A table of what an object may hold."""
+    if not schema.get("properties"):
+        return [f"It is {_form(schema)}."]
+    needed = set(schema.get("required", ()))
+    rows = [
+        f"| `{name}` | {_form(said)} | {_told_default(said, needed=name in needed)} | {_line(said.get('description', ''))} |"
+        for name, said in schema["properties"].items()
+    ]
+    return ["| field | form | default | what it says |", "|---|---|---|---|", *rows]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _told_default(said: Mapping[str, Any], *, needed: bool) -> str:
+    if needed:
+        return "needed"
+    return f"`{json.dumps(said['default'], ensure_ascii=False)}`" if said.get("default") is not None else ""
+
+
+def _form(said: Mapping[str, Any]) -> str:
+    """What a value looks like, in a word or two."""
+    if "$ref" in said:
+        part = said["$ref"].rpartition("/")[2]
+        return f"[{part}](#{part.lower()})"
+    if choices := said.get("anyOf") or said.get("oneOf") or said.get("allOf"):
+        return " or ".join(dict.fromkeys(_form(each) for each in choices if each.get("type") != "null"))
+    if "const" in said:
+        return f"`{json.dumps(said['const'])}`"
+    if "enum" in said:
+        return " or ".join(f"`{json.dumps(each)}`" for each in said["enum"])
+    kind = said.get("type", "any value")
+    if kind == "array":
+        return f"list of {_form(said.get('items', {}))}"
+    return {"string": "text", "integer": "whole number", "boolean": "true or false"}.get(kind, str(kind))
 
 
 def coding_agents_page() -> str:
@@ -187,8 +241,10 @@ describes it for programs. This page is written from the code.
 acts, a *viewer* reads, a *worker* is a pipeline that reports, an *agent* is one attempt and reaches its own task alone, a
 *remote* is an agent that works elsewhere. Whoever may not do something hears 403.
 
-**Errors** are `application/problem+json` with a `code` of [ours](errors.md), a `detail` and a `hint`. A filter or field that
-nobody knows is an error.
+**Errors** are `application/problem+json` with a `code` of [ours](errors.md), a `detail` and a `hint`. The tables say with which
+status an address answers when all is well; every one of them may answer 401 without a good token, 403 to the wrong role, 404 if
+there is no such thing, 409 if it does not fit what is there, 413 or 422 if what was sent is too large or wrong, and 503 if it may
+be tried again. A filter or field that nobody knows is an error.
 
 **Pages.** Lists are bounded. `limit` is how many (100 by default, 500 at most), `next` of an answer is what to give as `after`
 (or `before`, where the newest come first) for the next page; null at the end. A filter that fits little may give a short or
@@ -217,10 +273,11 @@ def http_page(folder: Path) -> str:
             filters = [f"`{each['name']}`" for each in said["parameters"] if each["in"] == "query"]
             told = (said["summary"] or "Refused: states are set by the engine alone.") + _asked(filters)
             roles = ", ".join(said.get("x-roles", ())) or "open"
-            groups[group].append(f"| {method.upper()} | `{path}` | {roles} | {told} |")
+            answers = ", ".join(status for status in said["responses"] if status.isdecimal())
+            groups[group].append(f"| {method.upper()} | `{path}` | {roles} | {answers} | {told} |")
     parts = [HTTP_INTRODUCTION]
     for name, rows in groups.items():
-        parts += [f"## {name}", "", "| | address | who | what |", "|---|---|---|---|", *rows, ""]
+        parts += [f"## {name}", "", "| | address | who | answers | what |", "|---|---|---|---|---|", *rows, ""]
     return "\n".join(parts)
 
 
@@ -265,6 +322,10 @@ def test_the_page_of_documents_is_up_to_date() -> None:
 def test_every_code_has_a_meaning() -> None:
     assert MEANINGS.keys() == set(Code)
     assert all(code.value == code.name for code in Code)
+
+
+def test_for_every_code_there_is_something_to_do() -> None:
+    assert REMEDIES.keys() == {code.name for code in Code}
 
 
 TABLES: dict[str, type[BaseModel]] = {
@@ -313,3 +374,15 @@ def _shown(field: FieldInfo) -> str:
 
 def test_the_page_of_settings_is_up_to_date() -> None:
     check("settings.md", settings_page())
+
+
+def test_the_page_of_the_plan_file_names_every_key_or_the_page_that_does() -> None:
+    pages = ("plan-file", "coding-agents", "spoken-agents", "models", "documents")
+    texts = {name: (REFERENCE / f"{name}.md").read_text(encoding="utf-8") for name in pages}
+    found = [each for _, each in inspect.getmembers(planfile, inspect.isclass) if issubclass(each, Part)]
+    specs = [each for each in found if each.__module__ == planfile.__name__]
+    keys = {(spec.__name__, field.alias or name) for spec in specs for name, field in spec.model_fields.items()}
+    assert len(keys) > 100
+    told = {key for _, key in keys if any(re.search(rf"[`{{ ]{key}[`,}} ]", text) for text in texts.values())}
+    assert {(spec, key) for spec, key in keys if key not in told} == set()
+    assert all(f"]({name}.md" in texts["plan-file"] for name in pages[1:])

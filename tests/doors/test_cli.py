@@ -267,10 +267,7 @@ def test_schemas_are_listed_shown_and_exported(tmp_path: Path) -> None:
 
 
 def test_the_demo_checks_itself_and_ends_green() -> None:
-    done = run("demo")
-    assert done.returncode == 0
-    assert "11 of 11 scenes went as they should" in done.stdout
-    code, body = answer("demo")
+    code, body = answer("demo")  # what it tells people is run as docs/reference/command-line.md shows it
     assert (code, body["ok"], len(body["scenes"])) == (0, True, 11)
 
 
@@ -293,7 +290,7 @@ def test_help_lists_every_command_and_the_exit_codes() -> None:
     "arguments", [[], ["command"], ["command", "generate"], ["schema"], ["skill", "install"], ["demo"]]
 )
 def test_help_loads_no_model_and_no_rule(arguments: list[str]) -> None:
-    """What keeps help under 0.3 s of CPU, whatever the machine is doing."""
+    """What keeps help under 0.2 s of CPU, whatever the machine is doing."""
     code = (
         f"import sys; from agenttalk.cli.main import call; call([*{arguments!r}, '--help']); "
         "print([m for m in sys.modules if m.startswith(('agenttalk.contracts', 'agenttalk.rules'))])"

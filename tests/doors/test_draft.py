@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agenttalk
 from agenttalk.cli.main import call
+from agenttalk.contracts import plan_reading
 
+TEMPLATES = Path(agenttalk.__file__).parent / "templates"
+SPOKEN = {"name", "prompt", "score_criteria", "objective", "description", "question"}
 GOAL = "Say when we open"
 PLANNER = """
 import json, os, pathlib
@@ -152,3 +157,32 @@ def test_who_is_not_there_is_named(
     team(root, GOOD)
     exit_code, answer = told(capsys, "plan", "draft", GOAL, *options)
     assert (exit_code, answer["error"]["code"]) == (2, code)
+
+
+def test_a_planner_that_speaks_chinese_is_asked_in_chinese(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    team(root, GOOD)
+    said = (root / "agenttalk.toml").read_text()
+    (root / "agenttalk.toml").write_text(f'locale = "zh"\n{said}', encoding="utf-8")
+    assert draft(capsys)[0] == 3
+    assert "要运行这个计划吗？" in json.dumps(asked(capsys), ensure_ascii=False)
+    [prompt] = root.glob("drafts/*/drafting.json")
+    assert "- writer (script)：You write notes." in json.loads(prompt.read_bytes())["tasks"][0]["prompt"]
+
+
+def test_both_languages_draft_by_the_same_plan() -> None:
+    english, chinese = (shape(TEMPLATES / name) for name in ("draft.yaml", "draft.zh.yaml"))
+    assert english == chinese
+
+
+def shape(file: Path) -> Any:
+    """A template without the words that are meant for somebody: the places that are filled in stay."""
+
+    def bare(key: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: bare(name, each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [bare(key, each) for each in value]
+        spoken = key in SPOKEN and not re.fullmatch(r"[a-z.]+", value)  # files and inputs have names, too
+        return re.findall("⟨.*?⟩", value) if spoken else value
+
+    return bare("", plan_reading.parse(file.read_bytes(), yaml=True).value)

@@ -189,3 +189,16 @@ def test_a_token_for_a_person_is_shown_once_and_kept_nowhere(
     assert "is good no longer" in capsys.readouterr().out
     assert call(["token", "create", "ann", "--role", "king", *where]) == 2
     assert call(["token", "create", "operator", "--role", "viewer", *where]) == 2
+
+
+def test_agents_are_told_in_the_language_of_the_root(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init(repository, capsys, "--locale", "zh", "--for", "claude")
+    assert "引擎自己去看" in (repository / "AGENTS.md").read_text(encoding="utf-8")
+    assert settings.load(repository / ".agenttalk").locale == "zh"
+    before = state(repository)
+    init(repository, capsys, "--for", "claude")
+    assert state(repository) == before
+    (repository / "AGENTS.md").unlink()
+    init(repository, capsys, "--for", "claude")
+    assert state(repository).keys() == before.keys()
+    assert "引擎自己去看" in (repository / "AGENTS.md").read_text(encoding="utf-8")

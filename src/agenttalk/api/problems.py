@@ -14,7 +14,7 @@ from agenttalk.errors import MEANINGS, AgentTalkError, Code, ContractError, Inpu
 LOG = logging.getLogger(__name__)
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
-_STATUS: Final = {
+STATUS: Final = {
     Code.TOKEN_REFUSED: 401,
     Code.FORGE_SIGNATURE_REFUSED: 401,
     Code.NOT_ALLOWED: 403,
@@ -32,6 +32,7 @@ _STATUS: Final = {
     Code.KEY_IN_USE: 409,
     Code.KEY_IN_DOUBT: 409,
 }
+"""Codes that have a status of their own."""
 
 
 def answered(value: wire.JsonValue, status: int = 200) -> Response:
@@ -73,8 +74,8 @@ def failed(error: Exception, hide: Callable[[Any], Any]) -> Response:
 
 
 def _status(error: AgentTalkError) -> int:
-    if error.code in _STATUS:
-        return _STATUS[Code(error.code)]
+    if error.code in STATUS:
+        return STATUS[Code(error.code)]
     if isinstance(error, JsonError):
         return 400
     if isinstance(error, InputError):

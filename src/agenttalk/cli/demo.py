@@ -39,7 +39,7 @@ def demo(
     else:
         colour, mark = ("green", "✓") if good else ("red", "✗")
         out.say(f"[bold {colour}]{mark} {done} of {len(results)} scenes went as they should.[/]")
-        out.say("Try it: [bold].venv/bin/agenttalk command generate --help[/] · README.md has a five-minute tour.")
+        out.say("Try it: [bold].venv/bin/agenttalk command generate --help[/]; docs/tutorial/first-plan.md leads on.")
         out.say("Look at it in the browser: [bold]make demo SERVE=1[/] (or [bold].venv/bin/agenttalk demo --serve[/])")
     return 0 if good else 1
 

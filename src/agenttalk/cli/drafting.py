@@ -11,7 +11,7 @@ import shlex
 import sys
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
@@ -32,6 +32,25 @@ _MARK: Final = "drafted "
 _LARGEST: Final = 4 * 1024 * 1024
 _SHOWN: Final = 20_000
 """Characters of a draft that are shown."""
+_TEMPLATES: Final = {"en": "draft.yaml", "zh": "draft.zh.yaml"}
+
+
+class Words(NamedTuple):
+    """How a planner is told of its team."""
+
+    team: str
+    colon: str
+    skills: str
+    unknown: str
+    repository: str
+
+
+_TEAM: Final = {
+    "en": Words(
+        "The team:", ": ", "can: ", "no more is known of it", 'Tasks that work on the repository say "workspace: repo".'
+    ),
+    "zh": Words("团队：", "：", "擅长：", "没有更多说明", '在仓库上工作的任务要写 "workspace: repo"。'),
+}
 
 
 def draft(
@@ -87,7 +106,7 @@ def draft(
         workspace={"repo": str(repository.absolute())} if repository else None,
         reviewers=tuple(dict.fromkeys(reviewers or ())),
     )
-    meta = _meta(frame, said, planner, {name: known[name] for name in chosen})
+    meta = _meta(frame, said, planner, {name: known[name] for name in chosen}, known[planner].locale)
     place = folder / "drafts" / frame.plan_id
     place.mkdir(parents=True, exist_ok=True)
     (place / "drafting.json").write_bytes(wire.write(meta))
@@ -158,8 +177,10 @@ def _agents(root: Path) -> dict[str, AgentProfile]:
     return {name: profile for name, profile in settled(root, nobody).items() if profile.driver}
 
 
-def _meta(frame: Frame, goal: str, planner: str, team: Mapping[str, AgentProfile]) -> dict[str, Any]:
-    """The plan by which a plan is drafted: the template, filled in."""
+def _meta(
+    frame: Frame, goal: str, planner: str, team: Mapping[str, AgentProfile], locale: Literal["en", "zh"]
+) -> dict[str, Any]:
+    """The plan by which a plan is drafted: the template in the planner's language, filled in."""
     from agenttalk.contracts import plan_reading
 
     said = {
@@ -174,10 +195,11 @@ def _meta(frame: Frame, goal: str, planner: str, team: Mapping[str, AgentProfile
         "planner": planner,
         "person": PERSON,
         "goal": goal,
-        "team": _told(team, repository=frame.workspace is not None),
+        "team": _told(team, _TEAM[locale], repository=frame.workspace is not None),
         "check": f"PYTHONPATH={shlex.quote(package)} {shlex.join(command)}",
     }
-    template: Any = plan_reading.parse((files("agenttalk") / "templates" / "draft.yaml").read_bytes(), yaml=True).value
+    text = (files("agenttalk") / "templates" / _TEMPLATES[locale]).read_bytes()
+    template: Any = plan_reading.parse(text, yaml=True).value
     meta: dict[str, Any] = {"plan_id": f"draft-{frame.plan_id}", **_filled(template, words)}
     return {**meta, "agents": {planner: {}, PERSON: {"driver": "human"}}}
 
@@ -193,14 +215,14 @@ def _filled(value: Any, words: Mapping[str, str]) -> Any:
     return re.sub(r"⟨(\w+)⟩", lambda match: words[match[1]], value) if isinstance(value, str) else value
 
 
-def _told(team: Mapping[str, AgentProfile], *, repository: bool) -> str:
+def _told(team: Mapping[str, AgentProfile], words: Words, *, repository: bool) -> str:
     """Who is in the team, in words."""
-    lines = ["The team:"]
+    lines = [words.team]
     for name, profile in team.items():
-        about = [profile.prompt or "", f"can: {', '.join(profile.skills)}" if profile.skills else ""]
-        lines.append(f"- {name} ({profile.driver}): {' · '.join(filter(None, about)) or 'no more is known of it'}")
+        about = [profile.prompt or "", words.skills + ", ".join(profile.skills) if profile.skills else ""]
+        lines.append(f"- {name} ({profile.driver}){words.colon}{' · '.join(filter(None, about)) or words.unknown}")
     if repository:
-        lines.append('Tasks that work on the repository say "workspace: repo".')
+        lines.append(words.repository)
     return "\n".join(lines)
 
 

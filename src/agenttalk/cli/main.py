@@ -93,14 +93,23 @@ class LazyGroup(TyperGroup):
         """The real command in place of its entry in the list."""
         name, _, rest = super().resolve_command(ctx, args)
         module, _, attribute = COMMANDS[str(name)][0].partition(":")
-        return name, typer.main.get_command(getattr(import_module(module), attribute or "app")), rest
+        return name, plain_help(typer.main.get_command(getattr(import_module(module), attribute or "app"))), rest
+
+
+def plain_help(command: Any) -> Any:
+    """The same command, whose help is plain text: drawing it would take longer than everything else of it."""
+    command.rich_markup_mode = None
+    for each in getattr(command, "commands", {}).values():
+        plain_help(each)
+    return command
 
 
 app = typer.Typer(
     cls=LazyGroup,
     add_completion=False,
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog="Exit codes: 0 good, 1 not so or failed, 2 bad input, 3 waiting for a person, 70 our fault, 130 stopped.",
 )
 
@@ -188,7 +197,8 @@ def _usage(out: Output, error: TyperException) -> int:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
-        return EXIT_BAD_INPUT  # the help is printed already
+        typer.echo(message, err=True)  # which is the help
+        return EXIT_BAD_INPUT
     path = context.command_path if context else "agenttalk"
     out.error(Code.OPTION_INVALID, message, f"see '{path} --help'")
     return EXIT_BAD_INPUT

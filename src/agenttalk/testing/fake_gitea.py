@@ -34,6 +34,7 @@ class FakeGitea:
         kind: Literal["gitea", "forgejo"] = "gitea",
         version: tuple[int, int] = (1, 25),
         page: int = 50,
+        port: int = 0,
     ) -> None:
         self.kind = kind
         self.version = version
@@ -44,7 +45,7 @@ class FakeGitea:
         self.state = State(folder, self._emit, reviewers_first=version >= (1, 25))
         """Everything it knows, and every deed."""
         self._app = FaultyApp(application(Api(self.state, self.shapes, page)))
-        self._port = 0
+        self._port = port
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.admin = self.user("root", is_admin=True)
