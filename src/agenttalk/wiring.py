@@ -221,6 +221,7 @@ async def serve(
     from agenttalk.engine.sessions import FIRST_LINK
     from agenttalk.garbage import Collector
     from agenttalk.mailbox.watch import Watch
+    from agenttalk.reloading import Reloading
 
     # A single plan listens to no forge, and asks only those whose token is at hand.
     listened = settings if job is None else settings.model_copy(update={"sources": {}})
@@ -262,6 +263,7 @@ async def serve(
             known = schedules(root, deps, settings)
             if job is None:
                 running.look_after(known)
+            running.service.reload = Reloading(root, deps, running, known, settings, settings).reload
             running.service.schedules = known  # a single plan begins no others, but people may look at them
             async with _door(root, settings, running.service, port) as where, collecting(collector, settings):
                 watch = Watch(root, boxes=("inbox", "outbox"), plans=True)

@@ -57,6 +57,7 @@ ROUTES = [
     ("POST", "/api/schedules/dl_1/pause", {OPERATOR}),
     ("POST", "/api/republish", {OPERATOR}),
     ("POST", "/api/gc", {OPERATOR}),
+    ("POST", "/api/settings/reload", {OPERATOR}),
     ("GET", "/api/me", {OPERATOR, VIEWER, WORKER, FAR, "agent"}),
     ("POST", "/mcp", {OPERATOR, VIEWER, FAR, "agent"}),
     ("GET", "/api/agent/tasks", {FAR}),

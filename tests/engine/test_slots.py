@@ -221,3 +221,18 @@ def test_a_heartbeat_that_ends_waits_for_nothing(desk: Desk) -> None:
         driven(desk, slots, use, "build")
     slots.free("dev", ticket)
     assert slots.busy == frozenset()
+
+
+def test_more_places_go_to_those_who_wait_and_fewer_throw_nobody_out() -> None:
+    slots, came = Slots(1), []
+    assert slots.take("a", came.append) is not None
+    assert slots.take("b", came.append) is None
+    assert slots.take("c", came.append) is None
+    slots.resize(2)
+    assert (len(came), slots.busy) == (1, {"a", "b"})
+    slots.resize(1)
+    assert slots.busy == {"a", "b"}
+    slots.free("b", came[0])
+    assert slots.busy == {"a"}, "one is as many as may"
+    slots.resize(5)
+    assert slots.busy == {"a", "c"}

@@ -166,6 +166,7 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "GET", "/api/fsck", _fsck, _READERS),
         _route(service, "POST", "/api/republish", _republish, _OPERATOR),
         _route(service, "POST", "/api/gc", _gc, _OPERATOR),
+        _route(service, "POST", "/api/settings/reload", numbers.reload_settings, _OPERATOR),
     ]
 
 

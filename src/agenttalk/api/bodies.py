@@ -133,6 +133,12 @@ class LoginBody(Body):
     by: Text | None = None
 
 
+class ReloadBody(Body):
+    """In whose name settings are read again."""
+
+    by: Text | None = None
+
+
 class ReconcileBody(Body):
     """Whether to only look."""
 

@@ -69,6 +69,12 @@ async def limit_day(service: Service, request: Request, caller: Caller) -> Respo
     return answered(await service.limit_day(body.limit_usd, by=body.by or caller.name, reset=body.reset))
 
 
+async def reload_settings(service: Service, request: Request, caller: Caller) -> Response:
+    """Read the settings again, without a restart."""
+    body = await bodies.read(request, bodies.ReloadBody)
+    return answered(await service.reload_settings(body.by or caller.name))
+
+
 async def measured(service: Service, request: Request, _: Caller) -> Response:
     """Everything that is measured, as Prometheus reads it."""
     filters(request)

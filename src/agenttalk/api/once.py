@@ -36,6 +36,7 @@ REPEATABLE: Final = frozenset(
         "/api/plans",
         "/api/plans/{id}/verify",
         "/api/republish",
+        "/api/settings/reload",
         "/api/spending",
         "/api/tokens",
         "/api/toolchain/events",

@@ -382,6 +382,11 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("POST", "/api/commands/send"): Said("Send a command in the operator's name.", bodies.SendBody),
     ("POST", "/api/commands/log"): Said("Tell how a command came out.", bodies.LogBody, _object(ok=_FLAG)),
     ("GET", "/api/fsck"): Said("What is not sound.", answer=_object(faults=_list({"type": "object"}))),
+    ("POST", "/api/settings/reload"): Said(
+        "Read agenttalk.toml again: what has changed and holds now, and what needs a restart.",
+        bodies.ReloadBody,
+        answer=_object(changed=_list(_TEXT), needs_restart=_list(_TEXT)),
+    ),
     ("POST", "/api/gc"): Said(
         "Remove what nobody needs any more.", bodies.GcBody, _object("freed", "items", dry_run=_FLAG, bytes=_COUNT)
     ),

@@ -34,6 +34,31 @@ def show(
     return 0
 
 
-@app.callback()
-def config() -> None:
-    """What is set, and where."""
+@app.command("reload")
+def reload(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
+    """Have the running engine read agenttalk.toml again.
+
+    Agents, schedules, limits.max_running, limits.cost_usd_per_day, log.level and locale hold at once; of all others
+    it says that they need a restart. Settings that are wrong change nothing.
+    """
+    import getpass
+
+    from agenttalk.cli import engine_client, roots
+    from agenttalk.errors import Code, UsageError
+
+    out, folder = roots.chosen(ctx, root, as_json)
+    client = engine_client.running(folder)
+    if client is None:
+        hint = "there is nothing to do: settings are read when one starts"
+        raise UsageError(Code.ENGINE_UNREACHABLE, f"no engine runs for {folder}", hint=hint)
+    told = client.post("/api/settings/reload", {"by": getpass.getuser()})
+    if out.as_json:
+        out.data({"ok": True, **told})
+        return 0
+    for key in told["changed"]:
+        out.say(f"[green]✓[/] {plain(key)} holds now")
+    for key in told["needs_restart"]:
+        out.say(f"[yellow]·[/] {plain(key)} holds when the engine is started the next time")
+    if not told["changed"] and not told["needs_restart"]:
+        out.say("nothing has changed")
+    return 0

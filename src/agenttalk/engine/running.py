@@ -158,6 +158,17 @@ class Running:
         self._schedules = self.service.schedules = schedules
         schedules.nudge, schedules.submitted = self._at_schedules.nudge, self.dispatcher.nudge
 
+    async def configure(self, profile: Configured, *, max_running: int, day_cost_usd: float | None) -> None:
+        """Have other settings hold from now on; what is under way goes on as it began."""
+        self._configured = profile
+        self._marks.clear()
+        self._slots.resize(max_running)
+        self.service.day_cost_usd = self.dispatcher.days.configured = day_cost_usd
+        await self.dispatcher.days.refresh()
+        self._at_schedules.nudge()
+        self.dispatcher.nudge()
+        self._look_soon()
+
     def _programs(self) -> dict[str, Performer]:
         """Who carries out the tasks of agents that are programs, by driver."""
         deps, driver, environ = self._deps, self._driver, dict(self._environ or {})

@@ -76,7 +76,8 @@ class Schedules:
 
     def __init__(self, deps: Deps, configured: Mapping[str, Schedule], compiler: Compiler) -> None:
         self._deps = deps
-        self._configured = configured
+        self.configured = configured
+        """What the settings say."""
         self._compiler = compiler
         self.nudge: Callable[[], None] = lambda: None
         """Has the loop look soon."""
@@ -87,7 +88,7 @@ class Schedules:
         """All schedules. One that the settings have for the first time counts from now on."""
         system = await self._deps.stores.board(SYSTEM)
         rows = {row[0]: row for row in await system.read("schedules")}
-        new = [name for name in self._configured if name not in rows]
+        new = [name for name in self.configured if name not in rows]
         if new:
             since = self._deps.stamp()
             await system.transact(lambda tx: _add(tx, dict.fromkeys(new), since))
@@ -97,7 +98,7 @@ class Schedules:
 
     def _known(self, row: Row) -> Known | None:
         name, definition, paused, since, plan_id, state, why = row
-        said = self._configured.get(name)
+        said = self.configured.get(name)
         if said is None and definition is None:
             return None  # it has been taken out of the settings
         schedule = said or Schedule.model_validate(wire.read(bytes(definition)))

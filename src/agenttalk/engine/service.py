@@ -92,6 +92,8 @@ class Service:
         """Reads the forges, if one can be read."""
         self.collect: Callable[..., Awaitable[dict[str, Any]]] | None = None
         """Removes what nobody needs any more, if that can be asked for here."""
+        self.reload: Callable[[str], Awaitable[dict[str, Any]]] | None = None
+        """Reads the settings again for somebody, if that can be asked for here."""
         self.schedules: Schedules | None = None
         """What is done again and again, where somebody looks after it."""
         self._dispatcher = dispatcher
@@ -441,6 +443,12 @@ class Service:
         if self.collect is None:
             raise UsageError(Code.NAME_UNKNOWN, "nothing is removed here", hint="ask the engine of the root")
         return await self.collect(dry_run=dry_run)
+
+    async def reload_settings(self, by: str) -> dict[str, Any]:
+        """Read the settings again: what has changed and holds now, and what needs a restart."""
+        if self.reload is None:
+            raise UsageError(Code.NAME_UNKNOWN, "no settings are read here", hint="ask the engine of the root")
+        return await self.reload(by)
 
     async def reconcile(self, *, dry_run: bool, by: str) -> dict[str, Any]:
         """Read the forges now; what was done about it, or would be. Raises UsageError when none can be read."""

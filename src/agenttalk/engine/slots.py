@@ -52,6 +52,16 @@ class Slots:
                 self._waiting[agent_id] = given
             return self._seat(agent_id) if free else None
 
+    def resize(self, most: int) -> None:
+        """As many may work at once from now on. Who works goes on; whoever waits is handed what became free."""
+        handed = []
+        with self._lock:
+            self._most = most
+            while self._waiting and not self._full and (found := self._hand_over("")) is not None:
+                handed.append(found)
+        for given, ticket in handed:
+            given(ticket)
+
     def lend(self, agent_id: str, ticket: int) -> None:
         """The agent turns out to work elsewhere: its place is taken, but none of this machine's."""
         with self._lock:

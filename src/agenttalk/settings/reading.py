@@ -184,7 +184,7 @@ def origins(root: Path, environ: Mapping[str, str] | None = None) -> list[Origin
         tuple(name.removeprefix(PREFIX).lower().split("__")): name for name in environ if name.startswith(PREFIX)
     }
     found = []
-    for path, value in _leaves(held):
+    for path, value in leaves(held):
         variable = variables.get(tuple(part.lower() for part in path))
         origin = variable or (FILE if _is_said(said, path) else DEFAULT)
         if path == ("store", "url"):
@@ -195,14 +195,14 @@ def origins(root: Path, environ: Mapping[str, str] | None = None) -> list[Origin
     return found
 
 
-def _leaves(table: BaseModel, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def leaves(table: BaseModel, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The settings of a table and of those in it."""
     for key in type(table).model_fields:
         value = getattr(table, key)
         tables = {(): value} if isinstance(value, Section) else value if _is_named(value) else None
         if tables is not None:
             for name, each in tables.items():
-                yield from _leaves(each, (*path, key, *((name,) if name else ())))
+                yield from leaves(each, (*path, key, *((name,) if name else ())))
         elif value is not None:
             yield (*path, key), table.model_dump(mode="json", include={key}, exclude_none=True)[key]
 

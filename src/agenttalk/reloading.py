@@ -1,0 +1,50 @@
+"""An engine reads its settings again, when an operator says so: agents may be able to write the file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agenttalk import settings
+from agenttalk.engine import plans
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.running import Running
+from agenttalk.engine.scheduling import Schedules
+from agenttalk.settings import Settings
+from agenttalk.settings.changes import between
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Reloading:
+    """The settings of an engine: what it started with, and what holds now."""
+
+    root: Path
+    deps: Deps
+    running: Running
+    schedules: Schedules
+    started: Settings
+    holds: Settings
+
+    async def reload(self, by: str) -> dict[str, Any]:
+        """Read them, and have hold what can. Raises AgentTalkError when they are wrong: nothing changes."""
+        read = await asyncio.to_thread(settings.load, self.root)
+        live, restart = between(self.holds, read).live, between(self.started, read).restart
+        self.deps.discretion.keep(read.secrets(self.root))
+        self.holds = read
+        if live:
+            self.schedules.configured = read.schedules
+            logging.getLogger().setLevel(read.log.level.upper())
+            limits = read.limits
+            await self.running.configure(
+                read.profile, max_running=limits.max_running, day_cost_usd=limits.cost_usd_per_day
+            )
+        told = {"changed": list(live), "needs_restart": list(restart)}
+        system = await self.deps.stores.board(plans.SYSTEM)
+        await system.transact(lambda tx: tx.record("settings.read", "settings", {"by": by, **told}))
+        LOG.info("settings were read again: %s", told, extra={"action": "engine.settings"})
+        return told

@@ -1,0 +1,35 @@
+"""What has changed between two readings of the settings, and what of it holds without a restart."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from agenttalk.contracts.problem import field_path
+from agenttalk.settings.reading import leaves
+from agenttalk.settings.tables import Settings
+
+_LIVE: Final = frozenset({("limits", "max_running"), ("limits", "cost_usd_per_day"), ("log", "level")})
+
+
+class Changes(NamedTuple):
+    """Keys that are another than before."""
+
+    live: tuple[str, ...]
+    """Those that can hold at once."""
+    restart: tuple[str, ...]
+    """Those that hold when the engine starts the next time."""
+
+
+def between(before: Settings, after: Settings) -> Changes:
+    """What has changed."""
+    old, new = ({path: value for path, value in leaves(each) if value not in ({}, [])} for each in (before, after))
+    changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+    live = tuple(field_path(path) for path in changed if _is_live(path))
+    return Changes(live, tuple(field_path(path) for path in changed if not _is_live(path)))
+
+
+def _is_live(path: tuple[str, ...]) -> bool:
+    """Agents' accounts at forges are known to what is connected there, and so are not."""
+    if path[0] == "agents":
+        return "forge" not in path[2:3]
+    return path[0] in {"locale", "schedules"} or path in _LIVE
