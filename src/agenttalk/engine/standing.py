@@ -66,15 +66,16 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     """Where a plan stands. Raises UsageError when the engine runs no such plan."""
     store = await board_of(deps, plan_id)
     # First what goes on: a plan in which nothing does stays as it is, so what is read afterwards fits it. Only that its
-    # review is over or somebody tries it again may set it going in between, and then all of it is read again.
+    # review is over, somebody tries it again, or what was proven is found broken may set it going in between, and then
+    # all of it is read again.
     while True:
         review = await reviews.last(store, plan_id)
-        [(running, queued, due, seen)] = await store.read("activity", plan_id=plan_id)
+        [(running, queued, due, *seen)] = await store.read("activity", plan_id=plan_id)
         rows = await store.read("run", plan_id=plan_id)
         if not rows:
             hint = "'agenttalk status' lists all"
             raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {plan_id!r}", hint=hint)
-        if rows[0][0] == seen:
+        if [rows[0][0], rows[0][2]] == seen:
             break
     state, _, still_open, completed, failed, skipped, began_at, ended_at, *_ = rows[0]
     closing = state == "RUNNING" and not still_open

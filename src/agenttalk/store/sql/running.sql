@@ -399,7 +399,8 @@ SELECT
         WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
             AND o.state = 'READY')),
     (SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0),
-    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id)
+    (SELECT state FROM runs WHERE board = :board AND plan_id = :plan_id),
+    (SELECT open FROM runs WHERE board = :board AND plan_id = :plan_id)
 
 -- Every task of a plan, for people.
 -- name: standings
