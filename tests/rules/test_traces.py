@@ -181,6 +181,7 @@ def test_a_model_that_was_asked_is_a_chat_and_what_it_used_is_told() -> None:
     used = {
         "duration_s": 0.5,
         "agent": "llm",
+        "provider": "google",
         "model": "small-1",
         "input_tokens": 12,
         "output_tokens": 3,
@@ -190,6 +191,7 @@ def test_a_model_that_was_asked_is_a_chat_and_what_it_used_is_told() -> None:
     ledger.ended("cmd_sum_001", usage=used)
     turn, chat = ledger.told()
     assert (chat.name, chat.kind, chat.ended - chat.began) == ("chat small-1", "client", SECOND // 2)
+    assert attributes(chat)["gen_ai.provider.name"] == "gcp.gemini"
     for span in (turn, chat):
         said = attributes(span)
         assert (said["gen_ai.usage.input_tokens"], said["gen_ai.usage.output_tokens"]) == (12, 3)
