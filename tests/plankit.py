@@ -123,13 +123,14 @@ async def engine(
     clock: Clock | None = None,
     limits: Limits | None = None,
     grace: float = 0.3,
+    traced: bool = False,
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
     """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
-    async with opened(root, clock=clock, limits=limits) as deps:
+    async with opened(root, clock=clock, limits=limits, traced=traced) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=grace)
         elsewhere = Elsewhere(deps)

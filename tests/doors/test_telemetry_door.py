@@ -9,15 +9,19 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 import preloaded
 from agenttalk.cli.main import call
+from agenttalk.store import operator
+from api.enginekit import engine, until
 
 PATIENCE = 120.0
 OUTSIDE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -216,6 +220,31 @@ def test_a_collector_that_is_away_holds_up_nothing_and_gets_everything_when_it_i
         assert names == ["invoke_agent dev", "invoke_agent dev", "invoke_workflow shop"]
     finally:
         collector.close()
+
+
+def test_an_engine_tells_while_it_runs_and_takes_the_trace_of_who_submits(collector: Collector, place: Path) -> None:
+    configure(place, collector.port)
+    plan(place)
+    root = place / "root"
+    with engine(root, quick=True) as serving:
+        ended = run(place, TRACEPARENT=OUTSIDE)  # it hands the plan over to the engine
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        address = urlsplit(serving.told["http"])
+
+        def taken() -> bool:
+            connection = HTTPConnection(str(address.hostname), int(address.port or 0), timeout=PATIENCE)
+            token = operator.token_of(root)
+            connection.request("GET", "/api/metrics", headers={"Authorization": f"Bearer {token}"})
+            lines = connection.getresponse().read().decode().splitlines()
+            connection.close()
+            assert "agenttalk_spans_dropped_total 0" in lines
+            return "agenttalk_spans_sent_total 3" in lines
+
+        until(taken, "the collector took three spans")
+    [whole] = collector.named("invoke_workflow")
+    assert whole.trace_id.hex() == OUTSIDE[3:35]
+    assert whole.parent_span_id.hex() == OUTSIDE[36:52]
+    assert len(collector.unique) == 3
 
 
 @pytest.mark.parametrize(

@@ -6,103 +6,17 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.tracing import AT_ONCE, TOGETHER, Sent, Tracing, naming_of, within
-from agenttalk.ports import Tx
+from agenttalk.engine.tracing import AT_ONCE, TOGETHER, Sent, naming_of, within
 from agenttalk.wiring import opened
+from plankit import Engine, engine, plan, task
+from tracekit import Bench, Clock, Killed, finished, started
 
 OUTSIDE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-
-
-class Clock:
-    """A clock that the test sets."""
-
-    def __init__(self) -> None:
-        self.time = datetime.fromisoformat("2026-11-16T09:00:00+00:00")
-
-    def now(self) -> datetime:
-        return self.time
-
-
-class Killed(BaseException):
-    """The engine ends here."""
-
-
-class Bench:
-    """A root in which facts are written, and a collector."""
-
-    def __init__(self, deps: Deps, clock: Clock) -> None:
-        self.deps, self.clock = deps, clock
-        self.taken: list[Any] = []
-        self.answer = Sent(ok=True)
-        self.asked = 0
-        self.kills = False
-
-    def engine(self, *, texts: bool = False) -> Tracing:
-        return Tracing(self.deps, self._send, resource=(("service.name", "test"),), version="1", texts=texts)
-
-    async def _send(self, body: bytes) -> Sent:
-        self.asked += 1
-        if self.answer.ok:
-            [one] = ExportTraceServiceRequest.FromString(body).resource_spans
-            self.taken += one.scope_spans[0].spans
-        if self.kills:
-            raise Killed
-        return self.answer
-
-    async def record(self, *facts: tuple[str, str, dict[str, Any]]) -> None:
-        board = await self.deps.stores.board("default")
-
-        def work(tx: Tx) -> None:
-            for kind, subject, body in facts:
-                tx.record(kind, subject, body)
-
-        await board.transact(work)
-
-    async def plan(self, name: str, tasks: int = 1, **ended: Any) -> None:
-        facts: list[tuple[str, str, dict[str, Any]]] = [("plan.submitted", name, {"tasks": tasks})]
-        for number in range(tasks):
-            facts += [started(name, f"cmd_t{number}_001"), finished(name, f"cmd_t{number}_001", **ended)]
-        await self.record(*facts, ("plan.ended", name, {"completed": tasks}))
-
-    @property
-    def names(self) -> list[str]:
-        return [each.name for each in self.taken]
-
-    @property
-    def ids(self) -> list[str]:
-        return [each.span_id.hex() for each in self.taken]
-
-
-def started(plan: str, command: str) -> tuple[str, str, dict[str, Any]]:
-    named = {"plan_id": plan, "task_id": "t", "to_agent_id": "dev", "command_id": command}
-    message = f"msg_{plan}_{command}"
-    return (
-        "turn.started",
-        f"deliveries/{plan}",
-        {"message_id": message, "attempt": 1, "lines": [{**named, "message_id": message}]},
-    )
-
-
-def finished(plan: str, command: str, **more: Any) -> tuple[str, str, dict[str, Any]]:
-    body = {
-        "message_id": f"msg_{plan}_{command}",
-        "command_id": command,
-        "attempt": 1,
-        "how": "finished",
-        "cause": "FULFILLED",
-        "usage": {"duration_s": 0.1},
-        "ack": {"consumer_agent_id": "dev"},
-        **more,
-    }
-    return "turn.ended", f"deliveries/{plan}", body
 
 
 def play(root: Path, use: Callable[[Bench], Awaitable[None]]) -> None:
@@ -264,11 +178,11 @@ def test_texts_are_told_only_if_they_are_asked_for_and_without_secrets(tmp_path:
         await quiet.begin()
         bench.deps.discretion.learn({"SHOP_API_KEY": "canary-0123456789"})
         await bench.plan("one", cause="NOT_FULFILLED", reason="it says hello-world canary-0123456789")
-        for engine, seen in ((quiet, False), (open_, True)):
+        for each, seen in ((quiet, False), (open_, True)):
             board = await bench.deps.stores.board("default")
             await board.transact(lambda tx: tx.run("set_cursor", name="traces", value=0))
             bench.taken.clear()
-            await engine.pass_()
+            await each.pass_()
             told = repr(bench.taken)
             assert ("hello-world" in told) is seen
             assert "canary" not in told
@@ -309,6 +223,56 @@ def test_a_board_is_named_once_and_for_good(tmp_path: Path) -> None:
         assert await naming_of(other) != first
 
     play(tmp_path, use)
+
+
+def test_whoever_works_is_told_where_it_stands_in_the_trace(tmp_path: Path) -> None:
+    """A program by its environment, and an agent elsewhere by what it claims: the ids that their spans have then."""
+    program = {"driver": "script", "argv": ["/bin/sh", "-c", "echo $AGENTTALK_MODE $TRACEPARENT"]}
+    told = plan(
+        task("here", "dev"), task("there", "far", needs=["here"]), agents={"dev": program, "far": {"driver": "remote"}}
+    )
+
+    async def use(engine: Engine) -> None:
+        bench = Bench(engine.deps, Clock())
+        traces = bench.engine()
+        await traces.begin()
+        await engine.submit(told)
+        assert engine.elsewhere is not None
+        claimed = await engine.elsewhere.claim("far", wait=60.0)
+        assert claimed is not None
+        board = await engine.deps.stores.board("default")
+        naming = await naming_of(board)
+        assert claimed["traceparent"] == naming.traceparent("default", "p", "there", "cmd_there_001", 1)
+        await traces.pass_()
+        [here] = bench.taken
+        [fact] = [
+            each
+            for each in await board.read("facts_of", subject="deliveries/p", after=0, limit=9)
+            if each[2] == "turn.ended"
+        ]
+        said = json.loads(bytes(fact[3]))["result"].strip()
+        assert said == f"execute 00-{here.trace_id.hex()}-{here.span_id.hex()}-01"
+
+    async def run() -> None:
+        async with engine(tmp_path, traced=True) as found:
+            await use(found)
+
+    asyncio.run(run())
+
+
+def test_nobody_is_told_of_a_trace_where_there_is_none(tmp_path: Path) -> None:
+    program = {"driver": "script", "argv": ["/bin/sh", "-c", "echo place=$TRACEPARENT."]}
+
+    async def run() -> None:
+        async with engine(tmp_path) as found:
+            await found.submit(plan(task("here", "dev"), agents={"dev": program}))
+            await found.ended()
+            board = await found.deps.stores.board("default")
+            facts = await board.read("facts_of", subject="deliveries/p", after=0, limit=9)
+            assert b"place=." in bytes(facts[-1][3])
+            assert await board.read("cursor", name="traces.origin") == []
+
+    asyncio.run(run())
 
 
 def test_only_a_traceparent_is_written_down(tmp_path: Path) -> None:

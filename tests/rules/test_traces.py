@@ -68,8 +68,25 @@ class Ledger:
         self.add("turn.ended", f"deliveries/{plan}", **told)
 
     def told(self, *, texts: bool = False, calls: tuple[Call, ...] = ()) -> list[Span]:
-        book = Book(NAMING, texts=texts)
-        return [span for fact in self.facts for span in book.take(fact, calls if fact.kind == "turn.ended" else ())]
+        """What comes of them: the same in one piece, and when the book is opened anew after each fact."""
+        whole = self.in_pieces(set(), texts=texts, calls=calls)
+        assert self.in_pieces(set(range(len(self.facts))), texts=texts, calls=calls) == whole
+        return whole
+
+    def in_pieces(self, cuts: set[int], *, texts: bool = False, calls: tuple[Call, ...] = ()) -> list[Span]:
+        """What comes of them if the book is opened anew before some facts, from what its changes said, as after a crash."""
+        kept: dict[str, str] = {}
+        book, found = Book(NAMING, texts=texts), []
+        for number, fact in enumerate(self.facts):
+            if number in cuts:
+                for key, row in book.changes().items():
+                    if row is None:
+                        kept.pop(key, None)
+                    else:
+                        kept[key] = json.dumps(row)
+                book = Book(NAMING, {key: json.loads(row) for key, row in kept.items()}, texts=texts)
+            found += book.take(fact, calls if fact.kind == "turn.ended" else ())
+        return found
 
 
 def attributes(span: Span | Happening) -> dict[str, Any]:
@@ -164,6 +181,7 @@ def test_a_model_that_was_asked_is_a_chat_and_what_it_used_is_told() -> None:
     used = {
         "duration_s": 0.5,
         "agent": "llm",
+        "provider": "google",
         "model": "small-1",
         "input_tokens": 12,
         "output_tokens": 3,
@@ -173,6 +191,7 @@ def test_a_model_that_was_asked_is_a_chat_and_what_it_used_is_told() -> None:
     ledger.ended("cmd_sum_001", usage=used)
     turn, chat = ledger.told()
     assert (chat.name, chat.kind, chat.ended - chat.began) == ("chat small-1", "client", SECOND // 2)
+    assert attributes(chat)["gen_ai.provider.name"] == "gcp.gemini"
     for span in (turn, chat):
         said = attributes(span)
         assert (said["gen_ai.usage.input_tokens"], said["gen_ai.usage.output_tokens"]) == (12, 3)
@@ -327,13 +346,13 @@ def test_what_is_no_traceparent_is_passed_over(text: str) -> None:
     assert spans.read_traceparent(text) is None
 
 
-TASKS = st.sampled_from(["cmd_a_001", "cmd_b_001", "cmd_a_002"])
+TASKS = st.sampled_from(["cmd_a_001", "cmd_b_001"])
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("submitted"), st.sampled_from([None, OUTSIDE])),
         st.tuples(st.just("queued"), TASKS),
-        st.tuples(st.just("started"), TASKS, st.integers(1, 3), st.booleans()),
-        st.tuples(st.just("ended"), TASKS, st.integers(1, 3), st.booleans()),
+        st.tuples(st.just("started"), TASKS, st.integers(1, 2), st.booleans()),
+        st.tuples(st.just("ended"), TASKS, st.integers(1, 2), st.booleans()),
         st.tuples(st.just("cut"), TASKS),
         st.tuples(st.just("recalled"), TASKS),
         st.tuples(st.just("over"), st.booleans()),
@@ -366,20 +385,9 @@ def _ledger(steps: list[tuple[Any, ...]]) -> Ledger:
 
 @given(STEPS, st.sets(st.integers(0, 25)))
 def test_the_same_facts_in_other_pieces_give_the_same_spans(steps: list[tuple[Any, ...]], cuts: set[int]) -> None:
-    """After each piece the book is closed, and opened again from what its changes said, as after a crash."""
     ledger = _ledger(steps)
-    kept: dict[str, str] = {}
-    book, found = Book(NAMING), []
-    for number, fact in enumerate(ledger.facts):
-        if number in cuts:
-            for key, row in book.changes().items():
-                if row is None:
-                    kept.pop(key, None)
-                else:
-                    kept[key] = json.dumps(row)
-            book = Book(NAMING, {key: json.loads(row) for key, row in kept.items()})
-        found += book.take(fact)
-    assert found == ledger.told()
+    found = ledger.told()
+    assert ledger.in_pieces(cuts) == found
     for span in found:
         assert span.began <= span.ended
         assert len(span.span_id) == 16

@@ -193,6 +193,7 @@ class _Call:
         told = {
             "exit_code": ended.exit_code,
             "agent": self.job.profile.driver,
+            "provider": self.job.profile.llm.provider if self.job.profile.llm else None,
             "model": talk.model,
             "tokens": talk.used.tokens,
             "input_tokens": talk.read,

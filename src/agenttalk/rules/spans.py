@@ -24,6 +24,7 @@ LONGEST: Final = 2_000
 _EVALUATION: Final = "gen_ai.evaluation.result"
 _MODELS: Final = frozenset({"llm", "local"})
 """Agents that are a model and nothing else, as their usage names them."""
+_PROVIDERS: Final = {"google": "gcp.gemini"}
 _FINE: Final = frozenset({"FULFILLED", "INPUT_REJECTED", "GATE_UNMET", "NEEDS_PERSON"})
 """Ends of turns that are no failure of the turn."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -192,7 +193,7 @@ class Turn:
         said = self.fact.body["usage"]
         if said.get("agent") in _MODELS:
             model = str(said.get("model") or "")
-            asked: Attributes = (("gen_ai.operation.name", "chat"), ("gen_ai.provider.name", str(said["agent"])))
+            asked: Attributes = (("gen_ai.operation.name", "chat"), ("gen_ai.provider.name", _provider(said)))
             yield self._part(
                 "chat", 0, f"chat {model}".rstrip(), self.began, worked, (*asked, *self._model()), "client"
             )
@@ -296,6 +297,12 @@ class Turn:
     def _text(self, said: object) -> str:
         """What somebody said, where that is told at all."""
         return str(said or "")[:LONGEST] if self.texts else ""
+
+
+def _provider(said: Mapping[str, Any]) -> str:
+    """Whose interface a model was asked by, under the name that the conventions have for it."""
+    name = str(said.get("provider") or said["agent"])
+    return _PROVIDERS.get(name, name)
 
 
 def _tool(name: str) -> Attributes:
