@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from agenttalk.contracts import wire, yamltext
-from agenttalk.contracts.base import Document, Many, Part, Text
+from agenttalk.contracts.base import Count, Document, Many, Part, Positive, Text
 from agenttalk.contracts.problem import field_path, nearest
 from agenttalk.contracts.promise import Trust
 from agenttalk.errors import Code, ContractError, JsonError, Problem
@@ -42,11 +42,11 @@ class AuditPolicy(Document):
     without a sandbox), `claimed` (it rests on the agent's word), `unverified` (a claim that nothing proves is left),
     `flaky` (a check passed only when it was made again), `overridden` (somebody overrode a checkpoint), `accepted` (a
     person took refused work as it was)."""
-    max_rounds: Annotated[int, Field(ge=0)] | None = None
+    max_rounds: Count | None = None
     """Rounds of rework, at most."""
-    max_age_days: Annotated[float, Field(gt=0, strict=False)] | None = None
+    max_age_days: Positive | None = None
     """Days since it was proven, at most."""
-    approvals: Annotated[int, Field(ge=1)] | None = None
+    approvals: Positive | None = None
     """People who must have confirmed it, at least."""
 
 
