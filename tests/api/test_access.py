@@ -93,6 +93,7 @@ ROUTES = [
     ("GET", "/api/honesty", {OPERATOR, VIEWER}),
     ("GET", "/api/spending", {OPERATOR, VIEWER}),
     ("POST", "/api/spending", {OPERATOR}),
+    ("POST", "/api/audit/replay", {OPERATOR}),
     ("GET", "/api/metrics", {OPERATOR, VIEWER}),
     ("POST", "/api/toolchain/events", {OPERATOR, WORKER}),
     ("GET", "/api/toolchain/tasks", {OPERATOR, VIEWER}),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from agenttalk.cli.main import call
@@ -68,6 +70,97 @@ def test_a_run_beside_an_engine_is_a_plan_that_ends(root: Path, capsys: pytest.C
 
         until(ended, "the plan ends")
         assert run(capsys, root, "list")["schedules"][0]["last_plan_id"] == plan_id
+
+
+def overdue(root: Path) -> None:
+    """A schedule that was due while nobody was there."""
+    connection = apsw.Connection(str(root / "data/system.db"))
+    connection.execute("UPDATE schedules SET since = '2024-06-01T00:00:00.000000Z' WHERE name = 'year'")
+    connection.close()
+
+
+def asked(root: Path, statement: str) -> list[Any]:
+    connection = apsw.Connection(
+        f"file:{root}/data/system.db?mode=ro", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    )
+    try:
+        return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
+def test_a_serve_that_is_killed_again_and_again_begins_what_is_due_once(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "plans" / "work.py").write_text(
+        "import pathlib, time\n"
+        "here = pathlib.Path(__file__).parent\n"
+        "(here / 'begun').touch()\n"
+        "while not (here / 'go').exists():\n    time.sleep(0.01)\n"
+        "print('ok')\n"
+    )
+    run(capsys, root, "add", "year", "--cron", "@yearly", "--plan", str(root / "plans" / "week.json"))
+    overdue(root)
+    claimed = "SELECT plan_id FROM schedules WHERE name = 'year' AND plan_id <> ''"
+    with engine(root, quick=True) as first:
+        until(lambda: bool(asked(root, claimed)), "it is written down that the time is due")
+        first.ended(signal.SIGKILL)
+    [(plan_id,)] = asked(root, claimed)
+    with engine(root, quick=True) as second:
+        until((root / "plans" / "begun").exists, "the plan's program has begun")
+        second.ended(signal.SIGKILL)
+    (root / "plans" / "go").touch()
+    with engine(root, quick=True):
+
+        def ended() -> bool:
+            capsys.readouterr()
+            assert call(["status", "--json", "--root", str(root)]) == 0
+            plans = json.loads(capsys.readouterr().out)["plans"]
+            assert [each["plan_id"] for each in plans] == [plan_id]
+            return [task["state"] for task in plans[0]["tasks"]] == ["COMPLETED"]
+
+        until(ended, "the one plan ends")
+    facts = [kind for (kind,) in asked(root, "SELECT kind FROM ledger WHERE subject = 'year' ORDER BY seq")]
+    assert facts == ["schedule.added", "schedule.due", "schedule.begun"]
+    assert asked(root, "SELECT state FROM schedules WHERE name = 'year'") == [("idle",)]
+
+
+def test_a_shipped_template_becomes_a_plan_that_can_be_scheduled(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = (
+        "import os, pathlib, sys\n"
+        "name = {'ada': 'weekly_report_ada.md', 'bob': 'weekly_report_bob.md'}.get(sys.argv[1], 'team_week.md')\n"
+        "text = '- ada: tests\\n- bob: docs\\n'\n"
+        "pathlib.Path(os.environ['AGENTTALK_OUTPUTS'], name).write_text(text)\n"
+        "print('ok')\n"
+    )
+    (root / "member.py").write_text(script)
+    lines = [
+        f'[agents.{name}]\ndriver = "script"\nargv = ["{sys.executable}", "{root}/member.py", "{name}"]\n'
+        for name in ("ada", "bob", "editor")
+    ]
+    (root / "agenttalk.toml").write_text("".join(lines), encoding="utf-8")
+    words = ("add", "week", "--cron", "0 17 * * FRI", "--template", "weekly-summary", "--agent", "editor")
+    assert "needs a team" in run(capsys, root, *words, code=2)["error"]["message"]
+    team = ("--team", "ada", "--team", "bob")
+    wrong = run(
+        capsys, root, "add", "week", "--cron", "x", "--template", "weekly-summary", "--agent", "editor", *team, code=2
+    )
+    assert not wrong["ok"]
+    assert not (root / "plans" / "week.yaml").exists()
+    unknown = run(
+        capsys, root, "add", "a", "--cron", "@daily", "--template", "weekly-sumary", "--agent", "e", *team, code=2
+    )
+    assert unknown["error"]["hint"] == "did you mean 'weekly-summary'?"
+    assert run(capsys, root, *words, *team)["plan"] == str(root / "plans" / "week.yaml")
+    assert run(capsys, root, *words, *team, code=2)["error"]["code"] == "NAME_TAKEN"
+    capsys.readouterr()
+    assert call(["run", str(root / "plans" / "week.yaml"), "--root", str(root), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {each["task_id"]: each["state"] for each in told["tasks"]} == dict.fromkeys(
+        ("report_ada", "report_bob", "summary"), "COMPLETED"
+    )
 
 
 @pytest.mark.parametrize(

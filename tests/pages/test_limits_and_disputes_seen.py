@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agenttalk.contracts.schedule import Schedule
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import human
+from agenttalk.engine.scheduling import Schedules
+from agenttalk.rules.planfile import Compiled
 from engine.test_disputed_checks import begun, left
 from pages.pagekit import HOSTILE, Guest, text, visit
 from plankit import plan, states, task
@@ -64,3 +67,34 @@ def test_a_day_whose_limit_is_reached_says_so_and_can_be_given_more(tmp_path: Pa
             assert 'action="/budget"' not in await viewer.page("/")
 
     visit(tmp_path, use, a=spends)
+
+
+def test_schedules_are_shown_paused_resumed_and_run(tmp_path: Path) -> None:
+    async def use(ada: Guest) -> None:
+        assert "no schedules" in await ada.page("/schedules")
+        said = Schedule(cron="0 17 * * FRI", timezone="Europe/Berlin", agent="a", prompt="Write the report.")
+        compiled = plan(task("task"), plan_id="any")
+
+        def made(_: Schedule, plan_id: str) -> Compiled:
+            return plan(task("task"), plan_id=plan_id) if plan_id != "any" else compiled
+
+        ada.service.schedules = Schedules(ada.engine.deps, {"week": said}, made)
+        shown = await ada.page("/schedules")
+        assert "0 17 * * FRI" in shown
+        assert 'value="pause"' in shown
+        assert (await ada.post("/schedules/week", action="pause")).status_code < 400
+        shown = await ada.page("/schedules")
+        assert 'value="resume"' in shown
+        assert "paused" in shown
+        assert (await ada.post("/schedules/week", action="resume")).status_code < 400
+        assert 'value="pause"' in await ada.page("/schedules")
+        assert (await ada.post("/schedules/week", action="run")).status_code < 400
+        [known] = await ada.service.schedules.listed()
+        assert f'href="/plans/{known["last_plan_id"]}"' in await ada.page("/schedules")
+        assert (await ada.post("/schedules/week", action="remove")).status_code >= 400
+        viewer = await ada.again()
+        async with viewer.client:
+            await viewer.enter("viewer", "vera")
+            assert 'action="/schedules/week"' not in await viewer.page("/schedules")
+
+    visit(tmp_path, use)

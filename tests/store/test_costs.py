@@ -90,6 +90,7 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "unsealed_facts": {"after": 10**9},
     "add_honesty": {"claims": 1},
     "held_by": {"like": "%budget%"},
+    "dones_before": {"before": 20, "after": 5},
     "add_dispute": {"request_id": "new", "reason": ""},
     "dispute_of_request": {"request_id": "req_5"},
     "answer_dispute": {"request_id": "req_5", "state": "upheld"},

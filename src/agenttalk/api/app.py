@@ -101,6 +101,7 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "POST", "/api/webhooks/{id}/replay", ledger.replay, _OPERATOR),
         _route(service, "GET", "/api/ledger", ledger.facts, _READERS),
         _route(service, "GET", "/api/ledger/verify", ledger.verified, _READERS),
+        _route(service, "POST", "/api/audit/replay", ledger.replayed, _OPERATOR),
         _route(service, "GET", "/api/agents", numbers.agents, _READERS),
         _route(service, "GET", "/api/agents/{id}", numbers.agent, _READERS),
         _route(service, "GET", "/api/honesty", numbers.believed, _READERS),

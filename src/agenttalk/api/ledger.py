@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agenttalk.api import bodies
 from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered
-from agenttalk.engine import ledger_showing, plan_showing
+from agenttalk.contracts.base import Text
+from agenttalk.contracts.policy import policy_of
+from agenttalk.engine import ledger_showing, plan_showing, replaying
 from agenttalk.engine.access import Caller
 from agenttalk.engine.plans import DEFAULT
 from agenttalk.engine.service import Service
@@ -32,6 +37,26 @@ async def facts(service: Service, request: Request, _: Caller) -> Response:
         limit=number(said, "limit") or plan_showing.PAGE,
     )
     return answered(found)
+
+
+class ReplayBody(bodies.Body):
+    """What past work is to be held against."""
+
+    policy: dict[str, Any]
+    since: Text | None = None
+    plan: str = ""
+    board: str = ""
+    """Where to go on, as `next` of the page before says."""
+    before: int = Field(default=0, ge=0)
+
+
+async def replayed(service: Service, request: Request, _: Caller) -> Response:
+    """What a policy would have refused of what was called done, a page of it."""
+    body = await bodies.read(request, ReplayBody)
+    asked = replaying.Asked(
+        policy_of(body.policy), replaying.since(body.since), body.plan, body.board, min(body.before, 2**53)
+    )
+    return answered(await replaying.page(service.deps, asked))
 
 
 async def verified(service: Service, request: Request, _: Caller) -> Response:

@@ -26,6 +26,7 @@ REPEATED: Final = "Idempotency-Replayed"
 _TASK: Final = "/api/projects/{board}/tasks/{task}"
 REPEATABLE: Final = frozenset(
     {
+        "/api/audit/replay",
         "/api/commands/generate",
         "/api/commands/send",
         "/api/commands/validate",

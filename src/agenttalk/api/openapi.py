@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 from starlette.routing import BaseRoute, Route
 
-from agenttalk.api import agents, bodies, mail, numbers, schedules
+from agenttalk.api import agents, bodies, ledger, mail, numbers, schedules
 from agenttalk.api.problems import JSON, PROBLEM
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.access import Role
@@ -342,6 +342,15 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/ledger/verify"): Said(
         "Whether every chain of the ledger holds; reads all of it.",
         answer=_object(ok=_FLAG, chains=_list(_object("broken", chain=_TEXT, intact=_FLAG, entries=_COUNT))),
+    ),
+    ("POST", "/api/audit/replay"): Said(
+        "What a policy would have refused of what was called done, the newest first, a page of it.",
+        ledger.ReplayBody,
+        answer=_object(
+            dones=_list(_object("command_id", standing=_TEXT, plan_id=_TEXT, task_id=_TEXT, reasons=_list(_TEXT))),
+            totals=_object(kept=_COUNT, refused=_COUNT, unknown=_COUNT),
+            next=_ANY,
+        ),
     ),
     ("GET", "/api/webhooks"): Said(
         "Deliveries of forges and pipelines, the newest first, a page of them.",

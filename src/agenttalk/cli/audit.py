@@ -1,4 +1,4 @@
-"""`agenttalk audit`: check, anchor and export the ledger of a root. Reads only; works on a copy, without an engine."""
+"""`agenttalk audit`: check, anchor, export and replay the ledger of a root. Reads only; also without an engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agenttalk.errors import Code, MachineError, UsageError
 if TYPE_CHECKING:
     from agenttalk.store.audit import ChainReport
 
-app = typer.Typer(no_args_is_help=True, help="Check, anchor and export the ledger.", add_completion=False)
+app = typer.Typer(no_args_is_help=True, help="Check, anchor, export and replay the ledger.", add_completion=False)
 
 BROKEN = 1
 
@@ -129,6 +129,26 @@ def find(
     if not found:
         out.say(f"no entry names {plain(text)}", err=True)
     return 0 if found else BROKEN
+
+
+@app.command("replay")
+def replay(
+    ctx: typer.Context,
+    policy: Annotated[Path, typer.Option("--policy", metavar="FILE", help="What work must have; YAML or JSON.")],
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Nothing before, e.g. 2026-11-01.")
+    ] = None,
+    plan: Annotated[str, typer.Option("--plan", metavar="PLAN", help="One plan; without it all.")] = "",
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say which of all that was called done a policy would have refused, and why. Nothing is changed.
+
+    Ends with 0 when it would have kept everything, and with 1 when it would have refused something or cannot tell.
+    """
+    from agenttalk.cli import replaying
+
+    return replaying.replay(ctx, root, as_json, policy, since, plan)
 
 
 def _setup(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
+from agenttalk.cli import templates
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 from agenttalk.errors import Code, MachineError, UsageError
 
@@ -200,19 +201,8 @@ def _meta(
     }
     text = (files("agenttalk") / "templates" / _TEMPLATES[locale]).read_bytes()
     template: Any = plan_reading.parse(text, yaml=True).value
-    meta: dict[str, Any] = {"plan_id": f"draft-{frame.plan_id}", **_filled(template, words)}
+    meta: dict[str, Any] = {"plan_id": f"draft-{frame.plan_id}", **templates.filled(template, words)}
     return {**meta, "agents": {planner: {}, PERSON: {"driver": "human"}}}
-
-
-def _filled(value: Any, words: Mapping[str, str]) -> Any:
-    """The same with every ⟨word⟩ replaced, in texts alone and once: what is filled in stays as it is."""
-    import re
-
-    if isinstance(value, dict):
-        return {key: _filled(each, words) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_filled(each, words) for each in value]
-    return re.sub(r"⟨(\w+)⟩", lambda match: words[match[1]], value) if isinstance(value, str) else value
 
 
 def _told(team: Mapping[str, AgentProfile], words: Words, *, repository: bool) -> str:

@@ -65,7 +65,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("agenttalk.cli.remarks:report_app", "Say what was done about a task."),
     "output": ("agenttalk.cli.remarks:output_app", "Hand in something that was made for a task."),
     "dispute": ("agenttalk.cli.remarks:dispute_app", "Say that a check of a task is itself wrong."),
-    "audit": ("agenttalk.cli.audit", "Check, anchor and export the ledger."),
+    "audit": ("agenttalk.cli.audit", "Check, anchor, export and replay the ledger."),
     "init": ("agenttalk.cli.init", "Set a repository up for coding agents."),
     "mcp": ("agenttalk.cli.mcp", "Serve MCP on standard input and output."),
     "login": ("agenttalk.cli.login", "Make a link that opens the pages of a running engine."),

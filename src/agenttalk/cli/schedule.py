@@ -26,6 +26,10 @@ def add(
     plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="The plan file.")] = None,
     agent: Annotated[str | None, typer.Option("--agent", help="Who does it, without a plan file.")] = None,
     prompt: Annotated[str | None, typer.Option("--prompt", help="What is to be done, without a plan file.")] = None,
+    template: Annotated[
+        str | None, typer.Option("--template", help="Make the plan file: weekly-summary, by --agent for each --team.")
+    ] = None,
+    team: Annotated[list[str] | None, typer.Option("--team", help="Somebody in the team of a template.")] = None,
     catch_up: Annotated[
         bool, typer.Option("--catch-up/--no-catch-up", help="Make up, once, for what was due while nobody was there.")
     ] = True,
@@ -35,20 +39,49 @@ def add(
     """Have a plan file, or a single task, run by a cron expression. Runs are made by `agenttalk serve`."""
     import getpass
 
+    from agenttalk.errors import AgentTalkError
+
     said: dict[str, Any] = {"cron": cron, "timezone": timezone, "catch_up": catch_up}
     said |= {"plan": str(plan.absolute())} if plan is not None else {}
     said |= {key: value for key, value in (("agent", agent), ("prompt", prompt)) if value is not None}
     by = getpass.getuser()
+    made = _from_template(ctx, root, name, template, said, team or []) if template is not None else None
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await _schedules(deps, ctx, root).add(name, said, by=by)
 
-    out, answer = _asked(ctx, root, as_json, "/api/schedules", by_hand, {"name": name, "schedule": said, "by": by})
+    try:
+        out, answer = _asked(ctx, root, as_json, "/api/schedules", by_hand, {"name": name, "schedule": said, "by": by})
+    except AgentTalkError:
+        if made is not None:  # a schedule that was refused leaves no file
+            made.unlink()
+        raise
     if out.as_json:
         out.data({"ok": True, **answer})
     else:
         out.say(f"[green]✓[/] [bold]{plain(name)}[/] is added; it is due next at {answer['next_at']}")
+        if made is not None:
+            out.say(f"  its plan file is {plain(made)}")
     return 0
+
+
+def _from_template(
+    ctx: typer.Context, root: Path | None, name: str, template: str, said: dict[str, Any], team: list[str]
+) -> Path:
+    """Make the plan file of a schedule, which then says the rest."""
+    from agenttalk.cli import roots, templates
+    from agenttalk.contracts.base import is_id
+    from agenttalk.errors import Code, UsageError
+
+    _, folder = roots.chosen(ctx, root, as_json=True)
+    editor = str(said.pop("agent", ""))
+    strange = [each for each in (name, editor, *team) if not is_id(each)]
+    if strange or "plan" in said or "prompt" in said:
+        hint = "give --template with --agent EDITOR and --team MEMBER for each one"
+        raise UsageError(Code.OPTION_INVALID, "a template makes the plan, with an editor and a team", hint=hint)
+    made = templates.write(template, folder, name, editor=editor, team=team)
+    said["plan"] = str(made.absolute())
+    return made
 
 
 @app.command("list")

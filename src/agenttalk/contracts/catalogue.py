@@ -14,6 +14,7 @@ from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse, ReplanRequest
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.plan import ActiveDagRef, PlanManifest, PlanStatus
+from agenttalk.contracts.policy import AuditPolicy
 from agenttalk.contracts.problem import nearest
 from agenttalk.contracts.promise import CompletionPromise, GateResult
 from agenttalk.contracts.record import (
@@ -43,6 +44,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "alert": Alert,
     "artifact_envelope": ArtifactEnvelope,
     "artifact_validation_result": ArtifactValidationResult,
+    "audit_policy": AuditPolicy,
     "check_dispute": CheckDispute,
     "command": Command,
     "command_envelope": CommandEnvelope,

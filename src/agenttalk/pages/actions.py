@@ -26,6 +26,7 @@ _DECISIONS: Final[dict[str, Decision]] = {
     "ABORT": "ABORT",
 }
 _STEERED: Final = frozenset({"pause", "resume", "cancel", "retry", "abort", "override", "rework"})
+_SCHEDULED: Final = frozenset({"pause", "resume", "run"})
 _NOTE: Final = 4_000
 
 
@@ -39,6 +40,7 @@ def routes(service: Service) -> list[Route]:
         form(service, "/deliveries/{id}/replay", redeliver),
         form(service, "/toolchain/reconcile", reconcile),
         form(service, "/budget", limit_day),
+        form(service, "/schedules/{id}", act_on_schedule),
     ]
 
 
@@ -130,6 +132,15 @@ async def reconcile(service: Service, _: Request, reader: Reader, __: FormData) 
     """Read the forges now."""
     await service.reconcile(dry_run=False, by=_name(reader))
     return Told(say(reader.language, "done_it", what=say(reader.language, "reconcile")), "/toolchain")
+
+
+async def act_on_schedule(service: Service, request: Request, reader: Reader, sent: FormData) -> Told:
+    """Pause, resume or run a schedule."""
+    action = _text(sent, "action")
+    if action not in _SCHEDULED:
+        raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a schedule here")
+    await service.scheduling.act(request.path_params["id"], action, by=_name(reader))
+    return Told(say(reader.language, "done_it", what=_text(sent, "label") or action), "/schedules")
 
 
 async def limit_day(service: Service, _: Request, reader: Reader, sent: FormData) -> Told:

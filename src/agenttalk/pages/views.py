@@ -62,6 +62,7 @@ def routes(service: Service) -> list[Route]:
         "/mail/{id}": letter,
         "/ledger": ledger,
         "/deliveries": deliveries,
+        "/schedules": schedules,
     }
     return [shown(service, path, view) for path, view in views.items()]
 
@@ -285,6 +286,12 @@ async def deliveries(service: Service, request: Request, reader: Reader) -> Resp
     """What forges delivered, and what came of it."""
     found = await ledger_showing.webhooks(service.deps, before=_number(request, "before"))
     return page("deliveries", reader, listed=found)
+
+
+async def schedules(service: Service, _: Request, reader: Reader) -> Response:
+    """What is done again and again."""
+    known = await service.schedules.listed() if service.schedules is not None else None
+    return page("schedules", reader, schedules=known)
 
 
 def _number(request: Request, name: str) -> int:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agenttalk.contracts.base import instant, moment
-from agenttalk.rules.evidence import Fingerprint, Result
+from agenttalk.rules.evidence import ENGINE, Fingerprint, Result
 from agenttalk.rules.junit import Outcomes
 
 _TAIL: Final = 4_000
@@ -30,6 +30,7 @@ def told(result: Result) -> dict[str, Any]:
         "flaky": list(result.flaky) or None,
         "weak": result.weak or None,
         "isolated": result.isolated,
+        "by": result.by if result.by != ENGINE else None,
         "seen_at": result.seen_at or None,
         "seen_for": result.seen_for or None,
     }

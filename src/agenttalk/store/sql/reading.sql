@@ -165,3 +165,14 @@ SELECT length(content) FROM blobs WHERE hash = :hash
 
 -- name: blob_piece
 SELECT substr(content, :first, :many) FROM blobs WHERE hash = :hash
+
+-- What may have been called done, the newest first: turns, work by hand, and what a person accepted.
+-- name: dones_before
+SELECT seq, at, kind, subject, body
+FROM ledger
+WHERE seq < :before AND seq >= :after AND board || '' = :board AND kind IN ('turn.ended', 'task.by_hand', 'rework.accepted')
+ORDER BY seq DESC
+LIMIT :limit
+
+-- name: order_named
+SELECT envelope FROM messages WHERE board = :board AND plan_id = :plan_id AND message_id = :message_id AND type = 'command'

@@ -1,0 +1,58 @@
+"""Plan files made from the templates that come with AgentTalk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk.contracts.problem import nearest
+from agenttalk.errors import Code, UsageError
+
+NAMES: Final = ("weekly-summary",)
+
+
+def write(name: str, root: Path, schedule: str, *, editor: str, team: Sequence[str]) -> Path:
+    """Make a plan file under a root, and return its path. Raises UsageError; a file that is there is not touched."""
+    if name not in NAMES:
+        near = nearest(name, NAMES)
+        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(NAMES)}"
+        raise UsageError(Code.NAME_UNKNOWN, f"there is no template {name[:80]!r}", hint=hint)
+    if not team:
+        raise UsageError(Code.OPTION_INVALID, "a weekly summary needs a team", hint="name each one with --team")
+    file = root / "plans" / f"{schedule}.yaml"
+    if file.exists():
+        hint = "give that one with --plan, or remove it"
+        raise UsageError(Code.NAME_TAKEN, f"there is a plan file {file}", hint=hint)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(_weekly_summary(schedule, editor, list(dict.fromkeys(team))), encoding="utf-8")
+    return file
+
+
+def _weekly_summary(plan_id: str, editor: str, team: Sequence[str]) -> str:
+    import yaml
+
+    template: Any = yaml.safe_load((files("agenttalk") / "templates" / "weekly-summary.yaml").read_bytes())
+    words = {"editor": editor, "team": ", ".join(team)}
+    each = [{**words, "member": member} for member in team]
+    reports = [filled(template["member"], said) for said in each]
+    promise = {
+        "objective": template["name"],
+        "acceptance": [filled(template["criterion"], said) for said in each],
+        "checks": [filled(template["check"], said) for said in each],
+    }
+    summary = {**filled(template["editor"], words), "needs": [task["id"] for task in reports], "promise": promise}
+    plan = {"plan_id": plan_id, "name": template["name"], "tasks": [*reports, summary]}
+    head = "# Made from the template weekly-summary; change it as you like. Each run has an id of its own.\n"
+    return f"{head}{yaml.safe_dump(plan, sort_keys=False, allow_unicode=True, width=120)}"
+
+
+def filled(value: Any, words: Mapping[str, str]) -> Any:
+    """The same with every ⟨word⟩ replaced, in texts alone and once: what is filled in stays as it is."""
+    if isinstance(value, dict):
+        return {key: filled(each, words) for key, each in value.items()}
+    if isinstance(value, list):
+        return [filled(each, words) for each in value]
+    return re.sub(r"⟨(\w+)⟩", lambda match: words[match[1]], value) if isinstance(value, str) else value

@@ -1,0 +1,101 @@
+"""A policy that past work is held against: what it would have refused. It changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from agenttalk.contracts import wire, yamltext
+from agenttalk.contracts.base import Count, Document, Many, Part, Positive, Text
+from agenttalk.contracts.problem import field_path, nearest
+from agenttalk.contracts.promise import Trust
+from agenttalk.errors import Code, ContractError, JsonError, Problem
+
+Refused = Literal["accepted", "claimed", "flaky", "not_isolated", "overridden", "unverified", "weak"]
+Kind = Literal["run", "tests", "file", "json", "git", "http", "artifact", "report", "human", "forge"]
+
+
+class CriterionRule(Part):
+    """What criteria of some names need."""
+
+    id: Text
+    """A glob over the names of criteria, such as `tests-*`."""
+    min_trust: Trust
+    """The least trust that shows them."""
+
+
+class AuditPolicy(Document):
+    """A policy for `agenttalk audit replay`: what it asks for, past work must have."""
+
+    min_trust: Trust | None = None
+    """The least trust that every criterion has to be shown with."""
+    criteria: Many[CriterionRule] = ()
+    """The same for criteria of some names."""
+    required_checks: Many[Kind] = ()
+    """Kinds of checks, one of each of which must have passed."""
+    red_first: Literal["required"] | None = None
+    """Whether every check that runs something must have been seen to fail before the work."""
+    refuse: Many[Refused] = ()
+    """What is refused: `weak` (a check was not seen to fail before), `not_isolated` (a check, or the agent, ran
+    without a sandbox), `claimed` (it rests on the agent's word), `unverified` (a claim that nothing proves is left),
+    `flaky` (a check passed only when it was made again), `overridden` (somebody overrode a checkpoint), `accepted` (a
+    person took refused work as it was)."""
+    max_rounds: Count | None = None
+    """Rounds of rework, at most."""
+    max_age_days: Positive | None = None
+    """Days since it was proven, at most."""
+    approvals: Positive | None = None
+    """People who must have confirmed it, at least."""
+
+
+def read_policy(data: bytes, *, yaml: bool) -> AuditPolicy:
+    """Read a policy file; raises ContractError with everything that is wrong, also keys that nobody knows."""
+    try:
+        source = yamltext.parse(data) if yaml else yamltext.Source(wire.read(data, limit=wire.DOCUMENT_LIMIT))
+    except JsonError as error:
+        raise _refusal((Problem(error.code, "", error.message, error.hint),)) from error
+    except ContractError as error:
+        raise _refusal(error.problems) from error
+    if source.problems:
+        raise _refusal(source.problems)
+    return policy_of(source.value)
+
+
+def policy_of(value: Any) -> AuditPolicy:
+    """The policy that JSON values say; raises ContractError."""
+    strange = tuple(_strange((), value, AuditPolicy))
+    if isinstance(value, dict) and isinstance(value.get("criteria"), list):
+        for number, each in enumerate(value["criteria"]):
+            strange += tuple(_strange(("criteria", number), each, CriterionRule))
+    try:
+        policy = AuditPolicy.from_json(value)
+    except (ContractError, JsonError) as error:
+        found = error.problems if isinstance(error, ContractError) else (Problem(error.code, "", error.message),)
+        raise _refusal((*strange, *found)) from error
+    if strange:
+        raise _refusal(strange)
+    if policy.model_copy(update={"schema_version": "1.0"}) == AuditPolicy():
+        raise _refusal(
+            (Problem(Code.FIELD_MISSING, "", "this policy asks for nothing", "say e.g. min_trust: executed"),)
+        )
+    return policy
+
+
+def _strange(loc: tuple[int | str, ...], value: object, kind: type[BaseModel]) -> Iterator[Problem]:
+    known = tuple(kind.model_fields)
+    for key in value if isinstance(value, dict) else ():
+        if key not in known:
+            near = nearest(str(key), known, cutoff=0.6)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+            yield Problem(
+                Code.FIELD_UNKNOWN, field_path((*loc, str(key))), f"there is no key {str(key)[:80]!r} here", hint
+            )
+
+
+def _refusal(problems: tuple[Problem, ...]) -> ContractError:
+    first = problems[0]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    where = f"{first.field}: " if first.field else ""
+    return ContractError(first.code, f"not a valid policy: {where}{first.message}{more}", problems, hint=first.hint)
