@@ -14,11 +14,12 @@ from typing import Any
 from agenttalk.contracts import places
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import granting, heartbeat, intake, outcomes, regressing, releasing, resuming, turns
+from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.closing import Closing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.granting import Granted
-from agenttalk.engine.intake import Arrival, Fate
+from agenttalk.engine.intake import Fate
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Ready
 from agenttalk.engine.outgoing import Outgoing

@@ -394,6 +394,20 @@ def test_github_lists_statuses_and_checks_together_and_issues_without_pull_reque
     asyncio.run(scene())
 
 
+def test_the_newest_commit_is_that_of_the_default_branch() -> None:
+    async def scene() -> None:
+        client, asked = answering({"default_branch": "release/1"}, {"name": "release/1", "commit": {"sha": "a" * 40}})
+        assert await GitHub("hub", Caller(client)).newest("a/b") == ("release/1", "a" * 40)
+        assert str(asked[-1].url).endswith("/repos/a/b/branches/release%2F1")
+        for answers in ([{"default_branch": "main"}, {"commit": None}], [{"default_branch": None}]):
+            client, asked = answering(*answers)
+            with pytest.raises(ForgeError) as caught:
+                await GitHub("hub", Caller(client)).newest("a/b")
+            assert (caught.value.code, len(asked)) == (Code.FORGE_MISSING, len(answers))
+
+    asyncio.run(scene())
+
+
 def test_github_names_itself_and_its_version() -> None:
     async def scene() -> None:
         async with GitHub.opened("hub", "https://api.forge.test/", "t0ken") as github:

@@ -94,6 +94,13 @@ class Scene:
         status = {"state": state, "context": "ci / test (pull_request)"}
         self.forge.state.set_status(self.repository, self.user("root"), pull.head_sha, status)
 
+    def deployed(self, *, good: bool, context: str = "deploy / production", sha: str = "") -> str:
+        """How a deployment of a commit ended; of the newest one of the default branch if none is named."""
+        sha = sha or self.repository.bare.branches()["main"]
+        status = {"state": "success" if good else "failure", "context": context}
+        self.forge.state.set_status(self.repository, self.user("root"), sha, status)
+        return sha
+
     def issue(self, title: str = "Crash", body: str = "", assignees: tuple[str, ...] = (), who: str = "root") -> Any:
         return self.forge.state.create_issue(self.repository, self.user(who), title, body, assignees)
 

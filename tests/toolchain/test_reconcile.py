@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 
 from agenttalk.engine.fsck import check
 from agenttalk.errors import Code
-from agenttalk.rules import reconciling
+from agenttalk.rules import deploying, reconciling
 from agenttalk.testing import Fault
-from toolchain.reconcilekit import REPO, Scene, play
+from toolchain.reconcilekit import REGISTRY, REPO, Scene, play
 
 Deed = Callable[[Scene], None]
 
@@ -58,6 +59,13 @@ def called_on_a_line(at: Scene) -> None:
     at.forge.state.review(at.repository, reviewer, pull.issue.number, "APPROVED", "Fine, with one question.", "", said)
 
 
+def not_deployed(at: Scene) -> None:
+    at.push("main", "main\n")
+    at.deployed(good=True, context="build")
+    at.deployed(good=False)
+    at.deployed(good=False, context="deploy / staging")
+
+
 def much(at: Scene) -> None:
     pull = at.pull(reviewers=("agent-second",))
     at.push("retry", "y\n")
@@ -86,6 +94,7 @@ OWED: dict[Deed, list[tuple[str, str]]] = {
         ("review_request", "agent-second"),
         ("review_result", "agent-dev"),
     ],
+    not_deployed: [("deploy_failure", "agent-ops")],
     much: [
         ("ci_failure", "agent-dev"),
         ("issue_assigned", "agent-dev"),
@@ -219,6 +228,50 @@ def test_a_task_whose_reason_is_gone_is_closed_with_it(
         assert await check(at.deps) == []
 
     play(tmp_path / "scene", work)
+
+
+@pytest.mark.shows("T25")
+def test_a_failed_deployment_is_closed_when_its_own_context_is_green(tmp_path: Path) -> None:
+    async def work(at: Scene) -> None:
+        at.push("main", "one\n")
+        first = at.deployed(good=False)
+        await at.reconcile()
+        at.deployed(good=True, context="deploy / staging")
+        assert (await at.reconcile())["closed"] == [], "something else was deployed"
+        at.push("main", "two\n")
+        assert (await at.reconcile())["closed"] == [], "nothing was"
+        at.deployed(good=False, context="deploy / staging")
+        found = await at.reconcile()
+        assert [each["action_type"] for each in found["made"]] == ["deploy_failure"], "another commit, another task"
+        at.deployed(good=True)
+        foreseen = await at.reconcile(dry_run=True)
+        found = await at.reconcile()
+        assert found["closed"] == foreseen["closed"]
+        one, two = await at.tasks()
+        assert found["closed"] == [{"task": one["id"], "why": deploying.DEPLOYED}]
+        assert (one["status"], two["status"]) == ("withdrawn", "pending")
+        assert one["must_haves"]["context"]["commit_sha"] == first
+        at.deployed(good=True, context="deploy / staging")
+        assert [each["task"] for each in (await at.reconcile())["closed"]] == [two["id"]]
+        at.deployed(good=False, context="deploy / staging")
+        assert (await at.reconcile())["restored"] == [two["id"]]
+        again = await at.reconcile()
+        assert again["made"] == again["closed"] == again["restored"] == []
+        assert await check(at.deps) == []
+
+    play(tmp_path / "scene", work)
+
+
+@pytest.mark.shows("T25")
+def test_deployments_are_read_only_where_somebody_is_to_hear_of_them(tmp_path: Path) -> None:
+    async def work(at: Scene) -> None:
+        not_deployed(at)
+        found = await at.reconcile()
+        assert (found["ok"], found["made"]) == (True, [])
+        assert not [each for each in at.forge.asked if "/branches/" in each]
+
+    for number, registry in enumerate((replace(REGISTRY, ops=None), replace(REGISTRY, deploy_patterns=()))):
+        play(tmp_path / str(number), work, registry=registry)
 
 
 @pytest.mark.shows("T25")

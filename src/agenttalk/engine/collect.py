@@ -13,9 +13,9 @@ from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, Hu
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
 from agenttalk.contracts.validation import ArtifactValidationResult
-from agenttalk.engine import disputing, human, intake, letters, outbox, records, refusing
+from agenttalk.engine import arriving, disputing, human, intake, letters, outbox, records, refusing
+from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.intake import Arrival
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.engine.records import Refused
@@ -40,13 +40,13 @@ def read(deps: Deps, found: Found) -> tuple[bytes, Control | Rejection] | None:
         return None
     if isinstance(data, InputError):
         return b"", Rejection(data.code, data.message)
-    if withheld := intake.exposed(deps, data):
+    if withheld := arriving.exposed(deps, data):
         return deps.discretion.secrets.redact_bytes(data), withheld
     try:
         return data, control.read(found.control or "", data, owner=found.agent_id, plan_id=found.plan_id)
     except Exception:
         LOG.exception("a control file could not be read", extra={"action": "router.collect"})
-        return data, intake.OUR_FAULT
+        return data, arriving.OUR_FAULT
 
 
 def take_in(

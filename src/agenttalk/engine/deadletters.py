@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts import places
 from agenttalk.contracts.envelope import ArtifactEnvelope
-from agenttalk.engine import bookmarks, delivery, intake, outbox, publish, records
+from agenttalk.engine import arriving, bookmarks, delivery, intake, outbox, publish, records
+from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.intake import Arrival
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan, Plans, boards
 from agenttalk.errors import Code, InputError, MissingError, UsageError
@@ -146,9 +146,9 @@ async def _again(deps: Deps, blobs: Blobs, letter: DeadLetter, data: bytes, plan
         return arrival
     kept = [await blobs.exists(file.sha256) for file in parcel.envelope.payload.files]
     if all(kept):
-        return await intake.fitting(blobs, arrival, plan)
+        return await arriving.fitting(blobs, arrival, plan)
     try:
-        return await intake.with_payloads(deps, blobs, arrival, plan)
+        return await arriving.with_payloads(deps, blobs, arrival, plan)
     except (InputError, MissingError) as error:
         return replace(arrival, parcel=Rejection(Code(error.code), error.message))
 

@@ -17,12 +17,13 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.forge import ForgeEvent, ForgeKind, Issue, PullRequest
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.toolchain import BOARD, Board, Written
+from agenttalk.engine.toolchain import BOARD, Board, Written, shown_by
 from agenttalk.engine.webhooks import Gather
 from agenttalk.errors import AgentTalkError, Code, ForgeError
 from agenttalk.ports import Forge
 from agenttalk.prompts.toolchain_steps import Content
-from agenttalk.rules import intake, reconciling, semantic_keys
+from agenttalk.rules import deploying, intake, semantic_keys
+from agenttalk.rules.deploying import Newest
 from agenttalk.rules.forge_registry import Registry, is_one
 from agenttalk.rules.proposing import Known
 from agenttalk.rules.reconciling import Found
@@ -67,6 +68,16 @@ class Looked:
             "restored": self.restored,
             "errors": self.errors,
         }
+
+
+@dataclass(slots=True)
+class _Open:
+    """What open tasks of a source are about."""
+
+    things: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    """Repository → number → kinds of the tasks."""
+    deployments: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Repository → keys of tasks about deployments → the context that failed."""
 
 
 @dataclass(slots=True)
@@ -135,9 +146,8 @@ class Reconciler:
             looked.note(name, error)
         return looked
 
-    async def _open_tasks(self, source: str) -> dict[str, dict[int, set[str]]]:
-        """Repository → number → kinds of the open tasks that are about it."""
-        found: dict[str, dict[int, set[str]]] = {}
+    async def _open_tasks(self, source: str) -> _Open:
+        found = _Open()
         if not self._deps.stores.has(BOARD):
             return found
         store = await self._deps.stores.board(BOARD)
@@ -145,23 +155,20 @@ class Reconciler:
         while rows := await store.read("toolchain_page_open", after=after, limit=_PAGE):
             after = rows[-1][0]
             for row in rows:
-                thing = semantic_keys.read_object(row[8])
-                if thing is not None and thing[0] == source:
-                    must_haves: Any = wire.read(bytes(row[6]), limit=wire.DOCUMENT_LIMIT)
-                    found.setdefault(thing[1], {}).setdefault(thing[2], set()).add(must_haves["action_type"])
+                if row[7] == source:
+                    _note(found, source, row[8], wire.read(bytes(row[6]), limit=wire.DOCUMENT_LIMIT))
         return found
 
-    async def _repositories(self, forge: Forge, tasks: Mapping[str, Any]) -> list[str]:
+    async def _repositories(self, forge: Forge, tasks: _Open) -> list[str]:
         """Those that the settings name, those of the account that they cover, and those of open tasks."""
         registry: Registry = self._board.setup.registry
         plain = [each for each in registry.repositories if is_one(each)]
         listed = await forge.repositories() if len(plain) < len(registry.repositories) else ()
-        found = {each.lower(): each for each in (*tasks, *plain, *listed) if registry.covers(each)}
+        named = (*tasks.things, *tasks.deployments, *plain, *listed)
+        found = {each.lower(): each for each in named if registry.covers(each)}
         return [found[name] for name in sorted(found)]
 
-    async def _repository(
-        self, forge: Forge, looked: Looked, name: str, tasks: Mapping[str, Mapping[int, set[str]]], *, dry_run: bool
-    ) -> None:
+    async def _repository(self, forge: Forge, looked: Looked, name: str, tasks: _Open, *, dry_run: bool) -> None:
         """One repository. What cannot be read is noted; raises ForgeError when nothing more can be."""
         kind = self._board.setup.places[looked.source][0]
         where = f"{looked.source}:{name}"
@@ -173,7 +180,7 @@ class Reconciler:
             looked.note(where, error)
             return
         looked.repositories += 1
-        mine = tasks.get(name.lower(), {})
+        mine = tasks.things.get(name.lower(), {})
         repository = _Repository(forge, looked.source, kind, name, pulls, issues)
         before, now = self._read.get(where, {}), dict[str, str]()
         for number in sorted({*pulls, *issues, *(each for each, kinds in mine.items() if kinds & _ENDS)}):
@@ -187,8 +194,27 @@ class Reconciler:
                 looked.note(f"{where}#{number}", error)
         if not dry_run:
             self._read[where] = now
+        if deploying.is_watched(self._board.setup.registry):
+            await self._deployed(repository, looked, tasks.deployments.get(name.lower(), {}), dry_run=dry_run)
 
-    async def _settle(self, found: Found, looked: Looked, *, dry_run: bool) -> None:
+    async def _deployed(
+        self, repository: _Repository, looked: Looked, undone: Mapping[str, str], *, dry_run: bool
+    ) -> None:
+        """What came of deploying the newest commit of the default branch."""
+        forge, name = repository.forge, repository.name
+        try:
+            branch, sha = await forge.newest(name)
+            statuses = await forge.statuses(name, sha)
+        except ForgeError as error:
+            _unless_over(error)
+            if error.code != Code.FORGE_MISSING:  # nothing was ever pushed
+                looked.note(f"{looked.source}:{name}", error)
+            return
+        newest = Newest(repository.source, repository.kind, name, branch, sha, statuses, undone)
+        if shown_by(newest, self._board.setup.registry):
+            await self._settle(newest, looked, dry_run=dry_run)
+
+    async def _settle(self, found: Found | Newest, looked: Looked, *, dry_run: bool) -> None:
         """First only look; what is to be told of new tasks is read before they are made."""
         if not self._deps.stores.has(BOARD) and not self._calls_for_something(found):
             return
@@ -202,10 +228,9 @@ class Reconciler:
         }
         _tell(looked, await self._board.reconcile(found, content))
 
-    def _calls_for_something(self, found: Found) -> bool:
+    def _calls_for_something(self, found: Found | Newest) -> bool:
         registry = self._board.setup.registry
-        events = reconciling.events(found, registry)
-        return any(intake.decide(event, registry, Known()).tasks for event in events)
+        return any(intake.decide(event, registry, Known()).tasks for event in shown_by(found, registry))
 
     async def _content(self, event: ForgeEvent, task: ProposedTask) -> Content:
         if self._gather is None:
@@ -237,6 +262,16 @@ async def _found(repository: _Repository, number: int, kinds: set[str], before: 
     lines = [each for review in reviews for each in await forge.review_comments(name, number, review)]
     said = {each.id: each for each in (*found.comments, *lines)}
     return replace(found, comments=tuple(sorted(said.values(), key=lambda each: (each.created_at, each.id))))
+
+
+def _note(found: _Open, source: str, about: str, must_haves: Any) -> None:
+    """Note what an open task is about."""
+    thing, kind, context = semantic_keys.read_object(about), must_haves["action_type"], must_haves["context"]
+    if thing is not None and thing[0] == source:
+        found.things.setdefault(thing[1], {}).setdefault(thing[2], set()).add(kind)
+    elif kind == "deploy_failure":
+        key = semantic_keys.deploy_failure(source, context["repo"], context["commit_sha"])
+        found.deployments.setdefault(context["repo"].lower(), {})[key] = context.get("deploy_context") or ""
 
 
 def _unless_over(error: ForgeError) -> None:

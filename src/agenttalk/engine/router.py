@@ -14,9 +14,10 @@ from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.human import HumanInterventionResponse
-from agenttalk.engine import collect, delivery, intake, outbox, publish, records
+from agenttalk.engine import arriving, collect, delivery, intake, outbox, publish, records
+from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.intake import Arrival, Fate
+from agenttalk.engine.intake import Fate
 from agenttalk.engine.outbox import Found, Leaving, Trouble
 from agenttalk.engine.plans import UNROUTED, VIRTUAL, Plan, Plans, boards
 from agenttalk.engine.quiet import Quiet
@@ -182,7 +183,7 @@ class Router:
         report.left += max(0, len(files) - most)
         arrivals = await asyncio.to_thread(self._read, files[:most], report)
         blobs = await self._deps.stores.blobs(plan.board.name)
-        arrivals = intake.judging_order(arrivals)
+        arrivals = arriving.judging_order(arrivals)
         for start in range(0, len(arrivals), AT_ONCE):
             batch = await self._loaded(blobs, plan, arrivals[start : start + AT_ONCE], report)
             for fate in await self._judge(plan, batch):
@@ -193,7 +194,9 @@ class Router:
         found = []
         for each in arrivals:
             try:
-                found.append(await intake.with_payloads(self._deps, blobs, each, plan) if _needs_files(each) else each)
+                found.append(
+                    await arriving.with_payloads(self._deps, blobs, each, plan) if _needs_files(each) else each
+                )
             except MachineError as error:
                 report.tell(error)
         return found
@@ -202,7 +205,7 @@ class Router:
         found = []
         for each in files:
             try:
-                arrival = intake.read(self._deps, each)
+                arrival = arriving.read(self._deps, each)
             except MachineError as error:
                 report.tell(error)
             else:
@@ -257,7 +260,7 @@ class Router:
             LOG.exception("a control file could not be taken in", extra={"action": "router.collect"})
             if len(batch) > 1:
                 return [taken for each in batch for taken in await self._collect(plan, [each])]
-            failed: list[Said] = [(*batch[0][:2], intake.OUR_FAULT)]
+            failed: list[Said] = [(*batch[0][:2], arriving.OUR_FAULT)]
             return await plan.board.transact(partial(_collect, batch=failed, plan=plan, deps=self._deps, at=at))
 
     async def _with_files(
@@ -267,12 +270,12 @@ class Router:
         data, document = said
         blobs = await self._deps.stores.blobs(plan.board.name)
         if isinstance(document, Rejection):
-            return data or await intake.keep_original(self._deps, blobs, found), document
+            return data or await arriving.keep_original(self._deps, blobs, found), document
         if not isinstance(document.document, HumanInterventionResponse):
             return said
         try:
             for file in document.document.provided_files:
-                content = await intake.payload(self._deps, blobs, found, file.name, file.sha256)
+                content = await arriving.payload(self._deps, blobs, found, file.name, file.sha256)
                 if content is not None:
                     await blobs.put(content)
         except InputError as error:
@@ -390,7 +393,7 @@ def _take_in(tx: Tx, batch: list[Arrival], plan: Plan, deps: Deps, at: str) -> l
 
 
 def _fault(tx: Tx, arrival: Arrival, at: str) -> Fate:
-    return intake.bury(tx, arrival, intake.OUR_FAULT, at)
+    return intake.bury(tx, arrival, arriving.OUR_FAULT, at)
 
 
 def _collect(tx: Tx, batch: list[Said], plan: Plan, deps: Deps, at: str) -> list[bool]:

@@ -26,7 +26,8 @@ from agenttalk.engine.sheets import Sheets
 from agenttalk.errors import Code, Problem
 from agenttalk.ports import KindTask, Row, Tx
 from agenttalk.prompts.toolchain_steps import Content, Place, Style, tell
-from agenttalk.rules import intake, reconciling, semantic_keys, sightings
+from agenttalk.rules import deploying, intake, reconciling, semantic_keys, sightings
+from agenttalk.rules.deploying import Newest
 from agenttalk.rules.forge_registry import Registry
 from agenttalk.rules.proposing import Decision, Known, KnownTask
 from agenttalk.rules.reconciling import Found
@@ -148,9 +149,9 @@ class Board:
         return made
 
     async def reconcile(
-        self, found: Found, content: Mapping[str, Content], *, dry_run: bool = False
+        self, found: Found | Newest, content: Mapping[str, Content], *, dry_run: bool = False
     ) -> list[tuple[ForgeEvent, Written]]:
-        """Bring the tasks of a pull request or issue in line with what the forge shows, in one transaction.
+        """Bring the tasks of a thing, or of what is deployed, in line with what the forge shows, in one transaction.
 
         With `dry_run` everything is undone again.
         """
@@ -160,8 +161,8 @@ class Board:
         def work(tx: Tx) -> list[tuple[ForgeEvent, Written]]:
             moves = self._begin(tx)
             written = []
-            for event in reconciling.events(found, registry):
-                decision = reconciling.decide(found, event, registry, known(tx, event))
+            for event in shown_by(found, registry):
+                decision = _decided(found, event, registry, known(tx, event))
                 written.append((event, self._write(moves, event, decision, content)))
             moves.finish()
             if dry_run:
@@ -293,6 +294,17 @@ def _some(ids: Iterable[str | None]) -> tuple[str, ...]:
 
 def _standing(row: Row) -> tuple[str, int]:
     return row[1], row[2]
+
+
+def shown_by(found: Found | Newest, registry: Registry) -> tuple[ForgeEvent, ...]:
+    """The events that would have told of what a forge shows."""
+    return deploying.events(found, registry) if isinstance(found, Newest) else reconciling.events(found, registry)
+
+
+def _decided(found: Found | Newest, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
+    if isinstance(found, Newest):
+        return deploying.decide(found, event, registry, known)
+    return reconciling.decide(found, event, registry, known)
 
 
 def state_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "withdrawn"]:

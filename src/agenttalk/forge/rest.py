@@ -45,6 +45,16 @@ class Rest:
         found = await self.caller.pages("/user/repos", size=self.page)
         return tuple(name for name in (text(each, "full_name") for each in found) if name)
 
+    async def newest(self, repository: str) -> tuple[str, str]:
+        """The default branch, and its newest commit. Gitea calls it `id`, GitHub `sha`."""
+        branch = text((await self.caller.ask("GET", in_path(repository))).part, "default_branch")
+        path = f"{in_path(repository)}/branches/{quote(branch, safe='')}"
+        shown = (await self.caller.ask("GET", path)).part if branch else {}
+        sha = text(part(shown, "commit"), "id", "sha")
+        if not sha:
+            raise ForgeError(Code.FORGE_MISSING, f"{repository} has no commit on a default branch")
+        return branch, sha
+
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
         return self.read_pull((await self.caller.ask("GET", f"{in_path(repository)}/pulls/{number}")).part)

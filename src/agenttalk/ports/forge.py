@@ -38,6 +38,9 @@ class Forge(Protocol):
     async def repositories(self) -> tuple[str, ...]:
         """Repositories that are this account's or that it works on, however many pages they take."""
 
+    async def newest(self, repository: str) -> tuple[str, str]:
+        """The default branch, and its newest commit; raises FORGE_MISSING where there is none."""
+
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
 

@@ -26,6 +26,7 @@ from agenttalk.contracts.forge import (
 )
 from agenttalk.contracts.toolchain import ActionType
 from agenttalk.rules import intake, mentions, semantic_keys, sightings
+from agenttalk.rules.deploying import is_deployment
 from agenttalk.rules.forge_registry import Registry, same_user
 from agenttalk.rules.proposing import Decision, Known, KnownTask, Withdrawal
 
@@ -121,7 +122,7 @@ def _of_pull(found: Found, pull: PullRequest, registry: Registry) -> Iterable[Fo
     yield _event(found, "pull_request_opened", pull.author)
     for review in _due(found, pull):
         yield _event(found, "review_submitted", review.author, at=review.submitted_at, review=review)
-    red = [each for each in found.statuses if each.outcome == "failure" and not _deploys(each, registry)]
+    red = [each for each in found.statuses if each.outcome == "failure" and not is_deployment(each, registry)]
     if red:
         yield _event(found, "status_changed", None, status=red[0])
     yield from _calls(found, registry)
@@ -156,10 +157,6 @@ def _due(found: Found, pull: PullRequest) -> list[Review]:
 def _counts(review: Review, pull: PullRequest) -> bool:
     """Whether a review is of this head."""
     return not review.dismissed and bool(review.commit) and review.commit == pull.head_sha
-
-
-def _deploys(status: Status, registry: Registry) -> bool:
-    return not status.context.endswith("(pull_request)") and registry.deploys(status.context)
 
 
 def _calls(found: Found, registry: Registry) -> Iterable[ForgeEvent]:

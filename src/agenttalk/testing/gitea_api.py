@@ -318,6 +318,15 @@ async def _reviewers(api: Api, request: Request) -> Response:
     return JSONResponse([], 201) if request.method == "POST" else Response(status_code=204)
 
 
+async def _branch(api: Api, request: Request) -> Response:
+    api.user(request)
+    name = request.path_params["branch"]
+    sha = api.repository(request).bare.branches().get(name)
+    if sha is None:
+        raise RefusedError(404, "")
+    return JSONResponse({"name": name, "commit": {"id": sha}})
+
+
 async def _statuses(api: Api, request: Request) -> Response:
     api.user(request)
     repository, ref = api.repository(request), request.path_params["sha"]
@@ -408,6 +417,7 @@ _REPOSITORY: dict[tuple[str, str], Handler] = {
     ("GET", "/pulls/{number}/reviews/{id}/comments"): _review_comments,
     ("POST", "/pulls/{number}/requested_reviewers"): _reviewers,
     ("DELETE", "/pulls/{number}/requested_reviewers"): _reviewers,
+    ("GET", "/branches/{branch:path}"): _branch,
     ("GET", "/commits/{sha}/statuses"): _statuses,
     ("POST", "/statuses/{sha}"): _make_status,
     ("GET", "/compare/{range:path}"): _compare,

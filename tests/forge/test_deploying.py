@@ -1,0 +1,73 @@
+"""What a forge shows of the newest commit ↔ tasks for deployments that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenttalk.contracts.forge import Status
+from agenttalk.rules import deploying, semantic_keys
+from agenttalk.rules.deploying import Newest
+from agenttalk.rules.proposing import Known
+from effort import EFFORT
+from forge.test_intake import A
+from forge.world import SOURCE, registry
+
+REGISTRY = replace(registry(), ops="agent-ops", deploy_patterns=("*deploy*",))
+REPO = "acme/widgets"
+CONTEXTS = ("deploy / production", "deploy / staging", "build", "deploy (pull_request)", "Deploy")
+
+
+def newest(undone: Mapping[str, str] | None = None, **outcomes: str) -> Newest:
+    statuses = tuple(
+        Status(sha=A, outcome=outcome, context=CONTEXTS[int(at[1:])])  # type: ignore[arg-type]
+        for at, outcome in outcomes.items()
+    )
+    return Newest(SOURCE, "gitea", REPO, "main", A, statuses, undone or {})
+
+
+@pytest.mark.shows("T25")
+def test_a_commit_that_could_not_be_deployed_is_the_task_of_who_runs_things() -> None:
+    found = newest(_1="success", _0="failure", _2="failure")
+    [event] = deploying.events(found, REGISTRY)
+    decision = deploying.decide(found, event, REGISTRY, Known())
+    [task] = decision.tasks
+    assert task.key == semantic_keys.deploy_failure(SOURCE, REPO, A)
+    assert (task.action_type, task.assignee) == ("deploy_failure", "agent-ops")
+    assert (task.context["deploy_context"], task.context["branch"]) == (CONTEXTS[0], "main")
+
+
+@pytest.mark.parametrize("outcomes", [{}, {"_0": "other"}, {"_2": "failure"}, {"_3": "failure"}], ids=str)
+def test_what_has_not_ended_or_is_no_deployment_tells_nothing(outcomes: dict[str, str]) -> None:
+    assert deploying.events(newest({}, **outcomes), REGISTRY) == ()
+
+
+def test_who_has_nobody_or_names_nothing_hears_of_nothing() -> None:
+    assert deploying.is_watched(REGISTRY)
+    assert not deploying.is_watched(replace(REGISTRY, ops=None))
+    assert not deploying.is_watched(replace(REGISTRY, deploy_patterns=()))
+
+
+outcomes = st.dictionaries(
+    st.sampled_from([f"_{number}" for number in range(len(CONTEXTS))]), st.sampled_from(["success", "failure", "other"])
+)
+
+
+@given(outcomes, st.dictionaries(st.text("ab", min_size=1), st.sampled_from(["", "deploy", "gone", *CONTEXTS])))
+@settings(max_examples=200 * EFFORT, deadline=None)
+def test_only_what_is_green_under_its_own_name_is_over(seen: dict[str, str], undone: dict[str, str]) -> None:
+    found = newest(undone, **seen)
+    for event in deploying.events(found, REGISTRY):
+        decision = deploying.decide(found, event, REGISTRY, Known())
+        shown = {CONTEXTS[int(at[1:])]: outcome for at, outcome in seen.items()}
+        for key, context in undone.items():
+            own = [outcome for name, outcome in shown.items() if name == context or name.startswith(f"{context} /")]
+            over = any(each.key == key and each.reason == deploying.DEPLOYED for each in decision.withdrawn)
+            assert over == (context != "" and own != [] and set(own) == {"success"})
+        red = [name for name, outcome in shown.items() if outcome == "failure"]
+        assert bool(decision.tasks) == any("eploy" in name and "(pull_request)" not in name for name in red)
+        assert decision.warnings == ()
