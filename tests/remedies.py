@@ -94,7 +94,6 @@ REMEDIES: Final = {
     "SUPERSEDED": "Nothing: the newer command counts.",
     "INPUT_CONFLICT": "Send changed content as a new version.",
     "WAIT_FOR_INPUTS_TIMEOUT": "Bring the input, or answer the question; it goes on by itself.",
-    "DISPUTE_REFUSED": "Go on with the work; a person has the dispute, or has decided about it.",
     "LEASE_LOST": "Stop: what this attempt does counts no more.",
     "COMMAND_FAILED": "Read the attempt's log (`agenttalk explain`), mend it, `agenttalk retry`.",
     "AGENT_UNFIT": "Give the task to another agent.",
