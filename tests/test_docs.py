@@ -92,6 +92,8 @@ def test_the_index_lists_every_page_and_decisions_have_an_own_one() -> None:
     pages = {page for page in PAGES if page.is_relative_to(docs)} - {docs / "README.md"}
     decisions = {page for page in pages if page.parent == docs / "adr"} - {docs / "adr/README.md"}
     assert set(listed) >= pages - decisions
+    begun = listed.index(WALKED)  # the first lines lead a newcomer there, and the list begins with it
+    assert sorted(listed[begun + 1 :]) == sorted(set(listed[begun + 1 :]))
     assert {(docs / "adr" / target).resolve() for target in linked(docs / "adr/README.md")} >= decisions
 
 

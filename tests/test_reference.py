@@ -273,7 +273,8 @@ def http_page(folder: Path) -> str:
             filters = [f"`{each['name']}`" for each in said["parameters"] if each["in"] == "query"]
             told = (said["summary"] or "Refused: states are set by the engine alone.") + _asked(filters)
             roles = ", ".join(said.get("x-roles", ())) or "open"
-            answers = ", ".join(status for status in said["responses"] if status.isdecimal())
+            good = ", ".join(status for status in said["responses"] if status.isdecimal())
+            answers = good if said["summary"] else "403"
             groups[group].append(f"| {method.upper()} | `{path}` | {roles} | {answers} | {told} |")
     parts = [HTTP_INTRODUCTION]
     for name, rows in groups.items():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import preloaded
 from api.doorkit import Answer, Door
 from api.enginekit import PATIENCE, clean
 
@@ -80,7 +80,7 @@ class Lines:
 def lines(root: Path, *options: str, version: str = VERSION) -> Iterator[Lines]:
     """`agenttalk mcp` as a process, after the greeting."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "agenttalk", "mcp", "--root", str(root), *options],
+        [preloaded.program(), "mcp", "--root", str(root), *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -75,7 +75,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory, operator_folders: Path) -> It
     alone.mkdir()
     letter = prepared(alone)
     shutil.copytree(alone, beside)
-    with engine(beside):
+    with engine(beside, quick=True):
         yield Pair(alone, beside, letter, folder)
 
 

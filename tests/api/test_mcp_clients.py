@@ -122,7 +122,7 @@ def test_an_agent_elsewhere_does_a_task_from_its_offer_to_its_proof(
             assert (await done(client, "check_promise", **about))["missing"] == []
             await done(client, "submit_result", **about, result="done")
 
-    with engine(root) as running, lines(root, "--operator") as server:
+    with engine(root, quick=True) as running, lines(root, "--operator") as server:
         assert not server.call("submit_plan", plan=PLAN)["isError"]
         asyncio.run(play(running.told["http"]))
         until(lambda: server.call("status", plan="shop")["structuredContent"]["result"] == "done", "it is done")
@@ -154,7 +154,7 @@ def test_a_program_speaks_mcp_in_its_turn_with_its_own_token(root: Path) -> None
             {"id": "other", "agent": "far", "prompt": "y"},
         ],
     }
-    with engine(root), lines(root, "--operator") as server:
+    with engine(root, quick=True), lines(root, "--operator") as server:
         assert not server.call("submit_plan", plan=json.dumps(plan))["isError"]
 
         def built() -> Any:

@@ -60,7 +60,7 @@ def test_a_message_goes_from_an_outbox_through_a_program_to_the_next_inbox(shop:
         + "pathlib.Path(os.environ['AGENTTALK_OUTPUTS'], 'app.txt').write_text(f'built {say(\"on it\")}')\n"
         + "print(json.dumps({'result': 'built'}))\n",
     )
-    with engine(shop.root) as serving:
+    with engine(shop.root, quick=True) as serving:
         assert serving.told["http"].startswith("http://127.0.0.1:")
         shop.command("lead", "build")
         until(lambda: state(shop.root) == DONE, "the task is completed")
@@ -253,7 +253,7 @@ def connections(path: bytes) -> int:
 def test_commands_beside_an_engine_go_through_it(shop: Tree) -> None:
     programmed(shop, "dev", "print('done')\n")
     root = ("--root", str(shop.root))
-    with engine(shop.root):
+    with engine(shop.root, quick=True):
         shop.command("lead", "build")
         routed = agenttalk("route", "--once", *root, "--json")
         assert (routed.returncode, json.loads(routed.stdout)["problems"]) == (0, [])
@@ -272,12 +272,12 @@ def test_settings_say_how_an_agent_is_driven(shop: Tree) -> None:
     text = f'[agents.dev]\ndriver = "script"\nargv = ["{sys.executable}", "work.py"]\n'
     (shop.root / "agenttalk.toml").write_text(text, encoding="utf-8")
     shop.command("lead", "build")
-    with engine(shop.root):
+    with engine(shop.root, quick=True):
         until(lambda: state(shop.root) == DONE, "the task is completed")
 
 
 def test_an_agent_that_joins_later_is_driven_too(shop: Tree) -> None:
-    with engine(shop.root):
+    with engine(shop.root, quick=True):
         shop.command("lead", "build")
         until(lambda: shop.inbox("dev"), "the command is delivered")
         programmed(shop, "dev", "print('done')\n")
@@ -303,7 +303,7 @@ def test_a_port_that_is_taken_is_told(tree: Tree) -> None:
 
 
 def test_the_operators_token_lies_outside_of_the_root_for_its_owner_alone(tree: Tree, operator_folders: Path) -> None:
-    with engine(tree.root):
+    with engine(tree.root, quick=True):
         [path] = operator_folders.glob("*/operator.token")
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -311,7 +311,7 @@ def test_the_operators_token_lies_outside_of_the_root_for_its_owner_alone(tree: 
         files = [each for each in tree.root.rglob("*") if each.is_file()]
         assert [each for each in files if token in each.read_bytes()] == []
         before = token
-    with engine(tree.root):
+    with engine(tree.root, quick=True):
         assert path.read_bytes().strip() == before
         path.write_text("op_guessed\n", encoding="ascii")
         with pytest.raises(UsageError) as caught:

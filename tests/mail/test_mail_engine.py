@@ -123,7 +123,7 @@ class Office:
 @pytest.fixture
 def office(tmp_path: Path) -> Iterator[Office]:
     root = written(tmp_path / "root", dev=CURIOUS, mute=SAYS_SO, pm=MUTE)
-    with engine(root) as serving:
+    with engine(root, quick=True) as serving:
         yield Office(root, serving)
 
 
@@ -208,7 +208,7 @@ def test_what_was_sent_and_answered_survives_a_death_once(tmp_path: Path) -> Non
         request = Office(root, serving).send(["dev"], "request")["message_id"]
         until((root / "agents/dev/workspace/_mail" / request / "began").exists, "the agent has answered")
         assert serving.ended(signal.SIGKILL) == -signal.SIGKILL
-    with engine(root) as serving:
+    with engine(root, quick=True) as serving:
         office = Office(root, serving)
         [dev] = office.closed(request)["addressees"]
         assert (dev["status"], dev["trust"]) == ("done", "observed")
