@@ -24,6 +24,7 @@ from agenttalk.api.problems import STATUS
 from agenttalk.contracts import catalogue, planfile
 from agenttalk.contracts.agent import AcpUse, CliUse
 from agenttalk.contracts.base import Part
+from agenttalk.contracts.describing import texts
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.engine.service import Service
 from agenttalk.errors import MEANINGS, Code
@@ -138,7 +139,7 @@ def coding_agents_page() -> str:
         "",
         "| key of `cli` | what it says |",
         "|---|---|",
-        *(f"| `{name}` | {_told(field)} |" for name, field in CliUse.model_fields.items()),
+        *(f"| `{name}` | {_told(CliUse, name)} |" for name in CliUse.model_fields),
         "",
         "Places in arguments: `{base}` is the folder of the attempt, `{session}` the session that goes on, `{model}`, `{prompt}`",
         "and `{prompt_file}` what their names say. `{MODEL}`, `{GUARD}`, `{MCP}`, `{HOOK}` and `{ARGS}`, each as a whole argument,",
@@ -174,7 +175,7 @@ def models_page() -> str:
     ]
     tables: dict[str, type[Part]] = {"llm": LlmUse, "llm.prices": Prices, "local": LocalUse}
     for name, table in tables.items():
-        rows = [f"| `{key}` | {_shown(field)} | {_told(field)} |" for key, field in table.model_fields.items()]
+        rows = [f"| `{key}` | {_shown(field)} | {_told(table, key)} |" for key, field in table.model_fields.items()]
         parts += ["", f"## {name}", "", (table.__doc__ or "").strip(), "", "| key | default | what it says |"]
         parts += ["|---|---|---|", *rows]
     return "\n".join([*parts, ""])
@@ -193,7 +194,7 @@ def spoken_agents_page() -> str:
         "",
         "| key of `acp` | what it says |",
         "|---|---|",
-        *(f"| `{name}` | {_told(field)} |" for name, field in AcpUse.model_fields.items()),
+        *(f"| `{name}` | {_told(AcpUse, name)} |" for name in AcpUse.model_fields),
         "",
         "A pattern in `allow`, `deny` and `ask` is a kind of tool (`read`, `edit`, `delete`, `move`, `search`, `execute`, `fetch`,",
         "`think`, `switch_mode`, `other`, or `*`), and after a colon, if need be, a glob for what it is called for.",
@@ -344,7 +345,9 @@ def settings_page() -> str:
     tables: dict[str, type[BaseModel]] = {
         name: type(field.default) for name, field in Settings.model_fields.items() if isinstance(field.default, Section)
     } | TABLES
-    own = [f"| `{name}` | {_shown(field)} | {_told(field)} |" for name, field in plain.items() if name == "locale"]
+    own = [
+        f"| `{name}` | {_shown(field)} | {_told(Settings, name)} |" for name, field in plain.items() if name == "locale"
+    ]
     parts = [
         "# Settings",
         "",
@@ -356,14 +359,14 @@ def settings_page() -> str:
         *own,
     ]
     for name, table in sorted(tables.items()):
-        rows = [f"| `{key}` | {_shown(field)} | {_told(field)} |" for key, field in table.model_fields.items()]
+        rows = [f"| `{key}` | {_shown(field)} | {_told(table, key)} |" for key, field in table.model_fields.items()]
         parts += ["", f"## [{name}]", "", (table.__doc__ or "").strip(), "", "| key | default | what it says |"]
         parts += ["|---|---|---|", *rows]
     return "\n".join([*parts, ""])
 
 
-def _told(field: FieldInfo) -> str:
-    return " ".join((field.description or "").split())
+def _told(table: type[BaseModel], key: str) -> str:
+    return " ".join(texts(table).get(key, "").split())
 
 
 def _shown(field: FieldInfo) -> str:

@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from agenttalk.api import agents, bodies, ledger, mail, numbers, schedules
 from agenttalk.api.problems import JSON, PROBLEM
+from agenttalk.contracts.describing import Described
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.access import Role
 from agenttalk.engine.injected import Standing
@@ -450,10 +451,14 @@ def _operation(method: str, path: str, route: Route, schemas: dict[str, Schema])
     if isinstance(route, Guarded):
         operation["x-roles"] = list(route.roles)
     if said.body is not None:
-        schema = said.body if isinstance(said.body, dict) else said.body.model_json_schema(ref_template=_REFERENCE)
+        schema = said.body if isinstance(said.body, dict) else _described(said.body)
         schemas |= schema.pop("$defs", {})
         operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
     return operation
+
+
+def _described(body: type[BaseModel]) -> Schema:
+    return body.model_json_schema(ref_template=_REFERENCE, schema_generator=Described)
 
 
 def _headers(method: str, route: Route) -> list[Schema]:

@@ -241,7 +241,6 @@ class Part(BaseModel):
         strict=True,
         extra="allow",
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,

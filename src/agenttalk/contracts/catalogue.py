@@ -10,6 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command, ReexecuteRequest
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.describing import Described
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse, ReplanRequest
 from agenttalk.contracts.mail import Mail
@@ -82,7 +83,7 @@ def schema(name: str) -> dict[str, Any]:
             f"there is no document called {name!r}",
             hint=f"did you mean {near!r}?" if near else "run 'agenttalk schema' for the list",
         )
-    body = TypeAdapter(DOCUMENTS[name]).json_schema(mode="validation")
+    body = TypeAdapter(DOCUMENTS[name]).json_schema(mode="validation", schema_generator=Described)
     return {"$schema": GenerateJsonSchema.schema_dialect, "$id": f"urn:agenttalk:schema:{name}", **body}
 
 

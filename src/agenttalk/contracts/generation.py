@@ -28,7 +28,7 @@ class Repair:
 class ValidateResult(BaseModel):
     """Whether a command may go on its way as it is."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     ok: bool
     """True exactly when there are no errors."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -27,7 +27,6 @@ from agenttalk.rules.living import Joined
 
 _UNNAMED: Final = "cp-0-0000"
 """The id of a promise that was not submitted yet, or that follows from its node."""
-_CHECK: Final[TypeAdapter[AnyCheck]] = TypeAdapter(AnyCheck)
 _KEPT: Final = 20_000
 """Tasks that are kept in memory for each plan."""
 
@@ -201,7 +200,7 @@ def joined_of(rows: Sequence[Row]) -> dict[str, tuple[Joined, ...]]:
     """The checks of others that tasks have to keep, from their rows (the query `joined_checks`)."""
     found: dict[str, tuple[Joined, ...]] = {}
     for task_id, owner, body in rows:
-        check = _CHECK.validate_json(bytes(body))
+        check = _check().validate_json(bytes(body))
         found[task_id] = (*found.get(task_id, ()), Joined(owner, check))
     return found
 
@@ -230,3 +229,9 @@ def settings_of(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
             "profiles": {name: profile.as_json() for name, profile in sorted(profiles.items())},
         }
     )
+
+
+@cache
+def _check() -> TypeAdapter[AnyCheck]:
+    """Built when it is needed first: it takes as long as a short command."""
+    return TypeAdapter(AnyCheck)

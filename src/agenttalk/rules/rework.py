@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -31,9 +32,6 @@ EXTRAS: Final = frozenset({FEEDBACK_INPUT, PREVIOUS_INPUT})
 _ADDS: Final = frozenset({"completeness", "missing", "coverage"})
 """Categories of issues that ask for something to be added."""
 _TYPES: Final = {"json": "application/json", "text": "text/plain", "markdown": "text/markdown", "csv": "text/csv"}
-_ISSUES: Final = TypeAdapter(Many[Issue])
-_SCORE: Final = TypeAdapter(Score)
-_EXPECTATIONS: Final = TypeAdapter(Expectations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +84,10 @@ def judged(criteria: ValidationCriteria, said: object) -> Judgement | None:
     if not isinstance(said, Mapping):
         return None
     try:
-        score = _SCORE.validate_python(said.get("score"))
-        issues = _ISSUES.validate_python(said.get("issues") or ())
+        score = _readers().score.validate_python(said.get("score"))
+        issues = _readers().issues.validate_python(said.get("issues") or ())
         wanted = said.get("expectations")
-        expectations = None if wanted is None else _EXPECTATIONS.validate_python(wanted)
+        expectations = None if wanted is None else _readers().expectations.validate_python(wanted)
     except ValidationError:
         return None
     reason = said.get("reason")
@@ -238,3 +236,15 @@ def _decided(answer: str) -> Decision | None:
     match = _GRANT.match(answer)
     number = int(match[1] or 1) if match else 0
     return Grant(number) if 0 < number <= MOST_GRANTED else None
+
+
+class _Readers(NamedTuple):
+    score: TypeAdapter[float]
+    issues: TypeAdapter[Sequence[Issue]]
+    expectations: TypeAdapter[Expectations]
+
+
+@cache
+def _readers() -> _Readers:
+    """Built when they are needed first: it takes as long as a short command."""
+    return _Readers(TypeAdapter(Score), TypeAdapter(Many[Issue]), TypeAdapter(Expectations))

@@ -1,0 +1,68 @@
+"""What fields are for: the texts that stand below them in the source, for whoever publishes a schema.
+
+Reading them takes as long as all else that a short command does, so it is done only when somebody asks.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+
+
+def texts(model: type[BaseModel]) -> dict[str, str]:
+    """Field → what it is for, where something is said of it."""
+    said: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        said |= _classes(kind.__module__).get(kind.__qualname__, {}) if issubclass(kind, BaseModel) else {}
+    given = {name: field.description for name, field in model.model_fields.items()}
+    return {name: text for name in given if (text := given[name] or said.get(name))}
+
+
+class Described(GenerateJsonSchema):
+    """JSON Schemas with these texts."""
+
+    def model_schema(self, schema: Any) -> JsonSchemaValue:
+        """The schema of a model."""
+        found, model = super().model_schema(schema), schema["cls"]
+        properties = found.get("properties", {})
+        for name, text in texts(model).items():
+            field = model.model_fields[name]
+            spellings = (field.validation_alias, field.alias, name)
+            spelled = next(each for each in spellings if isinstance(each, str) and each in properties)
+            properties[spelled]["description"] = text
+        return found
+
+
+@cache
+def _classes(module: str) -> dict[str, dict[str, str]]:
+    """The texts in a module, by class and field."""
+    found: dict[str, dict[str, str]] = {}
+
+    def read(body: list[ast.stmt], above: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                name = f"{above}{node.name}"
+                found[name] = dict(_said(node.body))
+                read(node.body, f"{name}.")
+
+    read(ast.parse(inspect.getsource(sys.modules[module])).body, "")
+    return found
+
+
+def _said(body: list[ast.stmt]) -> list[tuple[str, str]]:
+    return [
+        (field.target.id, inspect.cleandoc(text.value.value))
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    ]
