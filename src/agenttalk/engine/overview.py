@@ -17,7 +17,7 @@ REQUESTS: Final = 20
 """Questions that are shown."""
 TROUBLES: Final = 50
 """Tasks of each sort that are shown."""
-_LOOKED_AT: Final = 100
+_LOOKED_AT: Final = 25
 """Plans that are looked at for tasks that cannot go on: so many that are open, and so many that began last."""
 _WINDOW: Final = 5_000
 """So many facts back turns are looked at."""
