@@ -36,7 +36,7 @@ async def overview(deps: Deps) -> dict[str, Any]:
     return {
         "requests": (await human.page(deps, limit=REQUESTS)).requests,
         "waiting_for_people": sum(asked for asked, _ in counted),
-        "held": [each for each in troubled if each["cause"] == "SOFT_DENIED"],
+        "held": [each for each in troubled if each["cause"] == "SOFT_DENIED" and not each["request_id"]],
         "running": [each for each in await crew.at_work(deps) if each["phase"] not in _IDLE],
         "failing": [each for each in troubled if each["state"] == "FAILED"][:TROUBLES],
         "waiting": [each for each in troubled if each["state"] == "BLOCKED_WAITING_INPUT"][:TROUBLES],
