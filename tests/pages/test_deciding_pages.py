@@ -55,7 +55,7 @@ def test_files_that_somebody_approves_are_named_hashed_shown_and_can_be_kept(tmp
             assert re.search(rf"{name}</td><td><code[^>]*>{digest}<", shown), name
             kept = await ada.get(f"{where}/files/{digest}/download")
             assert (kept.status_code, kept.content) == (200, data)
-            assert kept.headers["content-disposition"].startswith(f'attachment; filename="{name}.bin"')
+            assert kept.headers["content-disposition"].startswith(f'attachment; filename="{name}"')
         assert "293.0 KiB" in shown
         other = wire.sha256(b"of somebody else")
         await (await ada.engine.deps.stores.blobs("default")).put(b"of somebody else")

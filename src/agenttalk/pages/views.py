@@ -161,7 +161,7 @@ async def download(service: Service, request: Request, _: Reader) -> Response:
     """A file to be kept, never to be shown by the browser itself."""
     asked = request.path_params
     board, name = await task_showing.file(service.deps, asked["id"], asked["task"], asked["sha256"])
-    return await files.attached(await service.deps.stores.blobs(board), asked["sha256"], f"{name}.bin")
+    return await files.attached(await service.deps.stores.blobs(board), asked["sha256"], name)
 
 
 async def inbox(service: Service, request: Request, reader: Reader) -> Response:
@@ -201,7 +201,7 @@ async def exhibited(service: Service, request: Request, _: Reader) -> Response:
     """A file that a question is about, to be kept."""
     digest = request.path_params["sha256"]
     board, name = await exhibits.file(service.deps, request.path_params["id"], digest)
-    return await files.attached(await service.deps.stores.blobs(board), digest, f"{name}.bin")
+    return await files.attached(await service.deps.stores.blobs(board), digest, name)
 
 
 async def deadletters(service: Service, request: Request, reader: Reader) -> Response:
