@@ -114,7 +114,7 @@ async def result_of(store: Store, plan_id: str, state: str, counts: Mapping[str,
         release = await releases.last(store, plan_id)
         result = _result(state, goes_on=False, failed=bool(lost))
         return _shipped(release.state, result) if release is not None else result
-    [(running, queued, due, _)] = await store.read("activity", plan_id=plan_id)
+    [(running, queued, due, *_)] = await store.read("activity", plan_id=plan_id)
     return _result(state, goes_on=_goes_on(state, running, queued, due, closing=not counts["open"]), failed=bool(lost))
 
 
