@@ -12,14 +12,25 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agenttalk.api import agents, bodies, events, ledger, mail, numbers, once, openapi, plans, schedules, toolchain
+from agenttalk.api import (
+    agents,
+    bodies,
+    events,
+    ledger,
+    mail,
+    numbers,
+    once,
+    openapi,
+    operating,
+    people,
+    plans,
+    schedules,
+    toolchain,
+)
 from agenttalk.api.openapi import Guarded
-from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered, failed, refused
 from agenttalk.api.webhooks import PATH, Doors, Webhooks
 from agenttalk.contracts.base import is_id
-from agenttalk.contracts.command import Command
-from agenttalk.engine import deadletters, exhibits, human
 from agenttalk.engine.access import Caller, Role
 from agenttalk.engine.plans import VIRTUAL
 from agenttalk.engine.service import Service
@@ -27,7 +38,6 @@ from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.pages import app as pages
 from agenttalk.pages import door
-from agenttalk.pages.files import attached
 from agenttalk.rules.notes import note_of
 from agenttalk.rules.tokens import Attempt
 
@@ -120,53 +130,53 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "GET", "/api/mail/{id}", mail.one, _WITH_MAIL),
         _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _WRITERS),
         _route(service, "POST", "/api/toolchain/reconcile", toolchain.reconcile, _OPERATOR),
-        _route(service, "GET", "/api/status", _status, _READERS),
+        _route(service, "GET", "/api/status", operating.status, _READERS),
         _route(service, "GET", "/api/plans", plans.listed, _READERS),
-        _route(service, "POST", "/api/plans", _submit, _OPERATOR),
-        _route(service, "POST", "/api/plans/apply", _apply, _OPERATOR),
-        _route(service, "GET", "/api/plans/{id}", _standing, _READERS),
+        _route(service, "POST", "/api/plans", operating.submit, _OPERATOR),
+        _route(service, "POST", "/api/plans/apply", operating.apply, _OPERATOR),
+        _route(service, "GET", "/api/plans/{id}", operating.standing, _READERS),
         _route(service, "GET", "/api/plans/{id}/graph", plans.graph, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks", plans.tasks, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}", plans.task, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}/log", plans.log, _READERS),
         _route(service, "GET", "/api/plans/{id}/tasks/{task}/prompt", plans.prompt, _READERS),
-        _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", _explain, _READERS),
+        _route(service, "GET", "/api/plans/{id}/tasks/{task}/explanation", operating.explain, _READERS),
         _route(service, "GET", "/api/plans/{id}/deliveries", plans.deliveries, _READERS),
         _route(service, "GET", "/api/plans/{id}/acks", plans.acks, _READERS),
         _route(service, "GET", "/api/plans/{id}/decisions", plans.decisions, _READERS),
         _route(service, "GET", "/api/plans/{id}/facts", plans.facts, _READERS),
         _route(service, "GET", "/api/plans/{id}/artifacts", plans.artifacts, _READERS),
         _route(service, "GET", "/api/plans/{id}/artifacts/{task}/{sha256}", plans.file, _READERS),
-        _route(service, "GET", "/api/plans/{id}/repository", _repository, _READERS),
-        _route(service, "GET", "/api/plans/{id}/release", _release, _READERS),
-        _route(service, "GET", "/api/plans/{id}/release_manifest", _release_manifest, _READERS),
-        _route(service, "POST", "/api/plans/{id}/verify", _verify, _OPERATOR),
-        _route(service, "POST", "/api/plans/{id}/{action}", _steer, _OPERATOR),
-        _route(service, "POST", "/api/passes", _pass, _OPERATOR),
-        _route(service, "GET", "/api/human-requests", _requests, _READERS),
-        _route(service, "GET", "/api/human-requests/{id}", _request, _READERS),
-        _route(service, "GET", "/api/human-requests/{id}/files/{sha256}", _exhibited, _READERS),
-        _route(service, "POST", "/api/human-requests/{id}/answer", _answer, _OPERATOR),
-        _route(service, "GET", "/api/deadletters", _deadletters, _READERS),
-        _route(service, "GET", "/api/deadletters/{id}", _deadletter, _READERS),
-        _route(service, "POST", "/api/deadletters/{id}/replay", _replay, _OPERATOR),
+        _route(service, "GET", "/api/plans/{id}/repository", operating.repository, _READERS),
+        _route(service, "GET", "/api/plans/{id}/release", operating.release, _READERS),
+        _route(service, "GET", "/api/plans/{id}/release_manifest", operating.release_manifest, _READERS),
+        _route(service, "POST", "/api/plans/{id}/verify", operating.verify, _OPERATOR),
+        _route(service, "POST", "/api/plans/{id}/{action}", operating.steer, _OPERATOR),
+        _route(service, "POST", "/api/passes", operating.pass_, _OPERATOR),
+        _route(service, "GET", "/api/human-requests", people.requests, _READERS),
+        _route(service, "GET", "/api/human-requests/{id}", people.request, _READERS),
+        _route(service, "GET", "/api/human-requests/{id}/files/{sha256}", people.exhibited, _READERS),
+        _route(service, "POST", "/api/human-requests/{id}/answer", people.answer, _OPERATOR),
+        _route(service, "GET", "/api/deadletters", people.deadletters, _READERS),
+        _route(service, "GET", "/api/deadletters/{id}", people.deadletter, _READERS),
+        _route(service, "POST", "/api/deadletters/{id}/replay", people.replay, _OPERATOR),
         _route(service, "GET", "/api/agent/tasks", agents.offered, _REMOTE),
         _route(service, "POST", "/api/agent/claim", agents.claim, _REMOTE),
         _route(service, "GET", "/api/events", events.events, _READERS, sessions=True),
-        _route(service, "POST", "/api/login-links", _login_link, _OPERATOR, secret=True),
+        _route(service, "POST", "/api/login-links", people.login_link, _OPERATOR, secret=True),
         _route(service, "GET", "/api/tokens", agents.tokens, _OPERATOR),
         _route(service, "POST", "/api/tokens", agents.make_token, _OPERATOR),
         _route(service, "POST", "/api/tokens/{id}/revoke", agents.revoke_token, _OPERATOR),
         _route(service, "POST", "/api/commands/generate", agents.generate, _OPERATOR),
         _route(service, "POST", "/api/commands/validate", agents.validate, _OPERATOR),
-        _route(service, "POST", "/api/commands/send", _send, _OPERATOR),
-        _route(service, "POST", "/api/commands/log", _log, _OPERATOR),
+        _route(service, "POST", "/api/commands/send", operating.send, _OPERATOR),
+        _route(service, "POST", "/api/commands/log", operating.log, _OPERATOR),
         _route(service, "GET", "/api/schedules", schedules.listed, _READERS),
         _route(service, "POST", "/api/schedules", schedules.add, _OPERATOR),
         _route(service, "POST", "/api/schedules/{id}/{action}", schedules.act, _OPERATOR),
-        _route(service, "GET", "/api/fsck", _fsck, _READERS),
-        _route(service, "POST", "/api/republish", _republish, _OPERATOR),
-        _route(service, "POST", "/api/gc", _gc, _OPERATOR),
+        _route(service, "GET", "/api/fsck", operating.fsck, _READERS),
+        _route(service, "POST", "/api/republish", operating.republish, _OPERATOR),
+        _route(service, "POST", "/api/gc", operating.gc, _OPERATOR),
         _route(service, "POST", "/api/settings/reload", numbers.reload_settings, _OPERATOR),
     ]
 
@@ -341,154 +351,6 @@ def _alive() -> Response:
 
 def _ready(service: Service) -> Response:
     return answered({"ok": service.ready}, 200 if service.ready else 503)
-
-
-async def _status(service: Service, _: Request, __: Caller) -> Response:
-    return answered(await service.status())
-
-
-async def _submit(service: Service, request: Request, _: Caller) -> Response:
-    body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
-    dag, manifest, profiles = body.documents()
-    bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
-    context = request.headers.get("traceparent", "")
-    new = await service.submit(dag, manifest, profiles, body.contents(), traceparent=context)
-    return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
-
-
-async def _apply(service: Service, request: Request, caller: Caller) -> Response:
-    body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
-    dag, manifest, profiles = body.documents()
-    bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
-    return answered(await service.apply(dag, manifest, profiles, body.contents(), by=caller.name))
-
-
-async def _login_link(service: Service, request: Request, caller: Caller) -> Response:
-    body = await bodies.read(request, bodies.LoginBody)
-    key = service.sessions.link(body.role, body.by or caller.name)
-    return answered({"path": f"/login?key={key}"}, 201)
-
-
-async def _standing(service: Service, request: Request, caller: Caller) -> Response:
-    wanted = request.query_params.get("settled") == "true" and caller.role == "operator" and service.ready
-    look = service.settled if wanted else service.standing
-    return answered(await look(request.path_params["id"]))
-
-
-async def _explain(service: Service, request: Request, _: Caller) -> Response:
-    return answered(await service.explain(request.path_params["id"], request.path_params["task"]))
-
-
-async def _verify(service: Service, request: Request, caller: Caller) -> Response:
-    body = await bodies.read(request, bodies.VerifyBody)
-    return answered(await service.verify(request.path_params["id"], body.task, by=caller.name))
-
-
-async def _repository(service: Service, request: Request, _: Caller) -> Response:
-    return answered(await service.repository(request.path_params["id"]))
-
-
-async def _release(service: Service, request: Request, _: Caller) -> Response:
-    return answered(await service.release(request.path_params["id"]))
-
-
-async def _release_manifest(service: Service, request: Request, _: Caller) -> Response:
-    return answered(await service.release_manifest(request.path_params["id"]))
-
-
-async def _steer(service: Service, request: Request, caller: Caller) -> Response:
-    body = await bodies.read(request, bodies.SteerBody)
-    plan_id, action = request.path_params["id"], request.path_params["action"]
-    by = body.by or caller.name
-    told = await service.steer(
-        plan_id,
-        action,
-        by=by,
-        task_id=body.task,
-        onwards=body.onwards,
-        why=body.why or "",
-        checkpoint=body.checkpoint,
-        answer=body.answer,
-    )
-    return answered(told)
-
-
-async def _pass(service: Service, request: Request, _: Caller) -> Response:
-    body = await bodies.read(request, bodies.PassBody)
-    return answered(await service.run_pass(body.part, body.agent))
-
-
-async def _requests(service: Service, request: Request, _: Caller) -> Response:
-    said = filters(request, "after", "limit")
-    limit = number(said, "limit") or human.PAGE
-    found = await human.page(service.deps, after=said.get("after", ""), limit=limit)
-    return answered({"requests": [each.as_json() for each in found.requests], "next": found.next})
-
-
-async def _request(service: Service, request: Request, _: Caller) -> Response:
-    return answered((await service.request(request.path_params["id"])).as_json())
-
-
-async def _answer(service: Service, request: Request, caller: Caller) -> Response:
-    body = await bodies.read(request, bodies.AnswerBody, limit=bodies.ANSWER_LIMIT)
-    answer = await service.answer(
-        request.path_params["id"],
-        by=body.by or caller.name,
-        decision=body.decision,
-        files=body.contents(),
-        answers=body.answers,
-        notes=body.notes,
-        seen_sha256=body.seen_sha256,
-        again=bodies.key(request) is not None,
-    )
-    return answered(answer)
-
-
-async def _exhibited(service: Service, request: Request, _: Caller) -> Response:
-    digest = request.path_params["sha256"]
-    board, name = await exhibits.file(service.deps, request.path_params["id"], digest)
-    blobs = await service.deps.stores.blobs(board)
-    return await attached(blobs, digest, name, wanted=request.headers.get("range", ""))
-
-
-async def _deadletters(service: Service, request: Request, _: Caller) -> Response:
-    said = filters(request, "after", "limit")
-    limit = number(said, "limit") or deadletters.PAGE
-    found = await deadletters.page(service.deps, after=said.get("after", ""), limit=limit)
-    return answered({"deadletters": [each.as_json() for each in found.letters], "next": found.next})
-
-
-async def _deadletter(service: Service, request: Request, _: Caller) -> Response:
-    return answered(await service.deadletter(request.path_params["id"]))
-
-
-async def _replay(service: Service, request: Request, caller: Caller) -> Response:
-    return answered(await service.replay(request.path_params["id"], by=caller.name))
-
-
-async def _send(service: Service, request: Request, _: Caller) -> Response:
-    body = await bodies.read(request, bodies.SendBody, limit=2 * bodies.LIMIT)
-    return answered(await service.send(Command.from_json(body.command), bodies.key(request)))
-
-
-async def _log(service: Service, request: Request, _: Caller) -> Response:
-    body = await bodies.read(request, bodies.LogBody)
-    await service.log(body.what, body.subject, body.model_dump(include={"ok", "repairs", "errors"}))
-    return answered({"ok": True})
-
-
-async def _fsck(service: Service, _: Request, __: Caller) -> Response:
-    faults: list[Any] = await service.fsck()
-    return answered({"faults": faults})
-
-
-async def _gc(service: Service, request: Request, _: Caller) -> Response:
-    body = await bodies.read(request, bodies.GcBody)
-    return answered(await service.gc(dry_run=body.dry_run))
-
-
-async def _republish(service: Service, _: Request, __: Caller) -> Response:
-    return answered({"written": await service.republish()})
 
 
 async def _task(service: Service, request: Request, _: Caller, task: TaskName) -> Response:

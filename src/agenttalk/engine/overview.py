@@ -17,7 +17,7 @@ REQUESTS: Final = 20
 """Questions that are shown."""
 TROUBLES: Final = 50
 """Tasks of each sort that are shown."""
-_LOOKED_AT: Final = 100
+_LOOKED_AT: Final = 25
 """Plans that are looked at for tasks that cannot go on: so many that are open, and so many that began last."""
 _WINDOW: Final = 5_000
 """So many facts back turns are looked at."""
@@ -36,7 +36,7 @@ async def overview(deps: Deps) -> dict[str, Any]:
     return {
         "requests": (await human.page(deps, limit=REQUESTS)).requests,
         "waiting_for_people": sum(asked for asked, _ in counted),
-        "held": [each for each in troubled if each["cause"] == "SOFT_DENIED"],
+        "held": [each for each in troubled if each["cause"] == "SOFT_DENIED" and not each["request_id"]],
         "running": [each for each in await crew.at_work(deps) if each["phase"] not in _IDLE],
         "failing": [each for each in troubled if each["state"] == "FAILED"][:TROUBLES],
         "waiting": [each for each in troubled if each["state"] == "BLOCKED_WAITING_INPUT"][:TROUBLES],

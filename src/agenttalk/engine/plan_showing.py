@@ -131,11 +131,13 @@ async def _run(store: Store, row: Row) -> dict[str, Any]:
     counts = dict(zip(_COUNTS, (still_open, completed, failed, skipped), strict=True))
     [(counts["unproven"],)] = await store.read("unproven_in", plan_id=plan_id)
     about = {"plan_id": plan_id, "board": store.name, "origin": "engine", "state": state, "halted": None}
+    about["result"] = await standing.result_of(store, plan_id, state, counts)
     return {**about, "counts": counts, "began_at": began_at, "ended_at": ended_at}
 
 
 async def _foreign(store: Store, plan_id: str, halted: str | None) -> dict[str, Any]:
     about = {"plan_id": plan_id, "board": store.name, "origin": "foreign", "state": "FOREIGN", "halted": halted}
+    about["result"] = "foreign"
     return {**about, "counts": await _counts(store, plan_id), "began_at": None, "ended_at": None}
 
 

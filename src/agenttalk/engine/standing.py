@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -11,6 +11,7 @@ from agenttalk.engine import objections, releases, reviews
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
 from agenttalk.errors import Code, UsageError
+from agenttalk.ports import Store
 from agenttalk.rules.lifecycle import board_status
 
 _NAMED: Final = 5
@@ -82,8 +83,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     tasks = tuple(task_of(row) for row in await store.read("standings", plan_id=plan_id))
     [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
     running = 0 if state == "ENDED" else running  # it may have ended since that was read
-    goes_on = state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
-    goes_on = goes_on or (state == "PAUSED" and running > 0)  # what runs comes to its end; only then nothing does
+    goes_on = _goes_on(state, running, queued, due, closing=closing)
     counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
     counts["unproven"] = sum(task["proven"] is False for task in tasks)
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
@@ -105,6 +105,24 @@ async def of(deps: Deps, plan_id: str) -> Standing:
         review.as_json() if review else None,
         release.as_json() if release else None,
     )
+
+
+async def result_of(store: Store, plan_id: str, state: str, counts: Mapping[str, int]) -> Result:
+    """What is to be said of a plan in one word, for a list of many; see `Standing.result`."""
+    lost = counts["failed"] or (counts["skipped"] and (await store.read("skipped_by_failure", plan_id=plan_id))[0][0])
+    if state == "ENDED":
+        release = await releases.last(store, plan_id)
+        result = _result(state, goes_on=False, failed=bool(lost))
+        return _shipped(release.state, result) if release is not None else result
+    [(running, queued, due, *_)] = await store.read("activity", plan_id=plan_id)
+    return _result(state, goes_on=_goes_on(state, running, queued, due, closing=not counts["open"]), failed=bool(lost))
+
+
+def _goes_on(state: str, running: int, queued: int, due: int, *, closing: bool) -> bool:
+    """Whether anything of a plan goes on by itself. Of a paused one, what runs comes to its end."""
+    if state == "PAUSED":
+        return running > 0
+    return state == "SUBMITTED" or (state == "RUNNING" and bool(running or queued or due or closing))
 
 
 def _shipped(release: str, result: Result) -> Result:

@@ -59,7 +59,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "No work begins: the day's budget of ${limit} is used up. It goes on at 00:00 UTC, or when you raise it.",
         "暂停开始新工作：今日预算 ${limit} 已用完。UTC 零点自动恢复，或由你提高上限。",
     ),
-    "day_limit": ("Limit of a day", "每日上限"),
+    "day_limit": ("Daily limit", "每日上限"),
     "day_limit_usd": ("Dollars a day", "每日金额（美元）"),
     "day_limit_hint": (
         "Left empty, nothing limits a day. Reset: what agenttalk.toml says.",

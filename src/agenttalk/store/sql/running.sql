@@ -170,7 +170,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 -- name: ready_task
 UPDATE tasks
 SET state = 'READY', cause = :cause, queued = NULL, updated_at = :at, phase = NULL, missing = NULL, request_id = NULL,
-    waiting_since = NULL, reason = NULL, fresh = 1
+    waiting_since = NULL, reason = NULL, fresh = 1, unproven = 0
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- name: reassign_task
@@ -179,7 +179,7 @@ UPDATE tasks SET agent_id = :agent_id WHERE board = :board AND plan_id = :plan_i
 -- name: set_engine_task
 UPDATE tasks
 SET state = :state, cause = :cause, reason = :reason, queued = NULL, phase = NULL, updated_at = :at, missing = :missing,
-    request_id = :request_id, fresh = 1,
+    request_id = :request_id, fresh = 1, unproven = 0,
     waiting_since = CASE WHEN :state LIKE 'BLOCKED%' THEN coalesce(waiting_since, :at) ELSE NULL END
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 

@@ -1,0 +1,124 @@
+"""Routes for operators: plans are submitted, steered and verified, commands sent, and the root is looked after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenttalk.api import bodies
+from agenttalk.api.problems import answered
+from agenttalk.contracts.command import Command
+from agenttalk.engine.access import Caller
+from agenttalk.engine.service import Service
+
+
+async def status(service: Service, _: Request, __: Caller) -> Response:
+    """Where everything stands."""
+    return answered(await service.status())
+
+
+async def submit(service: Service, request: Request, _: Caller) -> Response:
+    """Have a plan run."""
+    body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
+    dag, manifest, profiles = body.documents()
+    bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
+    context = request.headers.get("traceparent", "")
+    new = await service.submit(dag, manifest, profiles, body.contents(), traceparent=context)
+    return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
+
+
+async def apply(service: Service, request: Request, caller: Caller) -> Response:
+    """Put a changed plan in force."""
+    body = await bodies.read(request, bodies.PlanBody, limit=bodies.PLAN_LIMIT)
+    dag, manifest, profiles = body.documents()
+    bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
+    return answered(await service.apply(dag, manifest, profiles, body.contents(), by=caller.name))
+
+
+async def standing(service: Service, request: Request, caller: Caller) -> Response:
+    """Where a plan stands."""
+    wanted = request.query_params.get("settled") == "true" and caller.role == "operator" and service.ready
+    look = service.settled if wanted else service.standing
+    return answered(await look(request.path_params["id"]))
+
+
+async def explain(service: Service, request: Request, _: Caller) -> Response:
+    """Why a task is in its state."""
+    return answered(await service.explain(request.path_params["id"], request.path_params["task"]))
+
+
+async def verify(service: Service, request: Request, caller: Caller) -> Response:
+    """Look now whether what was proven still holds."""
+    body = await bodies.read(request, bodies.VerifyBody)
+    return answered(await service.verify(request.path_params["id"], body.task, by=caller.name))
+
+
+async def repository(service: Service, request: Request, _: Caller) -> Response:
+    """The repository that a plan works on."""
+    return answered(await service.repository(request.path_params["id"]))
+
+
+async def release(service: Service, request: Request, _: Caller) -> Response:
+    """What was decided last about a release."""
+    return answered(await service.release(request.path_params["id"]))
+
+
+async def release_manifest(service: Service, request: Request, _: Caller) -> Response:
+    """The manifest of the last release."""
+    return answered(await service.release_manifest(request.path_params["id"]))
+
+
+async def steer(service: Service, request: Request, caller: Caller) -> Response:
+    """Pause, go on, cancel, try again, stop, override, or decide on rework."""
+    body = await bodies.read(request, bodies.SteerBody)
+    plan_id, action = request.path_params["id"], request.path_params["action"]
+    by = body.by or caller.name
+    told = await service.steer(
+        plan_id,
+        action,
+        by=by,
+        task_id=body.task,
+        onwards=body.onwards,
+        why=body.why or "",
+        checkpoint=body.checkpoint,
+        answer=body.answer,
+    )
+    return answered(told)
+
+
+async def pass_(service: Service, request: Request, _: Caller) -> Response:
+    """Have a part make a pass."""
+    body = await bodies.read(request, bodies.PassBody)
+    return answered(await service.run_pass(body.part, body.agent))
+
+
+async def send(service: Service, request: Request, _: Caller) -> Response:
+    """Send a command in the operator's name."""
+    body = await bodies.read(request, bodies.SendBody, limit=2 * bodies.LIMIT)
+    return answered(await service.send(Command.from_json(body.command), bodies.key(request)))
+
+
+async def log(service: Service, request: Request, _: Caller) -> Response:
+    """Note how a command came out."""
+    body = await bodies.read(request, bodies.LogBody)
+    await service.log(body.what, body.subject, body.model_dump(include={"ok", "repairs", "errors"}))
+    return answered({"ok": True})
+
+
+async def fsck(service: Service, _: Request, __: Caller) -> Response:
+    """What is not sound."""
+    faults: list[Any] = await service.fsck()
+    return answered({"faults": faults})
+
+
+async def gc(service: Service, request: Request, _: Caller) -> Response:
+    """Remove what nobody needs any more."""
+    body = await bodies.read(request, bodies.GcBody)
+    return answered(await service.gc(dry_run=body.dry_run))
+
+
+async def republish(service: Service, _: Request, __: Caller) -> Response:
+    """Write everything that is published anew."""
+    return answered({"written": await service.republish()})

@@ -1,0 +1,77 @@
+"""Routes for what people are asked, for what was refused, and for coming in to the pages."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenttalk.api import bodies
+from agenttalk.api.paging import filters, number
+from agenttalk.api.problems import answered
+from agenttalk.engine import deadletters as refused
+from agenttalk.engine import exhibits, human
+from agenttalk.engine.access import Caller
+from agenttalk.engine.service import Service
+from agenttalk.pages.files import attached
+
+
+async def login_link(service: Service, request: Request, caller: Caller) -> Response:
+    """A link that opens the pages once."""
+    body = await bodies.read(request, bodies.LoginBody)
+    key = service.sessions.link(body.role, body.by or caller.name)
+    return answered({"path": f"/login?key={key}"}, 201)
+
+
+async def requests(service: Service, request: Request, _: Caller) -> Response:
+    """Open questions, a page of them."""
+    said = filters(request, "after", "limit")
+    limit = number(said, "limit") or human.PAGE
+    found = await human.page(service.deps, after=said.get("after", ""), limit=limit)
+    return answered({"requests": [each.as_json() for each in found.requests], "next": found.next})
+
+
+async def request(service: Service, request: Request, _: Caller) -> Response:
+    """One question."""
+    return answered((await service.request(request.path_params["id"])).as_json())
+
+
+async def answer(service: Service, request: Request, caller: Caller) -> Response:
+    """Answer a question."""
+    body = await bodies.read(request, bodies.AnswerBody, limit=bodies.ANSWER_LIMIT)
+    answer = await service.answer(
+        request.path_params["id"],
+        by=body.by or caller.name,
+        decision=body.decision,
+        files=body.contents(),
+        answers=body.answers,
+        notes=body.notes,
+        seen_sha256=body.seen_sha256,
+        again=bodies.key(request) is not None,
+    )
+    return answered(answer)
+
+
+async def exhibited(service: Service, request: Request, _: Caller) -> Response:
+    """A file that a question is about."""
+    digest = request.path_params["sha256"]
+    board, name = await exhibits.file(service.deps, request.path_params["id"], digest)
+    blobs = await service.deps.stores.blobs(board)
+    return await attached(blobs, digest, name, wanted=request.headers.get("range", ""))
+
+
+async def deadletters(service: Service, request: Request, _: Caller) -> Response:
+    """Dead letters, a page of them."""
+    said = filters(request, "after", "limit")
+    limit = number(said, "limit") or refused.PAGE
+    found = await refused.page(service.deps, after=said.get("after", ""), limit=limit)
+    return answered({"deadletters": [each.as_json() for each in found.letters], "next": found.next})
+
+
+async def deadletter(service: Service, request: Request, _: Caller) -> Response:
+    """One dead letter with its original."""
+    return answered(await service.deadletter(request.path_params["id"]))
+
+
+async def replay(service: Service, request: Request, caller: Caller) -> Response:
+    """Judge a dead letter again."""
+    return answered(await service.replay(request.path_params["id"], by=caller.name))
