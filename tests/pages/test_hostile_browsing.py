@@ -249,9 +249,7 @@ def test_links_and_names_that_lead_elsewhere_are_no_outputs(site: Served, page: 
         assert SECRET not in page.content()
 
 
-def test_files_of_agents_are_text_or_attachments_under_names_of_ours(
-    site: Served, page: Page, inside: BrowserContext
-) -> None:
+def test_files_of_agents_are_text_or_attachments(site: Served, page: Page, inside: BrowserContext) -> None:
     from playwright.sync_api import Error
 
     page.goto(f"{site.http}/plans/p/tasks/made")
@@ -263,10 +261,11 @@ def test_files_of_agents_are_text_or_attachments_under_names_of_ours(
         assert page.query_selector("main svg[onload], #ran, main script, main img") is None
         status, headers, _ = asked(site, inside, f"{link}/download")
         assert status == 200
-        assert re.fullmatch(r'attachment; filename="[0-9a-f]{16}\.bin"', headers["content-disposition"])
+        form = r"""attachment; filename="[^"\\\r\n]*"; filename\*=UTF-8''[\w.%~-]+"""
+        assert re.fullmatch(form, headers["content-disposition"], re.ASCII)
         assert headers["content-type"] == "application/octet-stream"
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["content-security-policy"] == "sandbox"
+        assert headers["content-security-policy"] == "sandbox; default-src 'none'"
         assert headers["cross-origin-resource-policy"] == "same-origin"
         with page.expect_download() as kept, pytest.raises(Error):  # nothing is opened
             page.goto(f"{site.http}{link}/download")

@@ -120,7 +120,7 @@ def _plan(
         listed=listed[(number - 1) * LISTED : number * LISTED],
         pages=pages,
         at_page=number,
-        counted=graph.counted(found["tasks"]),
+        counted={name: number for name, number in graph.counted(found["tasks"]).items() if number or large},
         wanted=wanted,
         drawn=graph.picture(tuple(tasks), tuple(found["edges"])) if drawn else None,
         most=graph.MOST,
