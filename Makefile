@@ -53,7 +53,7 @@ fix: $(READY)  ## format and repair what can be repaired
 	$(BIN)/ruff format .
 
 bench: $(READY)  ## measure against peers in the same run; fails when a goal is missed, after all have run
-	@missed=0; for each in contracts store router plans steps intake; do \
+	@missed=0; for each in contracts store router plans steps intake pages; do \
 	  echo "== $$each"; $(BIN)/python bench/$$each.py || missed=1; \
 	done; exit $$missed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.server
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -126,6 +127,37 @@ def eyes() -> Iterator[Eyes]:
     if CHROMIUM is None:
         pytest.skip(MISSING)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        args = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP *.test 127.0.0.1"]
+        args += [
+            "--disable-features=LocalNetworkAccessChecks"
+        ]  # what the engine refuses must not depend on the browser
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=args)
         yield Eyes(browser)
         browser.close()
+
+
+class _Elsewhere(http.server.BaseHTTPRequestHandler):
+    body = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def elsewhere(body: bytes) -> Iterator[str]:
+    """A site of somebody else."""
+    handler = type("Handler", (_Elsewhere,), {"body": body})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine.plans import DEFAULT
-from pages.browserkit import AXE, Eyes, Served, eyes, served
+from pages.browserkit import AXE, Eyes, Served, elsewhere, eyes, served
 from pages.pagekit import HOSTILE
 from plankit import plan, task
 
@@ -182,36 +181,6 @@ def test_a_page_of_somebody_else_can_do_nothing(engine: Served, eyes: Eyes) -> N
             page.goto(framing)
             assert "AgentTalk" not in "".join(each.content() for each in page.frames[1:])
         page.context.close()
-
-
-class _Elsewhere(http.server.BaseHTTPRequestHandler):
-    body = b""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(self.body)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-def elsewhere(body: bytes) -> Any:
-    """A site of somebody else."""
-    from contextlib import contextmanager
-
-    @contextmanager
-    def serving() -> Iterator[str]:
-        handler = type("Handler", (_Elsewhere,), {"body": body})
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-            thread = threading.Thread(target=server.serve_forever)
-            thread.start()
-            yield f"http://127.0.0.1:{server.server_port}/"
-            server.shutdown()
-            thread.join()
-
-    return serving()
 
 
 def test_everything_can_be_read_and_done_without_a_script(engine: Served, team: Team, eyes: Eyes) -> None:

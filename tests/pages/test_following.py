@@ -12,8 +12,8 @@ import pytest
 
 from agenttalk.api import events
 from agenttalk.engine import access, feed
-from agenttalk.engine.feed import Anew, News
 from agenttalk.engine.plans import DEFAULT
+from agenttalk.engine.recent import Anew, News
 from agenttalk.errors import MachineError
 from agenttalk.rules import news
 from pages.pagekit import Guest, visit
@@ -51,7 +51,7 @@ def test_who_comes_back_gets_what_it_missed_and_nothing_twice(tmp_path: Path) ->
         found = told(answer.text)
         assert [each["data"]["seq"] for each in found] == [each.seq for each in everything if each.seq > middle.seq]
         assert [each["id"] for each in found] == [each.id for each in everything if each.seq > middle.seq]
-        assert set(found[0]["data"]) == {"board", "seq", "at", "kind", "subject", "plan_id"}, "no bodies"
+        assert set(found[0]["data"]) == {"board", "seq", "at", "kind", "subject", "plan_id", "tasks"}, "no bodies"
         by_query = await ada.get(f"/api/events?wait=0&after={middle.id}")
         assert told(by_query.text) == found
         assert told((await ada.get("/api/events?wait=0")).text) == [], "without a position it begins now"

@@ -42,3 +42,37 @@ def test_what_is_no_position_is_left_out(text: str) -> None:
 )
 def test_the_plan_that_a_fact_is_about(subject: str, told: object, expected: str) -> None:
     assert news.plan_of(subject, told) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject", "body", "expected"),
+    [
+        ("task.moved", "shop/build", {"state": "SKIPPED"}, ("build",)),
+        ("task.moved", "shop", None, ()),
+        ("task.moved", "shop/build/more", None, ()),
+        (
+            "turn.ended",
+            "deliveries/shop",
+            {"ack": {"task_id": "build"}, "lines": [{"task_id": "test"}]},
+            ("build", "test"),
+        ),
+        ("turn.started", "deliveries/shop", {"lines": [{"task_id": "a"}, {"task_id": "a"}, 7, {}]}, ("a",)),
+        ("commands.queued", "deliveries/shop", {"lines": [{"task_id": "a"}, {"task_id": "b"}]}, ("a", "b")),
+        ("delivery", "deliveries/shop", {"task_id": "a", "lines": "none", "ack": None}, ("a",)),
+        ("delivery", "deliveries/shop", {"task_id": 7}, ()),
+        ("turn.ended", "deliveries/shop", None, ()),
+        ("task.retried", "shop/build", {"task_id": "build"}, ()),
+        ("plan.ended", "shop", {"task_id": "build"}, ()),
+    ],
+)
+def test_the_tasks_that_name_all_that_a_fact_changed(
+    kind: str, subject: str, body: object, expected: tuple[str, ...]
+) -> None:
+    assert news.tasks_of(kind, subject, body) == expected
+
+
+@given(st.text(max_size=20), st.recursive(st.none() | st.text(max_size=5), lambda each: st.lists(each) | st.dictionaries(
+    st.sampled_from(["lines", "ack", "task_id"]), each)))  # fmt: skip
+def test_whatever_a_fact_holds_names_are_texts(subject: str, body: object) -> None:
+    for kind in ("turn.ended", "task.moved"):
+        assert all(isinstance(each, str) and each for each in news.tasks_of(kind, subject, body))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from functools import lru_cache
 from typing import Final
 
 from starlette.requests import Request
@@ -14,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import is_id
 from agenttalk.engine.access import Caller
-from agenttalk.engine.feed import Anew, News
+from agenttalk.engine.recent import KEPT, Anew, News
 from agenttalk.engine.service import Service
 from agenttalk.errors import Code, UsageError
 from agenttalk.rules import news
@@ -49,10 +50,12 @@ def _written(found: list[News | Anew]) -> bytes:
     return b"".join(_event(each) for each in found) or _BEAT
 
 
+@lru_cache(maxsize=KEPT)
 def _event(each: News | Anew) -> bytes:
+    """As it is sent, made once for all who follow."""
     if isinstance(each, Anew):
         return f"id: {each.id}\nevent: anew\ndata: {{}}\n\n".encode()
-    told = each._asdict()
+    told = {**each._asdict(), "tasks": list(each.tasks)}
     del told["id"]
     return f"id: {each.id}\nevent: fact\ndata: {wire.write(told).decode()}\n\n".encode()
 

@@ -11,8 +11,9 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from agenttalk.contracts.base import is_path
 from agenttalk.contracts.command import Command
-from agenttalk.errors import AgentTalkError, Code
+from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Blobs, Handed, Job, Made, Performance, Watch
 from agenttalk.rules.evidence import read_claims
 from agenttalk.rules.notes import Note, note_of
@@ -172,6 +173,9 @@ class Calls:
         for name, content in outputs.items():
             files = content if isinstance(content, Mapping) else {name: content}
             for path, data in files.items():
+                if not is_path(path):
+                    message = f"the output {name!r} has a file {path[:140]!r}, which is not a path inside it"
+                    raise UsageError(Code.PATH_OUTSIDE_FOLDER, message)
                 made.append(await self._made(job, name, path, data.encode() if isinstance(data, str) else bytes(data)))
         return tuple(made)
 

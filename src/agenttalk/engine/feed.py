@@ -1,7 +1,8 @@
 """News for those who follow: facts of the ledger, in order, from where somebody has come to.
 
-Nobody is handed anything: whoever follows is woken and reads on from its own position. So one that is slow, or gone,
-holds nothing but its position, and costs the others nothing.
+Nobody is handed anything: whoever follows is woken and takes what is behind its own position. So one that is slow, or
+gone, holds nothing but its position, and costs the others nothing. The newest facts are read once for all; who has
+fallen behind them reads by itself.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from agenttalk.contracts import wire
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import boards
-from agenttalk.errors import Code, JsonError, MachineError
-from agenttalk.ports import Row
+from agenttalk.engine.recent import Anew, News, Recent, news_of
+from agenttalk.errors import Code, MachineError
 from agenttalk.rules import news
 
 LOOK: Final = 2.0
@@ -29,25 +29,6 @@ FAR: Final = 5_000
 """Who has missed more than this begins anew: looking at everything is quicker then."""
 MOST: Final = 100
 """How many can follow at the same time."""
-
-
-class News(NamedTuple):
-    """A fact, as far as those who follow are told."""
-
-    id: str
-    """The position behind it."""
-    board: str
-    seq: int
-    at: str
-    kind: str
-    subject: str
-    plan_id: str
-
-
-class Anew(NamedTuple):
-    """Too much was missed: whoever follows has to look at everything and goes on from here."""
-
-    id: str
 
 
 @contextmanager
@@ -65,6 +46,9 @@ class Feed:
     """Gives an event that is set when something changed."""
     _followers: set[asyncio.Event] = field(default_factory=set)
     _looking: asyncio.Task[None] | None = None
+    _recent: Recent | None = None
+    """What was read for all, while somebody follows."""
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _told: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
 
@@ -92,8 +76,9 @@ class Feed:
         if len(self._followers) >= MOST:
             raise MachineError(Code.ENGINE_UNREACHABLE, f"{MOST} follow already", hint="close a page or two")
         with self._joined() as woken:
-            here = await self.position()
-            known = {board: (position or {}).get(board, 0 if position else seq) for board, seq in here.items()}
+            recent = await self._caught_up()
+            here = dict(recent.here)
+            known = {board: min((position or here).get(board, 0), seq) for board, seq in here.items()}
             if any(here[board] - seq > FAR for board, seq in known.items()):
                 known = here
                 yield [Anew(news.written(known))]
@@ -101,9 +86,13 @@ class Feed:
                 yield []
             while not self.closed:
                 woken.clear()
-                found, more = await self._page(known, plan_id)
-                if found or not wait:
-                    yield found
+                found = recent.after(known) if wait else None
+                more = found is None
+                if found is None:
+                    found, more = await self._page(known, recent.here if wait else None)
+                own = [each for each in found if plan_id in {"", each.plan_id}]
+                for start in range(0, len(own), PAGE):
+                    yield [*own[start : start + PAGE]]
                 if not more and not wait:
                     return
                 if not more:
@@ -113,25 +102,29 @@ class Feed:
                     except TimeoutError:
                         yield []
 
-    async def _page(self, known: dict[str, int], plan_id: str) -> tuple[list[News | Anew], bool]:
-        """The next news, by which `known` moves on; whether there are more."""
-        found: list[News | Anew] = []
+    async def _page(self, known: dict[str, int], upto: dict[str, int] | None) -> tuple[list[News], bool]:
+        """The next news, by which `known` moves on, up to a position; whether there are more."""
+        found: list[News] = []
         more = False
         for board in await boards(self.deps):
-            rows = await board.read("facts_after", after=known.setdefault(board.name, 0), limit=PAGE)
-            more = more or len(rows) == PAGE
+            after, last = known.setdefault(board.name, 0), upto.get(board.name, 0) if upto is not None else None
+            if last is not None and after >= last:
+                continue
+            rows = await board.read("facts_after", after=after, limit=PAGE)
+            rows = [row for row in rows if last is None or row[0] <= last]
+            more = more or len(rows) == PAGE or last is not None
             for row in rows:
                 known[board.name] = row[0]
-                about = news.plan_of(row[3], _told_plan(row))
-                if plan_id in {"", about}:
-                    found.append(News(news.written(known), board.name, row[0], row[1], row[2], row[3], about))
+                found.append(news_of(row, board.name, known))
+            if last is not None and len(rows) < PAGE:
+                known[board.name] = last
         return found, more
 
     @contextmanager
     def _joined(self) -> Iterator[asyncio.Event]:
         woken = asyncio.Event()
         self._followers.add(woken)
-        if self._looking is None or self._looking.done():
+        if self._looking is None or self._looking.done() or self._looking.cancelling():
             self._looking = asyncio.create_task(self._look(), name="feed")
         try:
             yield woken
@@ -139,22 +132,32 @@ class Feed:
             self._followers.discard(woken)
             if not self._followers and self._looking is not None:
                 self._looking.cancel()
+                self._recent = None
 
     async def _look(self) -> None:
-        """Wake those who follow when something was written; the slow look finds what nobody told of."""
-        seen: dict[str, int] = {}
+        """Read what was written and wake those who follow; the slow look finds what nobody told of."""
         with self.followed() as changed:
             while True:
                 await _either(changed, self._told, LOOK)
                 changed.clear()
                 self._told.clear()
                 with suppress(MachineError):
-                    here = await self.position()
-                    if here != seen:
-                        seen = here
-                        for each in self._followers:
-                            each.set()
+                    await self._caught_up()
                 await asyncio.sleep(PACE)
+
+    async def _caught_up(self) -> Recent:
+        """Read on, once for all who follow, and wake them if there was anything."""
+        async with self._reading:
+            if self._recent is None:
+                self._recent = Recent(await self.position())
+            recent, more = self._recent, True
+            while more:
+                here = dict(recent.here)
+                found, more = await self._page(here, None)
+                recent.add(found, here)
+                for each in self._followers if found else ():
+                    each.set()
+            return recent
 
 
 async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:
@@ -164,13 +167,3 @@ async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> N
     finally:
         for each in waits:
             each.cancel()
-
-
-def _told_plan(row: Row) -> Any:
-    if row[4] is None or "/" in row[3]:
-        return None
-    try:
-        told: Any = wire.read(bytes(row[4]))
-    except JsonError:
-        return None
-    return told.get("plan_id") if isinstance(told, dict) else None

@@ -17,7 +17,6 @@ from agenttalk.contracts.base import moment
 from agenttalk.engine.sessions import Session
 from agenttalk.pages import codes, words
 from agenttalk.pages.words import Language
-from agenttalk.rules.drawing import path
 
 if TYPE_CHECKING:
     import jinja2
@@ -94,9 +93,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters.update(
-        seconds=seconds, bytes=size, short=short, clock=clock, day=day, path=path, part=part, pretty=pretty
-    )
+    environment.filters.update(seconds=seconds, bytes=size, short=short, clock=clock, day=day, part=part, pretty=pretty)
     environment.globals.update(badge_of=badge_of, board_of=board_of)
     return environment
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -14,6 +16,7 @@ from starlette.routing import Route
 from agenttalk.engine import (
     crew,
     exhibits,
+    glancing,
     human,
     injected,
     ledger_showing,
@@ -27,15 +30,19 @@ from agenttalk.engine import overview as glance
 from agenttalk.engine.mail_showing import Asked
 from agenttalk.engine.plans import DEFAULT
 from agenttalk.engine.service import Service
-from agenttalk.pages import diffs, files
+from agenttalk.pages import diffs, files, graph
 from agenttalk.pages.door import shown
 from agenttalk.pages.files import PREVIEW
 from agenttalk.pages.rendering import HEADERS, Reader, board_of, page
-from agenttalk.rules import drawing, timeline
+from agenttalk.rules import timeline
 from agenttalk.rules.lifecycle import board_status
 
-ROWS: Final = 2_000
-"""Rows of a timeline that are drawn."""
+ROWS: Final = 200
+"""Rows of a timeline that are drawn, the last to begin."""
+LISTED: Final = 200
+"""Tasks of a plan that are listed on one page."""
+MOST_PARTS: Final = 100
+"""Tasks that are asked for at once."""
 _BOARDS: Final = {"_toolchain": "/toolchain", "_mail": "/mail"}
 """Boards that have pages of their own."""
 
@@ -46,6 +53,7 @@ def routes(service: Service) -> list[Route]:
         "/": overview,
         "/plans": plans,
         "/plans/{id}": plan,
+        "/plans/{id}/parts": parts,
         "/plans/{id}/tasks/{task}": task,
         "/plans/{id}/tasks/{task}/files/{sha256}": preview,
         "/plans/{id}/tasks/{task}/files/{sha256}/download": download,
@@ -87,38 +95,48 @@ async def plan(service: Service, request: Request, reader: Reader) -> Response:
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
     found = await plan_showing.plan(service.deps, request.path_params["id"])
-    tasks = {each["task_id"]: each for each in found["tasks"]}
-    drawn = _drawn(tuple(tasks), tuple(found["edges"]))
-    times = timeline.laid_out(found["spans"], service.deps.now())
+    large = len(found["tasks"]) > graph.LARGE
     wanted = request.query_params.get("state", "")
+    # The graph is left out for those who have had every change of it.
+    drawn = len(found["tasks"]) <= graph.MOST and request.headers.get("x-fragment") != "rest"
+    show = partial(_plan, reader, found, service.deps.now(), wanted, large=large, drawn=drawn)
+    # What takes long must not keep the engine from its work.
+    return await asyncio.to_thread(show, _number(request, "page")) if large else show(_number(request, "page"))
+
+
+def _plan(
+    reader: Reader, found: dict[str, Any], now: datetime, wanted: str, number: int, *, large: bool, drawn: bool
+) -> Response:
+    tasks = {each["task_id"]: each for each in found["tasks"]}
+    times = timeline.laid_out(found["spans"], now)
     listed = [each for each in found["tasks"] if wanted in {"", board_of(each)}]
+    pages = -(-len(listed) // LISTED)
+    number = max(1, min(number, pages))
     return page(
         "plan",
         reader,
         plan=found,
         tasks=tasks,
-        listed=listed,
-        counted=_counted(found["tasks"]),
+        listed=listed[(number - 1) * LISTED : number * LISTED],
+        pages=pages,
+        at_page=number,
+        counted={name: number for name, number in graph.counted(found["tasks"]).items() if number or large},
         wanted=wanted,
-        drawn=drawn,
-        box=drawing,
+        drawn=graph.picture(tuple(tasks), tuple(found["edges"])) if drawn else None,
+        most=graph.MOST,
+        node=graph.node,
+        met=graph.met,
         times=times,
-        rows=times.rows[:ROWS],
+        rows=times.rows[-ROWS:],
+        large=large and found["result"] != "foreign",
     )
 
 
-@lru_cache(maxsize=32)
-def _drawn(tasks: tuple[str, ...], edges: tuple[tuple[str, str], ...]) -> drawing.Drawing:
-    """A drawing changes only with the plan itself, and is asked for with every step of it."""
-    return drawing.draw(tasks, edges)
-
-
-def _counted(tasks: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    counted: dict[str, int] = {}
-    for each in tasks:
-        name = board_of(dict(each))
-        counted[name] = counted.get(name, 0) + 1
-    return counted
+async def parts(service: Service, request: Request, reader: Reader) -> Response:
+    """Some tasks of a plan as its page shows them, to be put in place of what it showed before."""
+    names = request.query_params.getlist("task")[:MOST_PARTS]
+    found = await glancing.some(service.deps, request.path_params["id"], names)
+    return page("plan_parts", reader, plan=found, node=graph.node)
 
 
 async def task(service: Service, request: Request, reader: Reader) -> Response:

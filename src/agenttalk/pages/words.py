@@ -106,6 +106,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "checkpoints": ("Checkpoints", "检查点"),
     "release": ("Release", "发布"),
     "graph_label": ("Tasks and what they wait for", "任务及其依赖"),
+    "not_drawn": (
+        "A plan of {n} tasks is too large to be drawn. The list has all of them.",
+        "{n} 个任务过多，无法绘制；列表中包含全部任务。",
+    ),
+    "last_of": ("The last {n} of {all} that have begun", "最近开始的 {n} 个，共 {all} 个"),
     "too_wide": ("Scroll to see all of it.", "滚动查看全部。"),
     "filter": ("Filter", "筛选"),
     "all": ("All", "全部"),

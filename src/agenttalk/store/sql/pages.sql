@@ -1,7 +1,7 @@
 -- What the pages show, and what those who follow the ledger are told.
--- Facts behind a number, in their order. Long bodies are left out: nobody is told of them.
+-- Facts behind a number, in their order. Very long bodies are left out: nobody is told of them.
 -- name: facts_after
-SELECT seq, at, kind, subject, CASE WHEN length(body) < 2000 THEN body END
+SELECT seq, at, kind, subject, CASE WHEN length(body) < 20000 THEN body END
 FROM ledger
 WHERE seq > :after AND board || '' = :board
 ORDER BY seq
@@ -32,3 +32,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id IN (
         AND o.state IN ('FAILED', 'BLOCKED_WAITING_HUMAN', 'BLOCKED_WAITING_REVIEW', 'BLOCKED_WAITING_INPUT')
     LIMIT :limit)
 ORDER BY task_id
+
+-- How far a plan has come, without looking at its tasks.
+-- name: run_counts
+SELECT state, open, completed, failed, skipped FROM runs WHERE board = :board AND plan_id = :plan_id
