@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import apsw
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -180,6 +181,11 @@ def test_a_plan_with_a_failed_check_and_a_rework_is_one_trace(collector: Collect
     assert "hello-world" not in repr(collector.spans)
     made = place / "root" / "system_runtime" / "artifacts" / "shop" / "ship" / "app.txt" / "app.txt"
     assert made.read_text(encoding="utf-8") == f"00-{OUTSIDE[3:35]}-{turns[2].span_id.hex()}-01"
+    database = apsw.Connection(str(place / "root" / "data" / "projects" / "default" / "blackboard.db"))
+    rows: list[Any] = database.execute("SELECT envelope FROM messages").fetchall()
+    envelopes = [json.loads(row[0]) for row in rows]
+    assert {each["type"] for each in envelopes} == {"command", "artifact"}
+    assert {each.get("correlation", {}).get("trace_id") for each in envelopes} == {OUTSIDE[3:35]}, envelopes
     stored = b"".join(each.read_bytes() for each in (place / "root" / "data").rglob("*.db*"))
     assert b"canary-0123456789" not in stored
 

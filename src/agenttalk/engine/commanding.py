@@ -62,7 +62,7 @@ def order(
     in_folder = sheet.profile(agent_id).driver == FOLDER
     message_id = records.named("msg", f"{sheet.plan_id}/{command.command_id}/{sheet.dag_sha256}")
     envelope = wire.encoded(
-        f'{{"command_id":"{command.command_id}","created_at":"{records.written(at)}",'
+        f'{{"command_id":"{command.command_id}",{sheet.correlation(node.task_id)}"created_at":"{records.written(at)}",'
         f'"idempotency_key":"{command.idempotency_key}","message_id":"{message_id}",'
         f'"payload":{{"command":{document}}},"plan_id":"{sheet.plan_id}","producer_agent_id":"{ENGINE}",'
         f'"schema_version":"1.0","task_id":"{node.task_id}","type":"command"}}'

@@ -88,7 +88,7 @@ class Dispatcher(Attending, Operating, Recovering):
         self._deciding = Deciding(
             deps,
             prover,
-            lambda store, do: self._step(self._boards.setdefault(store.name, Board(store)), do),
+            lambda store, do: self._step(self._board(store), do),
             lambda plan_id: self.cancel(plan_id, by="engine", why="the review is over"),
             self._release_decided,
         )
@@ -158,7 +158,7 @@ class Dispatcher(Attending, Operating, Recovering):
     async def _look_on(self, store: Store, *, another_day: bool) -> bool:
         """Look at one board; whether there is more to do on it at once."""
         more = False
-        board = self._boards.setdefault(store.name, Board(store))
+        board = self._board(store)
         if another_day and await store.read("held_by", like=days.HELD):
             await self._step(board, days.let_go)
         runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING"]

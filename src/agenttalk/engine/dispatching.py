@@ -30,7 +30,7 @@ class Board:
     """A board and what is known of its plans."""
 
     store: Store
-    sheets: Sheets = field(default_factory=Sheets)
+    sheets: Sheets
     ends: list[tuple[End, asyncio.Future[bool]]] = field(default_factory=list)
     """Turns whose ends wait for the transaction that writes them down together."""
     writing: asyncio.Task[None] | None = None
@@ -103,8 +103,13 @@ class Dispatching(ABC):
             self._ours.discard(each.job.lease)
 
     async def _board_of(self, plan_id: str) -> Board:
-        store = await board_of(self._deps, plan_id)
-        return self._boards.setdefault(store.name, Board(store))
+        return self._board(await board_of(self._deps, plan_id))
+
+    def _board(self, store: Store) -> Board:
+        """A board, and what is known of its plans."""
+        if store.name not in self._boards:
+            self._boards[store.name] = Board(store, Sheets(traced=self._deps.traced))
+        return self._boards[store.name]
 
 
 def look(moves: Moves, plans: Sequence[str]) -> tuple[int, bool]:

@@ -123,7 +123,7 @@ def take_file(tx: Tx, deps: Deps, letter: Mail) -> Rejection | None:
     if deps.discretion.secrets:
         redact = deps.discretion.secrets.redact
         letter = letter.model_copy(update={"subject": redact(letter.subject), "body": redact(letter.body)})
-    moves = opened(tx, deps, Sheets())
+    moves = opened(tx, deps, Sheets(traced=deps.traced))
     there = found_agents(deps, kind.rules, letter.to)
     taken = take(moves, kind, letter, there=there, via="outbox")
     moves.finish()

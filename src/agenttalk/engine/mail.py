@@ -51,7 +51,7 @@ class Post:
         self._deps = deps
         self._nudge = nudge
         self._stop = stop
-        self._sheets = Sheets()
+        self._sheets = Sheets(traced=deps.traced)
         self._looked = 0
         """Up to which letter it was looked whether its file still lies where it was put."""
 

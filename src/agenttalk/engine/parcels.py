@@ -143,7 +143,7 @@ def pack(
         again = f'"reexecution":{{"command_id":"{command.command_id}","count":{rework.attempt}}},'
     scored = f',"score":{{"value":{wire.text(score)}}}' if score is not None else ""
     envelope = wire.encoded(
-        f'{{"command_id":"{command.command_id}","created_at":"{records.written(at)}",'
+        f'{{"command_id":"{command.command_id}",{sheet.correlation(job.task_id)}"created_at":"{records.written(at)}",'
         f'"idempotency_key":{quoted(f"{command.command_id}/{output.name}")},"message_id":"{message_id}",'
         f'"output_name":{quoted(output.name)},"payload":{{"files":[{",".join(listed)}]}},'
         f'"plan_id":"{job.plan_id}","producer_agent_id":"{job.agent_id}",{again}'

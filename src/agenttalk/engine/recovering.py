@@ -27,7 +27,7 @@ class Recovering(Dispatching):
         """
         count = 0
         for store in await boards(self._deps):
-            board = self._boards.setdefault(store.name, Board(store))
+            board = self._board(store)
             for plan_id, task_id, agent_id, epoch, lease, owner, delivery, phase in await store.read("working_tasks"):
                 if lease in self._ours or self._lives(owner) or (stopping and owner == resuming.NOBODY):
                     continue

@@ -19,6 +19,7 @@ from agenttalk.contracts.base import AgentId, moment
 from agenttalk.contracts.dag import EVERYONE, Node, Output
 from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
+from agenttalk.engine.correlating import Trace, trace_of
 from agenttalk.engine.records import SMALL, keep
 from agenttalk.errors import Code, MissingError
 from agenttalk.ports import Row, Tx
@@ -93,9 +94,17 @@ class Sheet:
     """The repository that its tasks work on."""
     limits: PlanLimits | None = None
     """What its tasks may use altogether."""
+    trace: Trace | None = None
+    """To which trace its messages belong, where a tracing system is told of them."""
     specs: dict[str, Spec] = field(default_factory=dict)
     joined: dict[str, tuple[Joined, ...]] = field(default_factory=dict)
     """Task → checks of others that it broke, and has to keep."""
+
+    def correlation(self, task_id: str) -> str:
+        """What the envelope of a message says of its trace, as text; empty where nothing is traced."""
+        if self.trace is None:
+            return ""
+        return f'"correlation":{{"trace_id":"{self.trace.of(self.plan_id, task_id)}"}},'
 
     def spec(self, tx: Tx, task_id: str) -> Spec:
         """What is asked for in a task, and whose fate hangs on it."""
@@ -159,7 +168,8 @@ def _names(data: Any) -> tuple[str, ...]:
 class Sheets:
     """The sheets of a board. Used by one thread at a time: the one that writes to the board."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, traced: bool = False) -> None:
+        self._traced = traced
         self._known: dict[str, Sheet] = {}
 
     def of(self, tx: Tx, plan_id: str) -> Sheet:
@@ -173,6 +183,8 @@ class Sheets:
                 known.workspace, known.limits = document.workspace, document.limits
             if known.workspace is not None:  # where no tree is shared nobody breaks what others made
                 known.joined = joined_of(tx.run("joined_checks", plan_id=plan_id))
+            if self._traced:
+                known.trace = trace_of(tx, plan_id)
             self._known[plan_id] = known
         return known
 

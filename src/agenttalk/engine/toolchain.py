@@ -108,7 +108,7 @@ class Board:
         self._deps = deps
         self.setup = setup
         self._engine_url = engine_url
-        self._sheets = Sheets()
+        self._sheets = Sheets(traced=deps.traced)
         self._last = (0, 0)
 
     async def take(self, events: Sequence[tuple[ForgeEvent, Mapping[str, Content]]]) -> list[Written]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +16,7 @@ from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts import wire
+from agenttalk.engine.correlating import ORIGIN, TRACED, naming, read_within
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import boards
 from agenttalk.engine.transcripts import LARGEST
@@ -31,10 +31,6 @@ LOG = logging.getLogger(__name__)
 POLL: Final = 2.0
 """Seconds between two looks at the ledger."""
 CURSOR: Final = "traces"
-ORIGIN: Final = "traces.origin"
-"""A number by which the ids of a board differ from those of all others."""
-TRACED: Final = "plan.traced"
-"""The fact that a plan belongs to a trace of somebody else."""
 TOGETHER: Final = 200
 """Facts that are read at once."""
 LONGEST: Final = 200
@@ -86,11 +82,7 @@ def within(plan_id: str, told: str) -> Callable[[Tx], None]:
 async def naming_of(board: Store) -> Naming:
     """How traces and spans of a board are named: by a number that is drawn once."""
     rows = await board.read("cursor", name=ORIGIN)
-    if not rows:
-        drawn = secrets.randbits(62)
-        await board.transact(lambda tx: tx.run("add_cursor", name=ORIGIN, value=drawn))
-        rows = await board.read("cursor", name=ORIGIN)
-    return Naming(str(rows[0][0]))
+    return Naming(str(rows[0][0])) if rows else await board.transact(naming)
 
 
 async def traceparent(deps: Deps, job: Job) -> str:
@@ -98,11 +90,10 @@ async def traceparent(deps: Deps, job: Job) -> str:
     if not deps.traced:
         return ""
     board = await deps.stores.board(job.board)
-    naming = await naming_of(board)
+    named = await naming_of(board)
     rows = await board.read("latest_fact", subject=job.plan_id, kind=TRACED)
-    said: Any = wire.read(bytes(rows[0][2]), limit=wire.DOCUMENT_LIMIT) if rows else None
-    within = spans.read_traceparent(said["traceparent"]) if said is not None else None
-    return naming.traceparent(job.board, job.plan_id, job.task_id, job.command.command_id, job.attempt, within)
+    place = (job.board, job.plan_id, job.task_id, job.command.command_id, job.attempt)
+    return named.traceparent(*place, read_within(rows))
 
 
 @dataclass(slots=True)
