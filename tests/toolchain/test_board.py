@@ -237,6 +237,22 @@ def test_many_tasks_of_one_moment_have_names_of_their_own(tmp_path: Path) -> Non
     assert len(found) == len(set(found)) == 39
 
 
+def test_people_see_the_newest_first_page_by_page(tmp_path: Path) -> None:
+    async def work(deps: Deps, board: Board) -> tuple[list[str], list[str]]:
+        events = [issue_event("issue_assigned", 0, "agent-dev", number=number) for number in range(1, 8)]
+        await board.take([(each, {}) for each in events])
+        found, following = list[str](), 0
+        while following is not None:
+            page = await showing.page(deps, showing.Asked(limit=3, after=following, newest=True))
+            found += [each["id"] for each in page["tasks"]]
+            following = page["next"]
+        return found, [each["id"] for each in await listed(deps)]
+
+    newest, oldest = play(tmp_path / "root", work)
+    assert len(newest) == 7
+    assert newest == oldest[::-1]
+
+
 @pytest.mark.shows("T15", "T18")
 def test_mail_goes_on_as_before_beside_forge_events(tmp_path: Path) -> None:
     root = written(tmp_path / "root", {"agent-dev": WAITS})

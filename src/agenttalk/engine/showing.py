@@ -19,6 +19,10 @@ _LOOKED_AT: Final = 5_000
 """Rows that one request looks at for those that it wants; then the next page goes on."""
 
 
+_BEYOND: Final = 2**62
+"""More than any number of a row."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """Which tasks somebody wants to see."""
@@ -29,6 +33,8 @@ class Asked:
     action_type: str = ""
     after: int = 0
     limit: int = PAGE
+    newest: bool = False
+    """The newest first; `after` is the one before which the page begins, 0 for the very newest."""
 
 
 async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
@@ -55,6 +61,8 @@ async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
 
 async def _rows(store: Store, asked: Asked, after: int, limit: int) -> list[Row]:
     """The next rows through the index that leaves the fewest to look at."""
+    if asked.newest:
+        return await store.read("toolchain_newest", before=after or _BEYOND, limit=limit)
     if asked.assignee:
         return await store.read("toolchain_page_of_agent", agent_id=asked.assignee, after=after, limit=limit)
     if asked.status in {"open", "pending", "working", "review", "blocked"}:

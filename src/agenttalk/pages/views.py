@@ -252,7 +252,7 @@ async def agents(service: Service, _: Request, reader: Reader) -> Response:
 async def toolchain(service: Service, request: Request, reader: Reader) -> Response:
     """Tasks of forge events, what could not be given to anybody, and what was said at forges."""
     status = request.query_params.get("status", "")
-    asked = showing.Asked(status=status, after=_number(request, "after"))
+    asked = showing.Asked(status=status, after=_number(request, "after"), newest=True)
     return page(
         "toolchain",
         reader,

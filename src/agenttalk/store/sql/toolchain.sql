@@ -39,6 +39,15 @@ WHERE c.board = :board AND c.id > :after
     AND t.board = c.board AND t.plan_id = c.board AND t.task_id = c.task_id
 ORDER BY c.id LIMIT :limit
 
+-- The same, the newest first.
+-- name: toolchain_newest
+SELECT c.id, c.task_id, c.title, c.description, c.assignee, c.assigned_by, c.must_haves, c.source, c.object, c.made_at,
+    c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason
+FROM toolchain_tasks AS c CROSS JOIN tasks AS t
+WHERE c.board = :board AND c.id < :before
+    AND t.board = c.board AND t.plan_id = c.board AND t.task_id = c.task_id
+ORDER BY c.id DESC LIMIT :limit
+
 -- name: toolchain_page_open
 SELECT c.id, c.task_id, c.title, c.description, c.assignee, c.assigned_by, c.must_haves, c.source, c.object, c.made_at,
     c.closed_at, c.closed_why, t.state, t.phase, t.cause, t.reason
