@@ -103,7 +103,7 @@ def test_no_text_of_a_forge_leaves_its_fence_or_changes_a_state(tmp_path: Path, 
             assert alike(outside, task["id"], number) == plain[kind], name
             assert "@agent-dev" not in outside
         assert engine.get("/api/toolchain/warnings")["warnings"] == []
-        assert engine.get("/api/deadletters") == {"deadletters": []}
+        assert engine.get("/api/deadletters")["deadletters"] == []
 
 
 def baseline(engine: Here, first: int, locale: str) -> dict[str, str]:
