@@ -499,12 +499,16 @@ def test_while_a_command_runs_messages_are_taken_all_the_same(desk: Desk) -> Non
 
 @pytest.mark.shows("M08")
 def test_a_newer_command_cancels_the_one_that_runs(desk: Desk) -> None:
-    desk.program("import time, os, pathlib\nprint(os.getpid(), flush=True)\ntime.sleep(600)")
+    began = desk.folder / "began"
+    desk.program(f"import time, pathlib\npathlib.Path({str(began)!r}).touch()\ntime.sleep(600)")
     old = desk.command(seq=1)
 
     async def scenario(beat: Heartbeat, _: Deps) -> None:
         await beat.tick()
         assert beat._run is not None
+        async with asyncio.timeout(60):
+            while not began.exists():  # noqa: ASYNC110 - else the new program may be what the old attempt starts
+                await asyncio.sleep(0.01)
         desk.command(seq=2)
         desk.program(WRITES)
         await beat.tick()
