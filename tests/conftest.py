@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +30,39 @@ on the way through an engine is not tested but visited.
 """
 
 
+LONG: Final = frozenset(
+    {
+        "test_agent_state_machine",
+        "test_burst",
+        "test_cli",
+        "test_crashes",
+        "test_draft",
+        "test_fuzz",
+        "test_gc",
+        "test_heartbeat_crashes",
+        "test_history_costs",
+        "test_random_plans",
+        "test_smoke",
+        "test_state_machine",
+        "test_walk",
+    }
+)
+"""Modules with tests that take long. They come first, so that in the end nobody waits for one that began last."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(TESTS).parts[0] not in MEASURED:
             item.add_marker(pytest.mark.no_cover)
+    items[:] = _spread(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def _spread(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The same, long ones at the head of each worker's share, which is a part of the list."""
+    long = [item for item in items if item.path.stem in LONG]
+    rest = iter([item for item in items if item.path.stem not in LONG])
+    found: list[pytest.Item] = []
+    for worker in range(workers):
+        mine = long[worker::workers]
+        found += [*mine, *islice(rest, max(0, len(items) // workers - len(mine)))]
+    return [*found, *rest]
