@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from agenttalk.cli.main import COMMANDS
+from agenttalk.cli.main import COMMANDS, GROUPS
 
 OURS = ("api", "contracts", "engine", "mailbox", "parts", "rules", "settings", "store", "wiring")
 HEAVY = (*(f"agenttalk.{name}" for name in OURS), "apsw", "asyncio", "psycopg", "starlette", "uvicorn")
@@ -30,3 +30,8 @@ def test_no_help_loads_what_does_the_work() -> None:
     assert set(loaded) == {"", *COMMANDS}
     heavy = {name: [each for each in modules if each.startswith(HEAVY)] for name, modules in loaded.items()}
     assert {name: modules for name, modules in heavy.items() if modules} == {}
+
+
+def test_every_command_stands_in_one_group() -> None:
+    grouped = [name for names in GROUPS.values() for name in names.split()]
+    assert sorted(grouped) == sorted(COMMANDS)

@@ -76,6 +76,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Name → module (and the app in it, if it is not `app`), and what to say of it. Nothing is imported for the list."""
 
+GROUPS: dict[str, str] = {
+    "Begin": "demo init doctor config bench",
+    "Plans": "run plan status explain pause resume cancel retry abort override rework schedule budget",
+    "Proof": "promise verify honesty audit",
+    "Code and releases": "diff merge release",
+    "People": "inbox answer approve login mail",
+    "Forges": "toolchain webhook",
+    "The engine and its parts": "serve route heartbeat monitor",
+    "Agents": "agent token mcp skill report output dispute",
+    "Commands and documents": "command schema",
+    "Upkeep": "deadletter fsck gc republish backup restore",
+}
+"""The same by what somebody wants to do, in the order in which help shows them."""
+
 EXIT_BAD_INPUT = 2
 EXIT_FAILED = 1
 EXIT_FAULT = 70
@@ -88,6 +102,12 @@ class LazyGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as it is called
+        """All of them, by groups."""
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:10}", COMMANDS[name][1]) for name in names.split()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The real command in place of its entry in the list."""
