@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from pydantic import Field
@@ -14,7 +15,8 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.bodies import Body
 from agenttalk.api.problems import answered
-from agenttalk.contracts.base import AgentIdText, IdText, Text
+from agenttalk.contracts.base import AgentIdText, IdText, Text, is_id
+from agenttalk.contracts.command import make_command_id
 from agenttalk.engine import access
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
@@ -247,7 +249,14 @@ async def _known(service: Service, said: dict[str, Any]) -> Known:
     plan_id, task_id = generation.identity(said)
     if plan_id is None:
         return NOTHING
-    return await asyncio.to_thread(tree.known, service.deps.root.path, plan_id, task_id)
+    found = await asyncio.to_thread(tree.known, service.deps.root.path, plan_id, task_id)
+    if not isinstance(plan_id, str) or not isinstance(task_id, str) or not is_id(plan_id) or not is_id(task_id):
+        return found
+    # What lies in folders follows the store within a second; a command that is not there yet counts all the same.
+    last = await service.last_seq(plan_id, task_id)
+    newer = {make_command_id(task_id, seq) for seq in range(found.last_seq + 1, last + 1)}
+    ids = frozenset({*found.command_ids, *newer})
+    return replace(found, last_seq=max(last, found.last_seq), command_ids=ids)
 
 
 def _require_own(said: dict[str, Any], task: TaskName) -> None:

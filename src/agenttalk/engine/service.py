@@ -203,6 +203,12 @@ class Service:
                 break
         return found
 
+    async def last_seq(self, plan_id: str, task_id: str) -> int:
+        """The number of a task's newest command, which may not be published yet; 0 when there is none."""
+        board = await plans.board_of(self.deps, plan_id)
+        last: int = (await board.read("last_seq", plan_id=plan_id, task_id=task_id))[0][0]
+        return last
+
     async def explain(self, plan_id: str, task_id: str) -> dict[str, Any]:
         """Why a task is in its state."""
         return await foreign.explain(self.deps, plan_id, task_id)
