@@ -108,6 +108,7 @@ def test_a_dispute_goes_to_a_person_and_changes_nothing_else(place: Path, run: R
     name = question["request"]["request_id"]
     assert run("answer", name, "--answer", "maybe", code=2)["error"]["code"] == "ANSWER_REFUSED"
     assert run("answer", name, "--note", "Hm.", code=2)["error"]["code"] == "ANSWER_REFUSED"
+    assert run("approve", name, code=2)["error"]["code"] == "ANSWER_REFUSED"
     run("answer", name, "--answer", "dismissed", "--note", "Five is what was ordered.", "--as", "ada")
     run("rework", "p/fix", "--grant", "1")
     run("run", "plan.json", code=1)

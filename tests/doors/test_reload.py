@@ -52,7 +52,9 @@ def test_what_is_safe_holds_at_once_and_the_rest_is_named(root: Path, capsys: py
         assert client.get("/api/spending")["limit_usd"] == 5.0
         (root / "agenttalk.toml").write_text(SECOND.replace("max_running = 3", "max_runing = 4"))
         assert call(["config", "reload"]) == 2
-        assert "max_running" in capsys.readouterr().err
+        told = capsys.readouterr().err
+        assert "max_running" in told
+        assert told.count("there is no such setting") == 1, "one fault is told once"
         assert client.get("/api/spending")["limit_usd"] == 5.0
         (root / "agenttalk.toml").write_text(SECOND)
         assert call(["config", "reload", "--json"]) == 0

@@ -143,11 +143,16 @@ def approve(
     So nobody says yes to what has changed since it was looked at.
     """
     from agenttalk.cli import roots
+    from agenttalk.errors import Code, UsageError
 
     out, folder = roots.chosen(ctx, root, as_json)
+    asked = _asked(folder, request_id)
+    needed = asked["request"].get("needed", {})
+    if needed.get("files") or (needed.get("decision") or {}).get("options"):
+        hint = "'agenttalk inbox' shows them; 'agenttalk answer' takes --answer KEY and --file PATH"
+        raise UsageError(Code.ANSWER_REFUSED, f"{request_id} asks for more than a yes: files or options", hint=hint)
     if seen is not None:
         return answer(ctx, request_id, "APPROVE", None, None, note, name, seen, root, as_json)
-    asked = _asked(folder, request_id)
     if out.as_json:
         out.data({"ok": False, "approved": False, "request": asked})
         return 3
