@@ -310,3 +310,39 @@ def test_postgres_uses_an_index_for_every_statement(postgres: Place) -> None:
                     if "Seq Scan" in plan:
                         scanned[name] = plan
     assert {name: scanned[name] for name in scanned.keys() - OF_A_BOARD - FOR_PEOPLE} == {}
+
+
+UNDER_WAY: Final = {
+    "PENDING": "unmet = 0, delivery = NULL",
+    "READY": "queued = 1",
+    "RUNNING": "lease = plan_id || '/' || task_id",
+}
+"""What is set beside the state of a task that is still to be done."""
+OF_A_STEP: Final = {"answered_tasks", "due_tasks", "end_turn", "lease_task", "next_tasks", "queue_first", "queue_task",
+    "start_first", "start_task", "waiting_tasks"}  # fmt: skip
+"""What is asked about tasks for each step, or each time that a plan is looked at."""
+
+
+def looked_at(plan: dict[str, Any]) -> float:
+    """How many rows a plan of PostgreSQL looked at, those included that it did not want."""
+    unwanted = sum(value for key, value in plan.items() if key.startswith("Rows Removed"))
+    own = (plan.get("Actual Rows", 0) + unwanted) * plan.get("Actual Loops", 1)
+    return float(own + sum(looked_at(each) for each in plan.get("Plans", [])))
+
+
+@pytest.mark.parametrize("state", UNDER_WAY)
+def test_postgres_looks_at_few_tasks_though_it_has_no_statistics(postgres: Place, state: str) -> None:
+    postgres.play(make)
+    seen, tasks = {}, 400
+    with psycopg.connect(postgres.url, options="-c search_path=projects", autocommit=True) as session:
+        for each in board_past("postgres", 8, tasks):
+            session.execute(each)
+        session.execute(f"UPDATE tasks SET state = '{state}', {UNDER_WAY[state]} WHERE plan_id = 'old_5'".encode())
+        session.execute("UPDATE runs SET state = 'RUNNING' WHERE plan_id = 'old_5'")
+        for name in OF_A_STEP:
+            statement = queries.load("postgres")[name]
+            asked = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}".encode()
+            with session.transaction(force_rollback=True):
+                [(answer,)] = session.execute(asked, values(name, statement, tasks))
+            seen[name] = looked_at(answer[0]["Plan"])
+    assert {name: rows for name, rows in seen.items() if rows > tasks // 10} == {}

@@ -160,6 +160,12 @@ WHERE board = :board AND plan_id = :plan_id AND task_id IN (
     ORDER BY o.task_id LIMIT :limit)
 ORDER BY task_id
 
+-- The server would look at every task of the plan for each of them.
+-- name: due_tasks@postgres
+SELECT task_id, delivery FROM tasks
+WHERE board = :board AND plan_id = :plan_id AND state = 'PENDING' AND unmet = 0
+ORDER BY task_id LIMIT :limit
+
 -- name: queue_task
 UPDATE tasks
 SET state = 'READY', cause = :cause, delivery = :delivery, queued = :queued, updated_at = :at, phase = NULL,
@@ -205,7 +211,7 @@ LIMIT 1
 UPDATE tasks
 SET state = 'RUNNING', cause = 'LEASED', phase = :phase, queued = NULL, epoch = epoch + 1, lease = :lease,
     owner = :owner, token = :token, leased_at = :at, updated_at = :at, attempt = attempt + 1
-WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND state = 'READY'
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL AND state || '' = 'READY'
 RETURNING epoch, attempt
 
 -- A task whose command was just made is leased at once. It may have been in any state that can be ready.
@@ -476,6 +482,17 @@ WHERE t.board = :board AND t.plan_id = :plan_id AND t.task_id IN (
     AND t.unmet IS NOT NULL AND r.board = t.board AND r.request_id = t.request_id AND r.state = 'answered'
 ORDER BY t.task_id
 
+-- name: answered_tasks@postgres
+SELECT t.task_id, t.state, t.cause, t.delivery, r.response, r.answered_by
+FROM (
+    SELECT * FROM tasks WHERE board = :board AND plan_id = :plan_id AND state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
+        AND state = 'BLOCKED_WAITING_HUMAN'
+    UNION ALL
+    SELECT * FROM tasks WHERE board = :board AND plan_id = :plan_id AND state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
+        AND state = 'BLOCKED_WAITING_REVIEW') AS t CROSS JOIN requests AS r
+WHERE t.unmet IS NOT NULL AND r.board = t.board AND r.request_id = t.request_id AND r.state = 'answered'
+ORDER BY t.task_id
+
 -- Tasks that have no round left, and what a person answered; also of plans that have ended.
 -- name: answered_failures
 SELECT t.plan_id, t.task_id, t.request_id, r.response, r.answered_by
@@ -489,6 +506,12 @@ SELECT task_id, waiting_since, request_id, cause FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL AND task_id IN (
     SELECT o.task_id FROM tasks AS o
     WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'BLOCKED_WAITING_INPUT')
+ORDER BY task_id
+
+-- name: waiting_tasks@postgres
+SELECT task_id, waiting_since, request_id, cause FROM tasks
+WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL
+    AND state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND state = 'BLOCKED_WAITING_INPUT'
 ORDER BY task_id
 
 -- Refusals that came through folders.
