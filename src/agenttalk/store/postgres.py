@@ -66,6 +66,8 @@ class PostgresConnection:
 
     def execute_each(self, statement: str, params: Sequence[Params]) -> list[Row]:
         """One statement, many times, with all of its rows, without waiting for each answer."""
+        if len(params) == 1:
+            return self.execute(statement, params[0])
         cursor = self._cursor
         cursor.executemany(statement, params, returning=True)
         found = cursor.fetchall()
