@@ -32,13 +32,15 @@ ROOT = Path(__file__).parent.parent
 HOME = ROOT / ".bench"
 STORES = ("sqlite", "postgres")
 SHAPES = ("chain", "fanout", "inflight", "single")
-TIMED = ("chain", "inflight")
-"""Where one step waits for another, so that the time between them can be told."""
+PROMPT = ("chain", "paced")
+"""Where the time from one step to the next is that of dispatching it, not of waiting for others that are dispatched."""
 TRIES = 3
 LIMIT = 300.0
 """Seconds that one run may take."""
 TRACED = {"chain": 320, "fanout": 320, "inflight": 960, "single": 160, "idle": 320}
 """Steps of the runs that strace watches."""
+PACED = 1600
+"""Steps of the run whose agents take their time."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,16 @@ class Peer:
     stores: tuple[str, ...]
     workers: tuple[int, ...]
     """It is run with each of these where steps can run side by side, and the better one counts."""
+    shapes: dict[str, str] = field(default_factory=lambda: dict(zip(SHAPES, SHAPES, strict=True)))
+    """What it is asked for where that is run."""
+    of: str = ""
+    """Whose other way to do it this is."""
 
 
+LANGGRAPH = ("langgraph~=1.2", "langgraph-checkpoint-sqlite~=3.1")
 PEERS = {
-    "langgraph": Peer(("langgraph~=1.2", "langgraph-checkpoint-sqlite~=3.1"), ("sqlite",), (1, 8)),
+    "langgraph": Peer(LANGGRAPH, ("sqlite",), (1, 8)),
+    "langgraph loop": Peer(LANGGRAPH, ("sqlite",), (1,), {"chain": "loop"}, of="langgraph"),
     "dbos": Peer(("dbos~=3.3",), STORES, (8, 32)),
     "huey": Peer(("huey~=3.5",), ("sqlite",), (1, 8)),
     "procrastinate": Peer(("procrastinate~=3.10", "psycopg[binary]~=3.3"), ("postgres",), (1, 8)),
@@ -91,7 +99,7 @@ class Bench:
 
 def environment(name: str) -> str:
     """The interpreter of a peer; its environment is made when it is not there or was made for other versions."""
-    folder, packages = HOME / name, PEERS[name].packages
+    folder, packages = HOME / (PEERS[name].of or name), PEERS[name].packages
     python, made = folder / "bin/python", folder / "made-for"
     wanted = "\n".join(packages)
     if not made.exists() or made.read_text() != wanted:
@@ -104,7 +112,7 @@ def environment(name: str) -> str:
 
 def version(name: str) -> str:
     """What is installed of a peer."""
-    code = f"import importlib.metadata as m; print(m.version({name!r}))"
+    code = f"import importlib.metadata as m; print(m.version({PEERS[name].of or name!r}))"
     return subprocess.run([environment(name), "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -129,9 +137,11 @@ def once(
     name: str, shape: str, steps: int, workers: int, url: str, *, traced: bool = False, sync_ms: float = 0.0
 ) -> dict[str, Any] | str:
     """One run in a process of its own: what it told, or in a word why it failed."""
-    python = sys.executable if name == "ours" else environment(name)
+    python, program = sys.executable, name
+    if name != "ours":
+        python, program, shape = environment(name), PEERS[name].of or name, PEERS[name].shapes[shape]
     with tempfile.TemporaryDirectory(prefix="run-", dir=HOME) as folder, database(url) as own:
-        command = [python, "-m", f"bench.peers.{name}", shape, str(steps), f"{folder}/data", str(workers)]
+        command = [python, "-m", f"bench.peers.{program}", shape, str(steps), f"{folder}/data", str(workers)]
         report = Path(folder) / "strace"
         if traced:
             command = ["strace", "-f", "-ttt", "-e", "trace=fsync,fdatasync", "-o", str(report), *command]
@@ -230,6 +240,13 @@ def summary(runs: list[dict[str, Any] | None], ours: list[dict[str, Any] | None]
     return row
 
 
+def unhurried(bench: Bench, store: str, rounds: int, url: str) -> None:
+    """How soon a step follows another while 32 agents work, each for a while."""
+    runs = [measured(bench, "ours", "paced", PACED, 1, url) for _ in range(rounds)]
+    if any(runs):
+        bench.rows[store, "paced", "ours"] = summary(runs, runs)
+
+
 def rest(bench: Bench, store: str, url: str) -> None:
     """What the engine does when there is nothing to do. CPU time is taken without strace."""
     told = measured(bench, "ours", "idle", TRACED["idle"], 1, url)
@@ -259,11 +276,12 @@ def goals(bench: Bench, stores: list[str]) -> dict[str, bool | None]:
         for shape in SHAPES[:3]:
             row = bench.rows.get((store, shape, "ours"), {})
             judge(f"{store}, {shape}: CPU seconds per 1,000 steps", row.get("CPU s/1k"), CPU)
-            if shape in TIMED:
-                judge(f"{store}, {shape}: p50 of dispatch, ms", row.get("p50"), P50)
-                judge(f"{store}, {shape}: p99 of dispatch, ms", row.get("p99"), P99)
             if shape in SYNCS and store == "sqlite":
                 judge(f"{store}, {shape}: syncs per step", row.get("syncs"), SYNCS[shape])
+        for shape in PROMPT:
+            row = bench.rows.get((store, shape, "ours"), {})
+            judge(f"{store}, {shape}: p50 of dispatch, ms", row.get("p50"), P50)
+            judge(f"{store}, {shape}: p99 of dispatch, ms", row.get("p99"), P99)
         idle = bench.idle.get(store, {})
         judge(f"{store}, idle: cores busy", idle.get("cpu"), IDLE_CPU)
         if store == "sqlite":
@@ -365,8 +383,9 @@ def main() -> int:
                 continue
             stores.append(store)
             for shape in SHAPES:
-                names = ["ours", *(name for name in peers if store in PEERS[name].stores)]
-                compare(bench, store, shape, names, given, url)
+                asked = [name for name in peers if store in PEERS[name].stores and shape in PEERS[name].shapes]
+                compare(bench, store, shape, ["ours", *asked], given, url)
+            unhurried(bench, store, given.rounds, url)
             rest(bench, store, url)
     bench.notes.append(f"{os.cpu_count()} cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} after")
     bench.notes.append(f"the disk took {disk:,.0f} bare synced appends a second before and {floor():,.0f} after")

@@ -35,6 +35,16 @@ def side(state):
 
 
 def chain(steps, saver):
+    """A node for each step, one after the other."""
+    graph = StateGraph(State)
+    for number in range(steps):
+        graph.add_node(f"t{number}", link)
+        graph.add_edge(f"t{number - 1}" if number else START, f"t{number}")
+    graph.add_edge(f"t{steps - 1}", END)
+    return graph.compile(checkpointer=saver)
+
+
+def loop(steps, saver):
     """One node that comes again until it has been there so often."""
     graph = StateGraph(State)
     graph.add_node("step", link)
@@ -60,15 +70,15 @@ def run(graph, plan, steps, threads):
 def main(shape, steps, folder, threads):
     saver = SqliteSaver(sqlite3.connect(f"{folder}/graph.db", check_same_thread=False))
     saver.setup()
-    length = {"chain": steps, "inflight": steps // PLANS}.get(shape, 1)
-    graph = fan(steps, saver) if shape == "fanout" else chain(length, saver)
+    length = {"inflight": steps // PLANS, "single": 1}.get(shape, steps)
     plans = {"inflight": PLANS, "single": steps}.get(shape, 1)
-    run(chain(3, saver), "warm", 3, threads)
-    run(fan(3, saver), "warm fan", 3, threads)
+    make = {"fanout": fan, "loop": loop}.get(shape, chain)
+    run(make(3, saver), "warm", 3, threads)
+    ready = [] if shape == "single" else [make(length, saver) for _ in range(plans)]
     with ThreadPoolExecutor(threads) as pool:
         WATCH.begin()
-        list(pool.map(lambda plan: run(graph, plan, length, threads), range(plans)))
-        tell(WATCH.end(shape, steps))
+        list(pool.map(lambda plan: run(ready[plan] if ready else make(1, saver), plan, length, threads), range(plans)))
+        tell(WATCH.end("chain" if shape == "loop" else shape, steps))
 
 
 main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

@@ -1,12 +1,14 @@
 """AgentTalk's durable steps: the whole way from the command to the ledger, with an agent that does nothing.
 
-`ours.py SHAPE STEPS FOLDER` prints one line of JSON. The shape `idle` is chains in flight and then nothing to do.
+`ours.py SHAPE STEPS FOLDER` prints one line of JSON. The shape `paced` is chains in flight whose agents take their
+time, `idle` is chains in flight and then nothing to do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -28,6 +30,9 @@ AGENTS = PLANS
 CONTENT = OUTPUT.encode()
 SETTLE, IDLE = 2.0, 11.0
 """Seconds: until the last of the work is over, and of nothing to do; the dispatcher looks at everything in between."""
+WORK = (0.025, 0.075)
+"""Seconds that an agent takes in `paced`, at least and at most, in the same order in each run."""
+DRAWN = random.Random(1)  # noqa: S311 - a pause is no secret
 WATCH = Watch()
 
 
@@ -54,7 +59,7 @@ def plans_of(shape: str, steps: int) -> list[TaskDag]:
         return [dag("p", steps, chain=True, agent="a0")]
     if shape == "fanout":
         return [dag("p", steps, chain=False)]
-    if shape in {"inflight", "idle"}:
+    if shape in {"inflight", "paced", "idle"}:
         return [dag(f"p{n}", steps // AGENTS, chain=True, agent=f"a{n}") for n in range(AGENTS)]
     return [dag(f"p{n}", 1, chain=False, agent=f"a{n % AGENTS}") for n in range(steps)]
 
@@ -62,6 +67,15 @@ def plans_of(shape: str, steps: int) -> list[TaskDag]:
 async def work(turn: Turn) -> str:
     """Nothing but an output."""
     WATCH.enter(turn.plan_id)
+    turn.outputs["out"] = CONTENT
+    WATCH.leave(turn.plan_id)
+    return "ok"
+
+
+async def work_a_while(turn: Turn) -> str:
+    """An output after some time."""
+    WATCH.enter(turn.plan_id)
+    await asyncio.sleep(DRAWN.uniform(*WORK))
     turn.outputs["out"] = CONTENT
     WATCH.leave(turn.plan_id)
     return "ok"
@@ -87,7 +101,8 @@ async def main(shape: str, steps: int, root: Path) -> dict[str, Any]:
     plans = plans_of(shape, steps)
     url = os.environ.get("BENCH_POSTGRES", "")
     async with opened(root, url=url) as deps:
-        calls = Calls(dict.fromkeys(profiles, work), deps.stores.blobs)
+        agent = work_a_while if shape == "paced" else work
+        calls = Calls(dict.fromkeys(profiles, agent), deps.stores.blobs)
         dispatcher = Dispatcher(deps, {"python": calls}, LocalProcesses(), max_running=AGENTS)
         stop = asyncio.Event()
         running = asyncio.create_task(dispatcher.run(stop))

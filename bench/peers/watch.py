@@ -55,7 +55,7 @@ class Watch:
             "cpu": cpu,
             "window": [self._since, time.clock_gettime(time.CLOCK_REALTIME)],
         }
-        if shape in {"chain", "inflight"}:
+        if shape in {"chain", "inflight", "paced"}:
             cuts = statistics.quantiles(self._waits, n=100, method="inclusive")
             told |= {"p50": 1000 * cuts[49], "p99": 1000 * cuts[98]}
         return told
