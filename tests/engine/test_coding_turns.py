@@ -88,7 +88,7 @@ def test_what_it_tells_is_written_down_and_what_it_used_is_counted(tmp_path: Pat
         ("end('No credit.', is_error=True)", "the agent failed: No credit."),
         ("end('No credit.', is_error=True)\nsys.exit(1)", "the agent failed: No credit."),
         ("text('I am at it')", "the agent ended without saying how its work ended"),
-        ("print('oh no', file=sys.stderr)\nsys.exit(3)", "exit code 3\noh no"),
+        ("print('oh no', file=sys.stderr)\nsys.exit(3)", "exit code 3: oh no"),
     ],
 )
 def test_a_turn_that_is_worth_nothing_says_why(tmp_path: Path, behaviour: str, words: str) -> None:

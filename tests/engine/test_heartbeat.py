@@ -318,8 +318,8 @@ def test_a_failing_program_fails_with_the_end_of_what_it_said(desk: Desk) -> Non
     desk.program(FAILS)
     message_id = desk.command(on_failure={"message_template": "Pity: {error} {result}"})
     assert desk.once().failed == 1
-    assert desk.ack(message_id)["result"]["details"] == "COMMAND_FAILED: exit code 1\nno luck"
-    assert desk.facts(message_id, "turn.ended")[0]["notice"] == "Pity: exit code 1\nno luck "
+    assert desk.ack(message_id)["result"]["details"] == "COMMAND_FAILED: exit code 1: no luck"
+    assert desk.facts(message_id, "turn.ended")[0]["notice"] == "Pity: exit code 1: no luck "
     assert desk.envelopes() == []
 
 

@@ -113,7 +113,7 @@ os._exit(0)
     "burns the processor": Unruly("while True: pass", told="SIG", limits={"cpu_seconds": 1}),
     "does nothing": Unruly("", told="result"),
     "claims what it did not make": Unruly("print('all is done and tested')", told="out.md", outputs=True),
-    "fails with a message": Unruly("print('no paper', file=sys.stderr); sys.exit(3)", told="exit code 3\nno paper"),
+    "fails with a message": Unruly("print('no paper', file=sys.stderr); sys.exit(3)", told="exit code 3: no paper"),
     "is killed": Unruly("os.kill(os.getpid(), signal.SIGKILL)", told="SIGKILL"),
     "kills its keeper": Unruly("os.kill(os.getppid(), signal.SIGKILL); time.sleep(600)", told="keeper was killed"),
     "makes a large file": Unruly(

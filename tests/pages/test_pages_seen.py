@@ -297,9 +297,9 @@ def test_agents_show_how_far_they_can_be_believed(tmp_path: Path) -> None:
         )
         await ada.engine.ended()
         shown = text(await ada.get("/agents"))
-        assert "0 % 0 proven, 0 unproven, 1 not so" in shown
-        assert "100 % 1 proven, 0 unproven, 0 not so" in shown
-        assert "50 % 1 proven, 0 unproven, 1 not so" in text(await ada.get("/"))
+        assert "0 % 0 of 1 held, 0 unproven" in shown
+        assert "100 % 1 of 1 held, 0 unproven" in shown
+        assert "50 % 1 of 2 held, 0 unproven" in text(await ada.get("/"))
 
     visit(tmp_path, use, proving=True)
 

@@ -81,9 +81,12 @@ def test_a_score_and_its_explanation_are_kept(score: float) -> None:
 
 
 def test_an_error_is_what_the_driver_and_the_end_of_the_program_said() -> None:
-    assert error_of("exit code 1", b"  bad\n") == "exit code 1\nbad"
+    assert error_of("exit code 1", b"  bad\n") == "exit code 1: bad"
+    assert error_of("exit code 1", b"bad\nworse\n") == "exit code 1\nbad\nworse"
+    assert error_of("exit code 1", b" ") == "exit code 1"
+    assert len(error_of("e" * 9_000, b"x" * 9_000)) == TAIL
     assert error_of("", b"") == "it said nothing"
-    assert len(error_of("", b"x" * 9_000)) == TAIL
+    assert len(error_of("", b"x" * 9_000)) == TAIL - 2
 
 
 def test_declared_outputs_are_known_by_name_and_as_parts_of_paths() -> None:

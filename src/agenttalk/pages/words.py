@@ -49,8 +49,8 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "failing": ("Failing", "失败"),
     "claims": ("Claims that held", "属实的完成声明"),
     "believed": (
-        "{proven} proven, {unproven} unproven, {false_done} not so",
-        "{proven} 次已证明，{unproven} 次未证明，{false_done} 次不属实",
+        "{held} of {claims} held, {unproven} unproven",
+        "{claims} 次中 {held} 次属实，{unproven} 次未证明",
     ),
     "no_claims": ("No agent has claimed anything yet", "尚无完成声明"),
     "cost_today": ("Cost today", "今日费用"),

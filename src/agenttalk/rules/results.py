@@ -116,9 +116,11 @@ def text_of(data: bytes) -> str:
 
 def error_of(error: str, stderr: bytes) -> str:
     """Why a program failed: what its driver says, and the end of what it said itself."""
-    first = f"{error[: TAIL // 2]}\n" if error else ""
-    said = text_of(stderr).strip()[-(TAIL - len(first)) :]
-    return f"{first}{said}".strip() or "it said nothing"
+    first = error[: TAIL // 2]
+    said = text_of(stderr).strip()[-(TAIL - len(first) - 2) :]
+    if first and said:
+        return f"{first}\n{said}" if "\n" in said else f"{first}: {said}"
+    return first or said or "it said nothing"
 
 
 def declared(command: Command) -> dict[str, str]:
