@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from agenttalk import settings
 from agenttalk.contracts.places import Box
@@ -22,8 +22,10 @@ from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Tick
 from agenttalk.engine.monitor import Monitor, Watchlist
+from agenttalk.engine.profiles import profile_of
 from agenttalk.engine.router import POLL, Report, Router
-from agenttalk.engine.running import Worker, profile_of
+from agenttalk.engine.wakes import Wake
+from agenttalk.engine.worker import Worker
 from agenttalk.errors import Code, UsageError
 from agenttalk.mailbox.watch import Watch
 from agenttalk.store.rootlock import PartLock, RootLock
@@ -34,13 +36,6 @@ _OUTBOX: Final[tuple[Box, ...]] = ("outbox",)
 
 R = TypeVar("R")
 Tell = Callable[[R], None]
-
-
-class Wake(Protocol):
-    """Something that says when to look again."""
-
-    async def changed(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - the port is the watch's
-        """Wait for a change, at most so many seconds."""
 
 
 @asynccontextmanager

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     # The server is loaded only by those who listen: most commands do not.
     from agenttalk.api.serving import Listening
     from agenttalk.checking.checker import AskForge
+    from agenttalk.engine.forges import Connected
     from agenttalk.engine.layout import Api
     from agenttalk.engine.notifying import Notifications
-    from agenttalk.engine.running import Connected, Running
+    from agenttalk.engine.running import Running
     from agenttalk.engine.scheduling import Schedules
     from agenttalk.engine.service import Service
     from agenttalk.garbage import Collector
@@ -388,8 +389,8 @@ def verifying(root: Path, deps: Deps) -> Service:
 async def reconciled(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> dict[str, Any]:
     """Read the forges of a root that has no engine; the tasks begin when there is one."""
     from agenttalk import connecting
+    from agenttalk.engine.profiles import profile_of
     from agenttalk.engine.reconcile import Reconciler
-    from agenttalk.engine.running import profile_of
     from agenttalk.engine.service import Service
     from agenttalk.engine.toolchain import Board
 
@@ -408,7 +409,8 @@ def _connected(
 ) -> Connected | None:
     """What forges are connected by; None where none is configured."""
     from agenttalk import connecting
-    from agenttalk.engine.running import Connected, profile_of
+    from agenttalk.engine.forges import Connected
+    from agenttalk.engine.profiles import profile_of
 
     if not settings.sources:
         return None
