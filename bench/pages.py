@@ -246,47 +246,16 @@ def in_browser(bench: Bench, tasks: int, seconds: int) -> None:
         return
     with serving(tasks) as served, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
-        context.set_default_timeout(1000 * PATIENCE)
-        context.add_init_script(WATCH)
-        page = context.new_page()
-        page.goto(served.links.pop())
-        page.wait_for_url("**/")
-        loads = []
-        for _ in range(LOADS):
-            page.goto(f"{served.http}/plans/large")
-            page.wait_for_function("window.shown")
-            paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
-            loads.append({"first": page.evaluate(paint) / 1000, "graph": page.evaluate("shown") / 1000})
+        page = _opened(browser, served)
+        loads = [_load(page, served) for _ in range(LOADS)]
         page.goto("about:blank")
         alone = _changing(served, RATE * seconds // 2, lambda: time.sleep(0.2))
-        page.goto(f"{served.http}/plans/large")
-        page.wait_for_selector(".live.on")
-        page.focus(".graph")
-        page.evaluate("seen = {}; frames = []; long = []; keys = []")
-
-        def use() -> None:
-            page.keyboard.press("ArrowDown")
-            page.wait_for_timeout(200)
-
-        beside = _changing(served, RATE * seconds, use)
-        page.wait_for_timeout(4000)  # and what comes when it is quiet
-        seen: dict[str, float] = page.evaluate("seen")
-        late = sorted(seen[name] - at for name, at in beside["ended"].items() if name in seen)
+        beside = _used(page, served, RATE * seconds)
         found = {
             "tasks": tasks,
-            "first paint": statistics.median(each["first"] for each in loads),
-            "graph": statistics.median(each["graph"] for each in loads),
-            "slowest graph": max(each["graph"] for each in loads),
-            "changes": len(beside["ended"]),
-            "seen": len(late),
-            "seen p50": late[len(late) // 2] / 1000 if late else PATIENCE,
-            "seen p95": late[int(len(late) * 0.95)] / 1000 if late else PATIENCE,
-            "long tasks": len(page.evaluate("long")),
-            "longest task": max(page.evaluate("long"), default=0) / 1000,
-            "longest frame": max(page.evaluate("frames"), default=0) / 1000,
-            "slowest key": max(page.evaluate("keys"), default=0) / 1000,
+            **_shown(loads),
+            **_seen(page, beside["ended"]),
+            **_blocked(page),
             "engine's CPU, nobody following": alone["cpu"],
             "engine's CPU, with the page": beside["cpu"],
         }
@@ -297,6 +266,81 @@ def in_browser(bench: Bench, tasks: int, seconds: int) -> None:
     bench.judge("the longest that the page was blocked", found["longest task"], BLOCKED)
     bench.judge("from a change to its being seen, p95", found["seen p95"], SEEN)
     bench.judge("changes that were never seen", found["changes"] - found["seen"], 0, "tasks")
+
+
+def _opened(browser: Any, served: Engine) -> Any:
+    """A page of somebody who is logged in, which watches itself."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(1000 * PATIENCE)
+    context.add_init_script(WATCH)
+    page = context.new_page()
+    page.goto(served.links.pop())
+    page.wait_for_url("**/")
+    return page
+
+
+def _load(page: Any, served: Engine) -> dict[str, float]:
+    """Open the plan; seconds until something, and until the whole graph was shown."""
+    page.goto(f"{served.http}/plans/large")
+    painted = "performance.getEntriesByName('first-contentful-paint')"
+    _until(page, "window.shown")
+    _until(page, f"{painted}.length")
+    return {"first": page.evaluate(f"{painted}[0].startTime") / 1000, "graph": page.evaluate("shown") / 1000}
+
+
+def _until(page: Any, holds: str) -> None:
+    """Wait for something in a page, asked from here: its content policy lets nobody ask again and again inside."""
+    deadline = time.monotonic() + PATIENCE
+    while not page.evaluate(holds):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"it never came to {holds}")
+        page.wait_for_timeout(20)
+
+
+def _used(page: Any, served: Engine, changes: int) -> dict[str, Any]:
+    """Have the plan change while somebody moves about in its graph."""
+    page.goto(f"{served.http}/plans/large")
+    page.wait_for_selector(".live.on")
+    page.focus(".graph")
+    page.evaluate("seen = {}; frames = []; long = []; keys = []")
+
+    def use() -> None:
+        page.keyboard.press("ArrowDown")
+        page.wait_for_timeout(200)
+
+    ended = _changing(served, changes, use)
+    page.wait_for_timeout(4000)  # and what comes when it is quiet
+    return ended
+
+
+def _shown(loads: list[dict[str, float]]) -> dict[str, float]:
+    return {
+        "first paint": statistics.median(each["first"] for each in loads),
+        "graph": statistics.median(each["graph"] for each in loads),
+        "slowest graph": max(each["graph"] for each in loads),
+    }
+
+
+def _seen(page: Any, ended: dict[str, float]) -> dict[str, float]:
+    """How many of the tasks that ended were seen to end, and how late."""
+    seen: dict[str, float] = page.evaluate("seen")
+    late = sorted(seen[name] - at for name, at in ended.items() if name in seen)
+    return {
+        "changes": len(ended),
+        "seen": len(late),
+        "seen p50": late[len(late) // 2] / 1000 if late else PATIENCE,
+        "seen p95": late[int(len(late) * 0.95)] / 1000 if late else PATIENCE,
+    }
+
+
+def _blocked(page: Any) -> dict[str, float]:
+    """How long whoever used the page had to wait for it."""
+    return {
+        "long tasks": len(page.evaluate("long")),
+        "longest task": max(page.evaluate("long"), default=0) / 1000,
+        "longest frame": max(page.evaluate("frames"), default=0) / 1000,
+        "slowest key": max(page.evaluate("keys"), default=0) / 1000,
+    }
 
 
 def _changing(served: Engine, number: int, meanwhile: Any) -> dict[str, Any]:

@@ -13,34 +13,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
-from agenttalk import settings
+from agenttalk import settings, wiring
 from agenttalk.contracts.places import Box
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Tick
 from agenttalk.engine.monitor import Monitor, Watchlist
+from agenttalk.engine.profiles import profile_of
 from agenttalk.engine.router import POLL, Report, Router
-from agenttalk.engine.running import Worker, profile_of
+from agenttalk.engine.wakes import Wake
+from agenttalk.engine.worker import Worker
 from agenttalk.errors import Code, UsageError
-from agenttalk.mailbox.watch import Watch
+from agenttalk.mailbox.watch import Watch, watching
 from agenttalk.store.rootlock import PartLock, RootLock
-from agenttalk.wiring import agent_api, opened_as_set, swept
 
 _INBOX: Final[tuple[Box, ...]] = ("inbox",)
 _OUTBOX: Final[tuple[Box, ...]] = ("outbox",)
 
 R = TypeVar("R")
 Tell = Callable[[R], None]
-
-
-class Wake(Protocol):
-    """Something that says when to look again."""
-
-    async def changed(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - the port is the watch's
-        """Wait for a change, at most so many seconds."""
 
 
 @asynccontextmanager
@@ -52,8 +46,8 @@ async def part(root: Path, name: str) -> AsyncIterator[Deps]:
         hint = "start 'agenttalk serve': beside it they send what they are asked for to it"
         raise UsageError(Code.STORE_INCOMPATIBLE, message, hint=hint)
     with RootLock.take(root, "part"), PartLock.take(root, name):
-        async with opened_as_set(root, configured) as deps:
-            await asyncio.to_thread(swept, root)
+        async with wiring.opened_as_set(root, configured) as deps:
+            await asyncio.to_thread(wiring.swept, root)
             yield deps
 
 
@@ -81,7 +75,7 @@ async def monitor(root: Path, tell: Tell[Watchlist], *, stop: asyncio.Event | No
 
 async def heartbeat(root: Path, agent_id: str, tell: Tell[Tick], *, stop: asyncio.Event | None = None) -> None:
     """Work an agent's inbox: until nothing is left to do now, or with `stop` until it is set."""
-    async with part(root, f"heartbeat-{agent_id}") as deps, agent_api(deps, root) as api:
+    async with part(root, f"heartbeat-{agent_id}") as deps, wiring.agent_api(deps, root) as api:
         processes = LocalProcesses()
         profile = partial(profile_of, deps, agent_id, settings.load(root).profile)
         beat = Worker(deps, agent_id, ScriptDriver(processes), processes, api, environ=os.environ, profile=profile)
@@ -90,16 +84,6 @@ async def heartbeat(root: Path, agent_id: str, tell: Tell[Tick], *, stop: asynci
             return
         async with watching(Watch(root, boxes=_INBOX, plans=False, agents=(agent_id,))) as wake:
             await beat.run(stop, wake, tell)
-
-
-@asynccontextmanager
-async def watching(watch: Watch) -> AsyncIterator[Watch]:
-    """A watch that is started and closed."""
-    await watch.start()
-    try:
-        yield watch
-    finally:
-        watch.close()
 
 
 async def looped(

@@ -15,7 +15,8 @@ import pytest
 from agentkit import WRITES, Desk
 from agenttalk.engine import foreign, human
 from agenttalk.engine.deps import Deps, Limits
-from agenttalk.engine.heartbeat import Api, Heartbeat
+from agenttalk.engine.heartbeat import Heartbeat
+from agenttalk.engine.layout import Api
 from agenttalk.engine.router import Router
 from agenttalk.errors import UsageError
 from agenttalk.mailbox.watch import Watch

@@ -22,7 +22,8 @@ import pytest
 from agenttalk.rules.scope import globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Taken
 from agenttalk.workspaces.landing import Landed
-from agenttalk.workspaces.workspace import Settings, Workspace
+from agenttalk.workspaces.settings import Settings
+from agenttalk.workspaces.workspace import Workspace
 from effort import EFFORT
 from workspaces.treeskit import FILES, NOW, attempt, files, git, plain, repository, run, write
 

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Refused, Taken
-from agenttalk.workspaces.workspace import NOTHING, Settings, Workspace
+from agenttalk.workspaces.settings import Settings
+from agenttalk.workspaces.workspace import NOTHING, Workspace
 
 T = TypeVar("T")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

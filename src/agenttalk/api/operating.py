@@ -11,6 +11,7 @@ from agenttalk.api import bodies
 from agenttalk.api.problems import answered
 from agenttalk.contracts.command import Command
 from agenttalk.engine.access import Caller
+from agenttalk.engine.plan_actions import Action
 from agenttalk.engine.service import Service
 
 
@@ -73,19 +74,16 @@ async def release_manifest(service: Service, request: Request, _: Caller) -> Res
 async def steer(service: Service, request: Request, caller: Caller) -> Response:
     """Pause, go on, cancel, try again, stop, override, or decide on rework."""
     body = await bodies.read(request, bodies.SteerBody)
-    plan_id, action = request.path_params["id"], request.path_params["action"]
-    by = body.by or caller.name
-    told = await service.steer(
-        plan_id,
-        action,
-        by=by,
+    action = Action(
+        name=request.path_params["action"],
+        by=body.by or caller.name,
         task_id=body.task,
         onwards=body.onwards,
         why=body.why or "",
         checkpoint=body.checkpoint,
         answer=body.answer,
     )
-    return answered(told)
+    return answered(await service.steer(request.path_params["id"], action))
 
 
 async def pass_(service: Service, request: Request, _: Caller) -> Response:

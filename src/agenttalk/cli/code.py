@@ -109,7 +109,8 @@ async def _opened(folder: Path, plan: str) -> Workspace:
     from agenttalk.cli import roots
     from agenttalk.engine import repository
     from agenttalk.proving import FOLDER
-    from agenttalk.workspaces.workspace import Settings, Workspace
+    from agenttalk.workspaces.settings import Settings
+    from agenttalk.workspaces.workspace import Workspace
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await repository.of(deps, plan)

@@ -83,35 +83,13 @@ def draft(
     """
     from agenttalk.cli import roots
     from agenttalk.cli import run as runs
-    from agenttalk.contracts import wire
-    from agenttalk.rules import drafting
 
     out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
     folder = roots.made(ctx, root)
-    said = (sys.stdin.read() if goal == "-" else goal).strip()
-    if not said:
-        raise UsageError(Code.OPTION_INVALID, "a plan needs a goal")
+    said = _goal(goal)
     known = _agents(folder)
-    chosen = tuple(dict.fromkeys(team or sorted({*known} - {planner, PERSON})))
-    for name in (planner, *chosen, *(reviewers or ())):
-        if name not in known:
-            hint = f"there are: {', '.join(sorted(known)) or 'none; describe them in agenttalk.toml'}"
-            raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {name[:80]!r} in this root", hint=hint)
-    if not chosen:
-        raise UsageError(
-            Code.OPTION_INVALID, "there is nobody to plan for", hint="describe agents in agenttalk.toml, or use --agent"
-        )
-    frame = drafting.Frame(
-        plan_id=plan_id or drafting.name_of(said),
-        team=chosen,
-        workspace={"repo": str(repository.absolute())} if repository else None,
-        reviewers=tuple(dict.fromkeys(reviewers or ())),
-    )
-    meta = _meta(frame, said, planner, {name: known[name] for name in chosen}, known[planner].locale)
-    place = folder / "drafts" / frame.plan_id
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "drafting.json").write_bytes(wire.write(meta))
-    standing = runs.carried_out(out, place / "drafting.json", folder, quiet=True)
+    frame = _framed(said, plan_id, _team(known, planner, team, reviewers), repository, reviewers)
+    standing = runs.carried_out(out, _written(folder, frame, said, planner, known), folder, quiet=True)
     if standing["result"] != "done":
         _tell_open(out, folder, standing)
         return runs.CODES[standing["result"]]
@@ -119,12 +97,57 @@ def draft(
     target.write_text(json.dumps(_approved(folder, standing["plan_id"], frame), ensure_ascii=False, indent=2) + "\n")
     if run:
         return runs.CODES[runs.carried_out(out, target, folder)["result"]]
-    if out.as_json:
-        out.data({"ok": True, "plan_id": frame.plan_id, "file": str(target), "drafted_by": standing["plan_id"]})
-    else:
-        out.say(f"[green]✓[/] [bold]{plain(frame.plan_id)}[/] is drafted and approved: {plain(str(target))}")
-        out.say(f"Next: agenttalk run {plain(shlex.quote(str(target)))} --root {plain(shlex.quote(str(folder)))}")
+    _tell_drafted(out, folder, frame, target, standing["plan_id"])
     return 0
+
+
+def _goal(given: str) -> str:
+    """What the plan is for, from the command line or from standard input."""
+    said = (sys.stdin.read() if given == "-" else given).strip()
+    if not said:
+        raise UsageError(Code.OPTION_INVALID, "a plan needs a goal")
+    return said
+
+
+def _team(
+    known: Mapping[str, AgentProfile], planner: str, named: list[str] | None, reviewers: list[str] | None
+) -> tuple[str, ...]:
+    """Who may be given tasks. Raises UsageError when that is nobody, or somebody who takes part is not there."""
+    team = tuple(dict.fromkeys(named or sorted({*known} - {planner, PERSON})))
+    for name in (planner, *team, *(reviewers or ())):
+        if name not in known:
+            hint = f"there are: {', '.join(sorted(known)) or 'none; describe them in agenttalk.toml'}"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {name[:80]!r} in this root", hint=hint)
+    if not team:
+        raise UsageError(
+            Code.OPTION_INVALID, "there is nobody to plan for", hint="describe agents in agenttalk.toml, or use --agent"
+        )
+    return team
+
+
+def _framed(
+    goal: str, plan_id: str | None, team: tuple[str, ...], repository: Path | None, reviewers: list[str] | None
+) -> Frame:
+    """What is settled for the plan, whatever the planner drafts."""
+    from agenttalk.rules import drafting
+
+    return drafting.Frame(
+        plan_id=plan_id or drafting.name_of(goal),
+        team=team,
+        workspace={"repo": str(repository.absolute())} if repository else None,
+        reviewers=tuple(dict.fromkeys(reviewers or ())),
+    )
+
+
+def _written(root: Path, frame: Frame, goal: str, planner: str, known: Mapping[str, AgentProfile]) -> Path:
+    """The file of the plan by which the plan is drafted."""
+    from agenttalk.contracts import wire
+
+    meta = _meta(frame, goal, planner, {name: known[name] for name in frame.team}, known[planner].locale)
+    path = root / "drafts" / frame.plan_id / "drafting.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(wire.write(meta))
+    return path
 
 
 def assemble(
@@ -253,3 +276,12 @@ def _tell_open(out: Output, root: Path, standing: dict[str, Any]) -> None:
         why = "; ".join(each["reason"] for each in standing["tasks"] if each["reason"] and each["board"] == "failed")
         out.say(f"[bold red]✗[/] no plan came of it: {plain(why)}")
     out.say("[cyan]→[/] 'agenttalk inbox' shows what is asked; then run the same command again", err=True)
+
+
+def _tell_drafted(out: Output, root: Path, frame: Frame, file: Path, drafted_by: str) -> None:
+    """Where the plan lies, and how it is run."""
+    if out.as_json:
+        out.data({"ok": True, "plan_id": frame.plan_id, "file": str(file), "drafted_by": drafted_by})
+        return
+    out.say(f"[green]✓[/] [bold]{plain(frame.plan_id)}[/] is drafted and approved: {plain(str(file))}")
+    out.say(f"Next: agenttalk run {plain(shlex.quote(str(file)))} --root {plain(shlex.quote(str(root)))}")

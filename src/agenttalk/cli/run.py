@@ -461,10 +461,10 @@ def steered(
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        service = by_hand_service(deps)
-        done: dict[str, Any] = await service.steer(
-            plan,
-            action,
+        from agenttalk.engine.plan_actions import Action
+
+        wanted = Action(
+            name=action,
             by=by,
             task_id=more.get("task"),
             onwards=more.get("from", False),
@@ -472,6 +472,7 @@ def steered(
             checkpoint=more.get("checkpoint"),
             answer=more.get("answer", ""),
         )
+        done: dict[str, Any] = await by_hand_service(deps).steer(plan, wanted)
         return done
 
     answer = roots.asked(folder, f"/api/plans/{plan}/{action}", by_hand, {**more, "by": by})

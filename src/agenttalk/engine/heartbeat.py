@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
@@ -27,10 +27,9 @@ from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.slots import Place, Slots
 from agenttalk.engine.turns import How, Setting, take_turn
 from agenttalk.engine.vitals import Vitals
+from agenttalk.engine.wakes import Wake
 from agenttalk.errors import AgentTalkError, Code, MissingError
 from agenttalk.ports import Driver, Entry, Processes, Store, Tiers
-
-__all__ = ["Api", "Heartbeat", "Tick", "Wake"]
 
 _WHEN_BUSY, _WHEN_IDLE = 0.5, 3.0
 """Parts of the poll interval after which it looks again, whether or not anything woke it."""
@@ -38,13 +37,6 @@ _QUIET_TICKS: Final = 3
 """After so many looks at nothing, an agent is idle."""
 _PAUSE: Final = 5.0
 """Seconds without a new run after the machine would not do one."""
-
-
-class Wake(Protocol):
-    """Something that tells when folders changed."""
-
-    async def changed(self, timeout: float) -> set[str]:  # noqa: ASYNC109 - to wait that long is its purpose
-        """Wait until something changed, at most so long; which folders."""
 
 
 @dataclass(slots=True)

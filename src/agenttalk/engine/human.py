@@ -58,6 +58,20 @@ class Request:
             "answered_by": self.answered_by,
         }
 
+    def is_answered_so(
+        self, by: str, decision: Decision, files: Mapping[str, bytes], answers: Sequence[Any], notes: str | None
+    ) -> bool:
+        """Whether it was answered just like this, by the same person."""
+        response = self.response or {}
+        provided = {file["name"]: file["sha256"] for file in response.get("provided_files", [])}
+        return (
+            self.answered_by == by
+            and response.get("decision") == decision
+            and provided == {name: wire.sha256(data) for name, data in files.items()}
+            and list(response.get("decision_answers", [])) == list(answers)
+            and response.get("notes") == (notes or None)
+        )
+
 
 def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> bool:
     """Put a question to a person; asking the same twice asks once."""

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import TaskDag
@@ -28,6 +27,7 @@ from agenttalk.engine import (
     honesty,
     human,
     monitor,
+    plan_actions,
     plans,
     publish,
     releases,
@@ -47,6 +47,7 @@ from agenttalk.engine.feed import Feed, silent
 from agenttalk.engine.human import Decision, Request
 from agenttalk.engine.keys import Keys
 from agenttalk.engine.mail import Post
+from agenttalk.engine.plan_actions import Action
 from agenttalk.engine.receiving import Receiver
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.scheduling import Schedules
@@ -54,8 +55,6 @@ from agenttalk.engine.sessions import Sessions
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.tracing import Tracing
 from agenttalk.errors import Code, MachineError, UsageError
-from agenttalk.rules import rework
-from agenttalk.rules.mail import BOARD as MAIL
 from agenttalk.rules.notes import Note
 from agenttalk.rules.tokens import Attempt
 
@@ -122,6 +121,8 @@ class Service:
         """A JSON value without secrets."""
         return self.deps.discretion.secrets.redact_json(said)
 
+    # Who asks
+
     async def identify(self, token: str) -> Caller | None:
         """Whom a token belongs to."""
         return await access.identify(self.deps, token)
@@ -135,20 +136,23 @@ class Service:
         if self._elsewhere is not None:
             self._elsewhere.heard(caller)
 
-    @property
-    def elsewhere(self) -> Elsewhere:
-        """Who gives work to agents that are elsewhere. Raises MachineError where nobody does."""
-        if self._elsewhere is None:
-            raise MachineError(Code.ENGINE_UNREACHABLE, "work is given out by an engine, and this is none")
-        return self._elsewhere
+    async def make_token(self, agent_id: str, token: str) -> dict[str, Any]:
+        """Let the token of an agent elsewhere in."""
+        return (await access.admit_agent(self.deps, token, agent_id)).as_json()
 
-    async def run_pass(self, part: str, agent: str | None) -> dict[str, Any]:
-        """Have a part look at everything once, and return what it did."""
-        if part not in self._passes:
-            near = nearest(part, self._passes)
-            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(sorted(self._passes)) or 'none here'}"
-            raise UsageError(Code.NAME_UNKNOWN, f"there is no part {part[:80]!r}", hint=hint)
-        return await self._passes[part](agent)
+    async def make_person_token(self, role: Literal["operator", "viewer"], name: str, token: str) -> dict[str, Any]:
+        """Let the token of a person, or of a program of theirs, in."""
+        return (await access.admit_person(self.deps, token, role, name)).as_json()
+
+    async def tokens(self) -> list[dict[str, Any]]:
+        """Tokens that were made for somebody."""
+        return [each.as_json() for each in await access.tokens(self.deps)]
+
+    async def revoke_token(self, token_id: str) -> dict[str, Any]:
+        """Let a token in no longer."""
+        return (await access.revoke(self.deps, token_id)).as_json()
+
+    # Plans
 
     async def submit(
         self,
@@ -224,59 +228,9 @@ class Service:
         """The repository that a plan works on."""
         return await repository.of(self.deps, plan_id)
 
-    async def steer(
-        self,
-        plan_id: str,
-        action: str,
-        *,
-        by: str,
-        task_id: str | None = None,
-        onwards: bool = False,
-        why: str = "",
-        checkpoint: str | None = None,
-        answer: str = "",
-    ) -> Any:
-        """Pause, resume or cancel a plan; try a task of it again, with everything that hangs on it (`onwards`).
-
-        Or stop a task, or override the `checkpoint` that holds it up, for which a reason must be given. Of a task that
-        has no round of rework left, `answer` says what is to become of it.
-        """
-        dispatcher = self._dispatching()
-        self._require_may_end(plan_id, action)
-        match action:
-            case "pause":
-                return {"changed": await dispatcher.pause(plan_id, by=by)}
-            case "resume":
-                return {"changed": await dispatcher.resume(plan_id, by=by)}
-            case "cancel":
-                return {"cancelled": await dispatcher.cancel(plan_id, by=by, why=why)}
-            case "release":
-                await dispatcher.release(plan_id, by=by)
-                return await self.release(plan_id)
-            case "retry" if task_id:
-                return {"tasks": await dispatcher.retry(plan_id, task_id, by=by, onwards=onwards)}
-            case "abort" if task_id:
-                return await dispatcher.abort(plan_id, task_id, by=by, why=why)
-            case "override" if task_id and checkpoint and why.strip():
-                return await dispatcher.override(plan_id, task_id, checkpoint=checkpoint, by=by, why=why)
-            case "rework" if task_id:
-                decision = rework.decision("PROVIDE", [answer])
-                if decision is None:
-                    hint = f"'grant N' (up to {rework.MOST_GRANTED}), 'accept' or 'abort'"
-                    raise UsageError(Code.OPTION_INVALID, f"{answer[:40]!r} is no decision", hint=hint)
-                await dispatcher.rework(plan_id, task_id, decision, by=by)
-                return {"task": task_id, "decided": str(decision)}
-            case _:
-                hint = "there are: pause, resume, cancel, release; with a task retry, abort, rework, override"
-                raise UsageError(Code.NAME_UNKNOWN, f"nobody can {action[:40]!r} a plan", hint=hint)
-
-    @property
-    def scheduling(self) -> Schedules:
-        """Who looks after schedules. Raises MachineError where nobody does."""
-        if self.schedules is None:
-            hint = "'agenttalk serve' does"
-            raise MachineError(Code.ENGINE_UNREACHABLE, "this engine runs one plan and no schedules", hint=hint)
-        return self.schedules
+    async def steer(self, plan_id: str, action: Action) -> Any:
+        """Do something to a plan or a task of it, such as pausing, trying again or overriding what holds it up."""
+        return await plan_actions.act(self.deps, self._dispatching(), plan_id, action)
 
     async def release(self, plan_id: str) -> dict[str, Any]:
         """What was decided last about the release of a plan. Raises UsageError when nothing was."""
@@ -289,17 +243,40 @@ class Service:
             raise UsageError(Code.NAME_UNKNOWN, f"the release of plan {plan_id!r} is not decided yet", hint="ask later")
         return manifest
 
-    def _require_may_end(self, plan_id: str, action: str) -> None:
-        if action == "cancel" and plan_id in plans.VIRTUAL | self.deps.kinds.keys():
-            raise UsageError(Code.NOT_ALLOWED, f"{plan_id} is a board and never ends", hint="pause it, or retry a task")
-        if action == "retry" and plan_id == MAIL:
-            hint = "send it again with 'agenttalk mail send'"
-            raise UsageError(Code.NOT_ALLOWED, "a letter that was not answered is not tried again", hint=hint)
+    # Tasks and those who work on them
 
-    def _dispatching(self) -> Dispatcher:
-        if self._dispatcher is None:
-            raise MachineError(Code.ENGINE_UNREACHABLE, "plans are run by an engine, and this is none")
-        return self._dispatcher
+    async def task(self, task: TaskName, *, after: int = 0) -> dict[str, Any]:
+        """A task and what was said about it."""
+        return {**await tasks.show(self.deps, task, after=after), **await showing.own(self.deps, task)}
+
+    async def promised(self, task: TaskName) -> dict[str, Any]:
+        """What a task promises, and what of it is not there yet."""
+        return await foreseeing.promised(self.deps, task)
+
+    async def report(self, task: TaskName, note: Note, caller: Caller) -> dict[str, Any]:
+        """What an attempt tells of itself while it runs; whether somebody counts it, and why it is stopped if it is."""
+        if caller.attempt is None or self._dispatcher is None:
+            return {"counted": False, "stopped": None}
+        stopped = self._dispatcher.watches.told(task.board, task.plan_id, task.task_id, caller.attempt.epoch, note)
+        return {"counted": True, "stopped": stopped}
+
+    async def say(self, task: TaskName, remark: Remark, caller: Caller, key: str | None) -> dict[str, Any]:
+        """Keep a comment or an output."""
+        return await tasks.say(self.deps, task, remark, caller, key=key)
+
+    async def ask(self, task: TaskName, caller: Caller, question: str) -> dict[str, Any]:
+        """Put a question of an attempt to a person."""
+        return await helping.ask(self.deps, task, caller, question)
+
+    async def asked(self, task: TaskName, question_id: str) -> dict[str, Any]:
+        """What came of a question."""
+        return await helping.answer(self.deps, task, question_id)
+
+    async def dispute(self, task: TaskName, caller: Caller, check: str, reason: str) -> dict[str, Any]:
+        """Put it to a person that a check of an attempt's own task is wrong."""
+        return await disputing.dispute(self.deps, task, caller, check, reason)
+
+    # People, and messages
 
     async def waiting(self) -> tuple[int, int]:
         """How many questions are open, and how many dead letters."""
@@ -325,7 +302,7 @@ class Service:
         """Answer a question in somebody's name. With `again`, the very answer that was given before is no error."""
         if again:
             given = await self.request(request_id)
-            if _is_same(given, by, decision, files, answers, notes) and given.response is not None:
+            if given.is_answered_so(by, decision, files, answers, notes) and given.response is not None:
                 return given.response
         answer = await human.answer(
             self.deps,
@@ -366,6 +343,39 @@ class Service:
         """Record how a command came out."""
         await commands.log(self.deps, what, subject, outcome)
 
+    # Forges
+
+    async def toolchain_tasks(self, asked: showing.Asked) -> dict[str, Any]:
+        """Tasks that forge events came to, a page of them, closed ones too."""
+        return await showing.page(self.deps, asked)
+
+    async def toolchain_task(self, task_id: str) -> dict[str, Any]:
+        """A toolchain task: what was reported of it beside what was read."""
+        return await auditing.audit(self.deps, task_id)
+
+    async def toolchain_warnings(self, after: int) -> dict[str, Any]:
+        """Events that nobody could be given."""
+        return await showing.warnings(self.deps, after)
+
+    async def toolchain_outgoing(self, after: int) -> dict[str, Any]:
+        """What the engine has to say at forges."""
+        return await showing.outgoing(self.deps, after)
+
+    async def reconcile(self, *, dry_run: bool, by: str) -> dict[str, Any]:
+        """Read the forges now; what was done about it, or would be. Raises UsageError when none can be read."""
+        if self.reconciler is None:
+            raise UsageError(
+                Code.NAME_UNKNOWN,
+                "there is no forge that can be read",
+                hint="give a source a token: sources.NAME.token_env or token_file",
+            )
+        if not dry_run:
+            system = await self.deps.stores.board(plans.SYSTEM)
+            await system.transact(lambda tx: tx.record("reconcile.asked", "toolchain", {"by": by}))
+        return await self.reconciler.pass_(dry_run=dry_run)
+
+    # The engine itself
+
     async def status(self) -> dict[str, Any]:
         """Where everything stands, and how much waits for people."""
         asked, dead = await self.waiting()
@@ -391,6 +401,14 @@ class Service:
             self._dispatcher.nudge()
         return await self.day()
 
+    async def run_pass(self, part: str, agent: str | None) -> dict[str, Any]:
+        """Have a part look at everything once, and return what it did."""
+        if part not in self._passes:
+            near = nearest(part, self._passes)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(sorted(self._passes)) or 'none here'}"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no part {part[:80]!r}", hint=hint)
+        return await self._passes[part](agent)
+
     async def fsck(self) -> list[dict[str, Any]]:
         """What is not sound."""
         return [each.as_json() for each in await fsck.check(self.deps)]
@@ -399,50 +417,6 @@ class Service:
         """Write everything that is published anew; how many files."""
         async with self._turn:
             return sum([await publish.republish(self.deps, board) for board in await plans.boards(self.deps)])
-
-    async def task(self, task: TaskName, *, after: int = 0) -> dict[str, Any]:
-        """A task and what was said about it."""
-        return {**await tasks.show(self.deps, task, after=after), **await showing.own(self.deps, task)}
-
-    async def promised(self, task: TaskName) -> dict[str, Any]:
-        """What a task promises, and what of it is not there yet."""
-        return await foreseeing.promised(self.deps, task)
-
-    async def ask(self, task: TaskName, caller: Caller, question: str) -> dict[str, Any]:
-        """Put a question of an attempt to a person."""
-        return await helping.ask(self.deps, task, caller, question)
-
-    async def asked(self, task: TaskName, question_id: str) -> dict[str, Any]:
-        """What came of a question."""
-        return await helping.answer(self.deps, task, question_id)
-
-    async def dispute(self, task: TaskName, caller: Caller, check: str, reason: str) -> dict[str, Any]:
-        """Put it to a person that a check of an attempt's own task is wrong."""
-        return await disputing.dispute(self.deps, task, caller, check, reason)
-
-    async def make_token(self, agent_id: str, token: str) -> dict[str, Any]:
-        """Let the token of an agent elsewhere in."""
-        return (await access.admit_agent(self.deps, token, agent_id)).as_json()
-
-    async def make_person_token(self, role: Literal["operator", "viewer"], name: str, token: str) -> dict[str, Any]:
-        """Let the token of a person, or of a program of theirs, in."""
-        return (await access.admit_person(self.deps, token, role, name)).as_json()
-
-    async def tokens(self) -> list[dict[str, Any]]:
-        """Tokens that were made for somebody."""
-        return [each.as_json() for each in await access.tokens(self.deps)]
-
-    async def revoke_token(self, token_id: str) -> dict[str, Any]:
-        """Let a token in no longer."""
-        return (await access.revoke(self.deps, token_id)).as_json()
-
-    async def toolchain_tasks(self, asked: showing.Asked) -> dict[str, Any]:
-        """Tasks that forge events came to, a page of them, closed ones too."""
-        return await showing.page(self.deps, asked)
-
-    async def toolchain_task(self, task_id: str) -> dict[str, Any]:
-        """A toolchain task: what was reported of it beside what was read."""
-        return await auditing.audit(self.deps, task_id)
 
     async def gc(self, *, dry_run: bool) -> dict[str, Any]:
         """Remove what nobody needs any more. Raises UsageError where that is not done."""
@@ -456,49 +430,24 @@ class Service:
             raise UsageError(Code.NAME_UNKNOWN, "no settings are read here", hint="ask the engine of the root")
         return await self.reload(by)
 
-    async def reconcile(self, *, dry_run: bool, by: str) -> dict[str, Any]:
-        """Read the forges now; what was done about it, or would be. Raises UsageError when none can be read."""
-        if self.reconciler is None:
-            raise UsageError(
-                Code.NAME_UNKNOWN,
-                "there is no forge that can be read",
-                hint="give a source a token: sources.NAME.token_env or token_file",
-            )
-        if not dry_run:
-            system = await self.deps.stores.board(plans.SYSTEM)
-            await system.transact(lambda tx: tx.record("reconcile.asked", "toolchain", {"by": by}))
-        return await self.reconciler.pass_(dry_run=dry_run)
+    # What only some have
 
-    async def toolchain_warnings(self, after: int) -> dict[str, Any]:
-        """Events that nobody could be given."""
-        return await showing.warnings(self.deps, after)
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """Who gives work to agents that are elsewhere. Raises MachineError where nobody does."""
+        if self._elsewhere is None:
+            raise MachineError(Code.ENGINE_UNREACHABLE, "work is given out by an engine, and this is none")
+        return self._elsewhere
 
-    async def toolchain_outgoing(self, after: int) -> dict[str, Any]:
-        """What the engine has to say at forges."""
-        return await showing.outgoing(self.deps, after)
+    @property
+    def scheduling(self) -> Schedules:
+        """Who looks after schedules. Raises MachineError where nobody does."""
+        if self.schedules is None:
+            hint = "'agenttalk serve' does"
+            raise MachineError(Code.ENGINE_UNREACHABLE, "this engine runs one plan and no schedules", hint=hint)
+        return self.schedules
 
-    async def report(self, task: TaskName, note: Note, caller: Caller) -> dict[str, Any]:
-        """What an attempt tells of itself while it runs; whether somebody counts it, and why it is stopped if it is."""
-        if caller.attempt is None or self._dispatcher is None:
-            return {"counted": False, "stopped": None}
-        stopped = self._dispatcher.watches.told(task.board, task.plan_id, task.task_id, caller.attempt.epoch, note)
-        return {"counted": True, "stopped": stopped}
-
-    async def say(self, task: TaskName, remark: Remark, caller: Caller, key: str | None) -> dict[str, Any]:
-        """Keep a comment or an output."""
-        return await tasks.say(self.deps, task, remark, caller, key=key)
-
-
-def _is_same(
-    given: Request, by: str, decision: str, files: Mapping[str, bytes], answers: Sequence[Any], notes: str | None
-) -> bool:
-    """Whether a question was answered like this before, by the same person."""
-    response = given.response or {}
-    provided = {file["name"]: file["sha256"] for file in response.get("provided_files", [])}
-    return (
-        given.answered_by == by
-        and response.get("decision") == decision
-        and provided == {name: wire.sha256(data) for name, data in files.items()}
-        and list(response.get("decision_answers", [])) == list(answers)
-        and response.get("notes") == (notes or None)
-    )
+    def _dispatching(self) -> Dispatcher:
+        if self._dispatcher is None:
+            raise MachineError(Code.ENGINE_UNREACHABLE, "plans are run by an engine, and this is none")
+        return self._dispatcher

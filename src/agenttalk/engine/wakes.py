@@ -22,7 +22,8 @@ class Wake(Protocol):
 class Waiter:
     """One who waits. Implements `Wake`."""
 
-    def __init__(self, wants: Callable[[list[str]], bool]) -> None:
+    def __init__(self, wants: Callable[[list[str]], bool] = lambda _: False) -> None:
+        """`wants` says which folders wake it; by default none does, and it has to be nudged."""
         self._wants = wants
         self._found: set[str] = set()
         self._due = asyncio.Event()

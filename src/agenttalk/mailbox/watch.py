@@ -16,8 +16,8 @@ import errno
 import os
 import struct
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -176,6 +176,16 @@ def parse(data: bytes) -> Iterator[Event]:
         watch, mask, _, length = _HEADER.unpack_from(data, at)
         at += _HEADER.size + length
         yield Event(watch, mask, os.fsdecode(data[at - length : at].rstrip(b"\0")))
+
+
+@asynccontextmanager
+async def watching(watch: Watch) -> AsyncIterator[Watch]:
+    """A watch that is started, and closed in the end."""
+    await watch.start()
+    try:
+        yield watch
+    finally:
+        watch.close()
 
 
 class _Wanted:

@@ -17,8 +17,10 @@ from starlette.requests import Request
 from agenttalk.contracts import catalogue
 from agenttalk.errors import AgentTalkError, Code
 from agenttalk.mcp_server.asking import Asking, Refusal
+from agenttalk.mcp_server.calls import Call
 from agenttalk.mcp_server.own_folders import OwnFolders
-from agenttalk.mcp_server.tools import BY_NAME, INSTRUCTIONS, Call, Tool, offered
+from agenttalk.mcp_server.tool import Tool
+from agenttalk.mcp_server.tools import BY_NAME, INSTRUCTIONS, offered
 
 SCHEME: Final = "agenttalk://"
 Context = ServerRequestContext[Any, Any]

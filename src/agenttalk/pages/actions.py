@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from agenttalk.engine import ledger_showing
 from agenttalk.engine.human import Decision
+from agenttalk.engine.plan_actions import Action
 from agenttalk.engine.service import Service
 from agenttalk.errors import Code, UsageError
 from agenttalk.pages import views
@@ -52,9 +53,8 @@ async def steer(service: Service, request: Request, reader: Reader, sent: FormDa
     answer = _text(sent, "answer")
     if answer == "grant":
         answer = f"grant {_text(sent, 'rounds')}"
-    await service.steer(
-        plan_id,
-        action,
+    wanted = Action(
+        name=action,
         by=_name(reader),
         task_id=task_id or None,
         onwards=_text(sent, "onwards") == "yes",
@@ -62,6 +62,7 @@ async def steer(service: Service, request: Request, reader: Reader, sent: FormDa
         checkpoint=_text(sent, "checkpoint") or None,
         answer=answer,
     )
+    await service.steer(plan_id, wanted)
     where = f"/plans/{quote(plan_id, safe='')}" + (f"/tasks/{quote(task_id, safe='')}" if task_id else "")
     return Told(say(reader.language, "done_it", what=_text(sent, "label") or action), where)
 

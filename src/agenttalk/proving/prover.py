@@ -50,8 +50,9 @@ from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
 from agenttalk.rules.living import Ground
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
+from agenttalk.workspaces.settings import Settings
 from agenttalk.workspaces.turnstile import Turnstile
-from agenttalk.workspaces.workspace import Settings, Workspace
+from agenttalk.workspaces.workspace import Workspace
 
 FOLDER: Final = "workspaces"
 """Under the root: the clones that agents work in, and the checkouts for checks."""

@@ -15,50 +15,31 @@ Refs in the user's repository, all but the first invisible to `git branch`:
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from agenttalk.contracts.base import is_id
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.errors import Code, UsageError
 from agenttalk.rules.scope import Globs
-from agenttalk.workspaces import folders, landing, merging, names, places, preparing, snapshots, taking
+from agenttalk.workspaces import folders, landing, merging, places, preparing, snapshots, taking
 from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Conflict, Covered, Refused, Sealed, Taken
+from agenttalk.workspaces.branch import PlanBranch
+from agenttalk.workspaces.checkouts import Checkouts
 from agenttalk.workspaces.git import Git
 from agenttalk.workspaces.landing import Landed, NotLanded
 from agenttalk.workspaces.objects import TEXT_LIMIT, Change, Clash, Objects
 from agenttalk.workspaces.preparing import Prepared, Runner
-from agenttalk.workspaces.taking import Limits, Listing
+from agenttalk.workspaces.settings import Settings
+from agenttalk.workspaces.taking import Listing
 from agenttalk.workspaces.threads import in_thread, threaded
 
 EVERYTHING: Final = Globs(otherwise=True)
 NOTHING: Final = Globs()
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a workspace is made of."""
-
-    folder: Path
-    """`workspace.repo`: a repository when it has a .git of its own or is bare, else a plain folder."""
-    plan: str
-    home: Path
-    """A folder for this plan alone, outside of what agents can write."""
-    base: str | None = None
-    """Where the plan branch begins; by default what is checked out."""
-    link: tuple[str, ...] = ()
-    """Paths of the folder that are linked into every checkout. Without a sandbox they are as writable as they are."""
-    limits: Limits = field(default_factory=Limits)
-    program: str = "git"
-    seconds: float = 600.0
-    """How long one call of git may take."""
 
 
 class Workspace:
@@ -68,7 +49,6 @@ class Workspace:
         """Look at the folder; see `open`."""
         self.settings = settings
         self.plan = settings.plan
-        self.branch = f"agenttalk/{self.plan}"
         self._home = settings.home.absolute()
         nothing = self._home / "nothing"
         for path in (nothing, self._temporary):
@@ -85,9 +65,11 @@ class Workspace:
         )
         # In a plain folder nobody expects lines to be merged: two changes of one file are a conflict.
         self._objects.ready(merging="-merge" if self._place.plain else "!merge")
-        self._own = f"refs/agenttalk/{self.plan}"
-        self._ref = f"refs/heads/{self.branch}"
-        self._preparing = asyncio.Lock()
+        self._branch = PlanBranch(self._objects, self._place, settings, self._temporary)
+        self.branch = self._branch.name
+        self._own = self._branch.own
+        links = {path: self._place.folder / path for path in settings.link}
+        self._checkouts = Checkouts(self._objects, self._home, self._trash, links)
 
     @classmethod
     async def open(cls, settings: Settings) -> Workspace:
@@ -95,11 +77,7 @@ class Workspace:
 
         Raises UsageError when the folder or the plan's name cannot be used, or git is too old.
         """
-        if not is_id(settings.plan) or settings.plan.endswith((".lock", ".")):
-            message = f"{settings.plan[:140]!r} cannot be the name of a branch"
-            raise UsageError(Code.ID_INVALID, message, hint="rename the plan")
-        for path in settings.link:
-            _check_link(settings.folder, path)
+        settings.check()
         return await in_thread(cls, settings)
 
     # The plan branch
@@ -110,50 +88,17 @@ class Workspace:
 
         The base is looked up once, when the plan begins. A branch that was deleted comes back where it stood.
         """
-        return self._tip()
+        return self._branch.tip()
 
     @threaded
     def base(self) -> str:
         """The commit that the plan branch began at."""
-        tip = self._tip()
-        return self._objects.resolve(f"{self._own}/base") or tip
-
-    def _tip(self) -> str:
-        found = self._objects.resolve(self._ref)
-        if found:
-            return found
-        own = self._objects.read_refs(self._own)
-        start = own.get(f"{self._own}/tip") or own.get(f"{self._own}/base") or self._first()
-        self._objects.put(f"{self._own}/base", own.get(f"{self._own}/base") or start)
-        self._objects.move(self._ref, start, None, why=f"plan {self.plan} begins")
-        return self._objects.resolve(self._ref) or start
-
-    def _first(self) -> str:
-        if self._place.plain:
-            return self._snapshot()
-        name = self.settings.base or "HEAD"
-        found = self._objects.resolve(name, git_dir=self._place.git_dir)
-        if found is None:
-            hint = "name a branch that exists as workspace.base" if self.settings.base else "make a first commit"
-            raise UsageError(Code.NAME_UNKNOWN, f"{str(self._place.folder)!r} has no commit {name!r}", hint=hint)
-        return found
-
-    def _snapshot(self) -> str:
-        """A plain folder as it is, as the first commit."""
-        found = snapshots.plain_folder(self._objects, self._place.folder, self._temporary, self.settings.limits)
-        if not isinstance(found, str):
-            told = "; ".join(f"{reason.path!r}: {reason.why}" for reason in found[:5])
-            raise UsageError(Code.FILE_UNSAFE, f"{str(self._place.folder)!r} cannot be a workspace: {told}")
-        message = f"The folder as plan {self.plan} found it\n\n{merging.PLAN}: {self.plan}\n"
-        return self._objects.commit(found, (), message, merging.EPOCH)
+        return self._branch.base()
 
     @threaded
     def merged(self, command: str) -> str | None:
         """The commit by which a command's work came into the plan branch, told by its trailers; None if it did not."""
-        tip = self._tip()
-        first = self._objects.resolve(f"{self._own}/base") or tip
-        commits = merging.history(self._objects, self.plan, first, tip)
-        return next((commit for commit, told in commits if told.get(merging.COMMAND) == command), None)
+        return self._branch.merged(command)
 
     @threaded
     def landed(self, since: str, tip: str) -> tuple[list[str], list[str]]:
@@ -161,13 +106,7 @@ class Workspace:
 
         Its own say so by their trailers, and name an attempt whose commit is kept under that name. The newest first.
         """
-        own = self._objects.read_refs(self._own)
-        ours: list[str] = []
-        others: list[str] = []
-        for commit, told in merging.walk(self._objects, since, tip):
-            is_ours = told.get(merging.PLAN) == self.plan and merging.is_ours(told, own, self._own)
-            (ours if is_ours else others).append(commit)
-        return ours, others
+        return self._branch.landed(since, tip)
 
     @threaded
     def arrived(self, since: str) -> list[tuple[str, str | None]]:
@@ -175,8 +114,7 @@ class Workspace:
 
         None stands for what somebody else put there. There is nothing if the commit does not lead to the tip.
         """
-        own = self._objects.read_refs(self._own)
-        return merging.arrived(self._objects, self.plan, own, self._own, since, self._tip())
+        return self._branch.arrived(since)
 
     @threaded
     def tree(self, commit: str) -> str:
@@ -209,7 +147,7 @@ class Workspace:
         With `previous`, the commit of an attempt, that one is merged in, its `protected` paths put back; if it does
         not merge, the clone is the bare tip and `patch` tells what the attempt had changed.
         """
-        onto = self._tip()
+        onto = self._branch.tip()
         start, patch = self._resumed(attempt, onto, previous, protected, at) if previous else (onto, "")
         listing = self._objects.listing(start)
         top = folders.fresh(self._temporary)
@@ -218,7 +156,7 @@ class Workspace:
         self._objects.checkout(start, tree, top / "index")
         if not self._place.plain:
             places.clone_dir(self._objects, tree, self.branch, start, top / "index")
-        links = self._linked(tree, listing, prepared)
+        links = self._checkouts.linked(tree, listing, prepared)
         folders.write(top / "record.json", taking.note(tree, listing, top / "mark"))
         state = {"onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
@@ -303,7 +241,7 @@ class Workspace:
         is the tip where the attempt started, moved on by what others merged since; with `since`, the tip where the
         task's first attempt started, also what the task itself merged in between is put back.
         """
-        tip = self._tip()
+        tip = self._branch.tip()
         merged = merging.merge(self._objects, taken.commit, tip, protected)
         if isinstance(merged, Clash):
             return Conflict(tip, merged.paths, merged.text)
@@ -327,42 +265,18 @@ class Workspace:
         Then make a new candidate. Doing it twice is harmless. Raises MachineError while the user has the plan branch
         checked out, because that would make the user's files look changed.
         """
-        tip = self._tip()
-        if tip != candidate.commit and not self._objects.is_ancestor(candidate.commit, tip):
-            if tip != candidate.onto:
-                return False
-            for holder in self._place.holders(self._objects, self._ref):
-                message = f"the branch {self.branch} is checked out in {str(holder)!r} and cannot be moved"
-                raise MachineError(Code.FILE_UNWRITABLE, message, hint="switch to another branch there")
-            why = f"{candidate.attempt.key} of {candidate.attempt.task}"
-            if not self._objects.move(self._ref, candidate.commit, tip, why=why):
-                return False
-        self._objects.put(f"{self._own}/tip", self._objects.resolve(self._ref) or candidate.commit)
-        return True
+        return self._branch.advance(candidate)
 
     # Looking at trees
 
     @asynccontextmanager
     async def sealed(self, tree: str, *, prepared: Prepared | None = None) -> AsyncIterator[Sealed]:
         """A fresh folder with exactly a tree (or a commit's), apart from every agent's. It is removed afterwards."""
-        sealed = await self._seal(tree, prepared)
+        sealed = await self._checkouts.seal(tree, prepared)
         try:
             yield sealed
         finally:
-            await self._unseal(sealed.path)
-
-    @threaded
-    def _seal(self, tree: str, prepared: Prepared | None) -> Sealed:
-        top = folders.fresh(self._home / "sealed")
-        path = top / "tree"
-        path.mkdir()
-        self._objects.checkout(tree, path, top / "index")
-        links = self._linked(path, self._objects.listing(tree), prepared)
-        return Sealed(path, tuple(links.values()))
-
-    @threaded
-    def _unseal(self, path: Path) -> None:
-        folders.remove(path.parent, self._trash)
+            await self._checkouts.remove(sealed.path)
 
     @threaded
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
@@ -399,55 +313,11 @@ class Workspace:
         What counts is every path that is there afterwards and was not before, e.g. `.venv` or `node_modules`. Raises
         MachineError (COMMAND_FAILED) when the command fails; nothing is kept then.
         """
-        async with self._preparing:
-            key = await self._prepare_key(tree, command)
-            return await self._prepared(key) or await self._make(key, tree, command, run)
+        return await self._checkouts.prepare(tree, command, run)
 
     async def prepare_key(self, tree: str, command: str) -> str:
         """What decides whether something that was prepared still fits a tree."""
-        return await self._prepare_key(tree, command)
-
-    @threaded
-    def _prepare_key(self, tree: str, command: str) -> str:
-        return preparing.key(self._objects.listing(tree), command)
-
-    @threaded
-    def _prepared(self, key: str) -> Prepared | None:
-        return preparing.find(self._home / "prepared", key)
-
-    async def _make(self, key: str, tree: str, command: str, run: Runner) -> Prepared:
-        top = await self._copy(key, tree)
-        code, said = await run(top / "tree", command)
-        if code:
-            await self._unseal(top / "tree")
-            raise MachineError(
-                Code.COMMAND_FAILED, f"workspace.prepare ended with code {code}: {said}", hint="try it by hand"
-            )
-        return await self._keep_prepared(key, top, tree)
-
-    @threaded
-    def _copy(self, key: str, tree: str) -> Path:
-        top = self._home / "prepared" / f"{key}-{os.urandom(4).hex()}"
-        (top / "tree").mkdir(parents=True)
-        self._objects.checkout(tree, top / "tree", top / "index")
-        return top
-
-    @threaded
-    def _keep_prepared(self, key: str, top: Path, tree: str) -> Prepared:
-        return preparing.keep(self._home / "prepared", key, top, self._objects.listing(tree))
-
-    def _linked(self, top: Path, listing: Listing, prepared: Prepared | None) -> dict[str, Path]:
-        """Put links to the folder's and to prepared paths into a checkout; where each of them leads."""
-        sources = {path: self._place.folder / path for path in self.settings.link}
-        sources |= {path: prepared.folder / path for path in prepared.paths} if prepared else {}
-        tracked = {*listing, *(parent for path in listing for parent in taking.parents(path))} if sources else set()
-        for path, source in sources.items():
-            if path in tracked:
-                message = f"{path!r} is part of the tree and cannot be linked into it"
-                raise UsageError(Code.NAME_TAKEN, message, hint="take it out of workspace.link, or out of the tree")
-            (top / path).parent.mkdir(parents=True, exist_ok=True)
-            (top / path).symlink_to(source)
-        return sources
+        return await self._checkouts.prepare_key(tree, command)
 
     # The user's own branch
 
@@ -459,7 +329,7 @@ class Workspace:
         changed and no untracked file is in the way. Else nothing is done, and the answer says why. If a crash cut it
         off, the next call finishes it. In a plain folder, the folder must be as the plan found it.
         """
-        return self._landing().land(self._tip(), into, self.plan, at)
+        return self._landing().land(self._branch.tip(), into, self.plan, at)
 
     def _landing(self) -> landing.Landing:
         return landing.Landing(self._objects, self._place, self._own, self._home, self.settings.limits)
@@ -478,15 +348,10 @@ class Workspace:
         for path in list(attempts.iterdir()) if attempts.is_dir() else []:
             if path.name not in keys:
                 folders.remove(path, self._trash)
-        for path in (self._temporary, self._home / "sealed", self._trash):
+        for path in (self._temporary, self._trash):
             folders.empty(path)
-        preparing.sweep(self._home / "prepared", self._trash)
-        own = self._objects.read_refs(self._own)
-        for ref in (*own, self._ref, f"{self._own}/base", f"{self._own}/tip"):
-            self._objects.unlock(ref)
-        tip = self._objects.resolve(self._ref)
-        if tip and own.get(f"{self._own}/tip") != tip:  # a death between moving the branch and noting where it stands
-            self._objects.put(f"{self._own}/tip", tip)
+        self._checkouts.sweep()
+        own = self._branch.mend()
         self._landing().recover()
         stale = [f"{self._own}/{kind}/" for kind in ("starts", "candidates")]
         self._objects.drop(ref for ref in own if ref.startswith(tuple(stale)) and ref.rpartition("/")[2] not in keys)
@@ -512,13 +377,3 @@ def _covered(listing: Listing, globs: Globs) -> Covered:
     found = {path: f"{item.mode} {item.oid}" for path, item in sorted(listing.items()) if globs.covers(path)}
     lines = b"".join(f"{told} ".encode() + os.fsencode(path) + b"\0" for path, told in found.items())
     return Covered(f"sha256:{sha256(lines).hexdigest()}", found)
-
-
-def _check_link(folder: Path, path: str) -> None:
-    """A link of the plan must lead to something of the folder, and not into its repository."""
-    parts = path.split("/")
-    inside = not path.startswith("/") and not {"", ".", ".."} & set(parts) and not names.is_git(parts[0])
-    where = folder / path
-    if not inside or not where.exists() or not where.resolve().is_relative_to(folder.resolve()):
-        message = f"{path!r} is not a path of {str(folder)!r} that can be linked"
-        raise UsageError(Code.PATH_OUTSIDE_FOLDER, message, hint="look at workspace.link")

@@ -1,0 +1,111 @@
+"""The forges of an engine: their events are taken in, what is to be said there is said, and they are read again.
+
+Everything here is driven by loops of the running engine; what each of them does is said where it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.loops import listening, looped, rest, unless_stopped
+from agenttalk.engine.outgoing import Outgoing, Retry
+from agenttalk.engine.receiving import Receiver
+from agenttalk.engine.reconcile import Reconciler
+from agenttalk.engine.router import POLL
+from agenttalk.engine.toolchain import BOARD, Board, Setup
+from agenttalk.engine.wakes import Waiter
+from agenttalk.engine.webhooks import Gather, Intake, Search
+from agenttalk.ports import EventSource, Forge
+
+_NEVER: Final = 1e9
+"""Seconds that nobody waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The forges of an engine, as they are configured."""
+
+    sources: Mapping[str, EventSource]
+    setup: Setup
+    gather: Gather | None = None
+    search: Search | None = None
+    forges: Mapping[str, Forge] = field(default_factory=dict)
+    """Those that the engine has a token for."""
+    reconcile_every: float = 0
+    """Seconds between two looks at them; 0: only at the start."""
+
+
+class Forges:
+    """What an engine does about its forges. `receiver` takes deliveries, `reconciler` reads those that can be read."""
+
+    def __init__(
+        self, deps: Deps, connected: Connected, *, address: Callable[[], str], retry: Retry, nudge: Callable[[], None]
+    ) -> None:
+        """`address` is where agents reach the engine, `retry` tries a task again, `nudge` has new tasks looked for."""
+        self._deps = deps
+        self._nudge_dispatcher = nudge
+        self._every = connected.reconcile_every
+        self._at_intake = Waiter()
+        self._at_outgoing = Waiter()
+        self._taken = asyncio.Event()
+        board = Board(deps, connected.setup, address)
+        self.receiver = Receiver(deps, connected.sources, self._at_intake.nudge)
+        self.reconciler: Reconciler | None = None
+        if connected.forges:
+            self.reconciler = Reconciler(deps, board, connected.forges, gather=connected.gather, nudge=self._taken_in)
+        self._intake = Intake(
+            deps,
+            connected.sources,
+            board,
+            gather=connected.gather,
+            search=connected.search,
+            nudge=self._taken_in,
+        )
+        self._outgoing = Outgoing(deps, board, connected.forges, retry=retry, nudge=nudge)
+
+    def nudge(self) -> None:
+        """Something may have to be said at a forge."""
+        self._at_outgoing.nudge()
+
+    def loops(self, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
+        """What has to run until `stop` is set."""
+        found = [
+            looped("intake", stop, self._at_intake, lambda: self._take_in(stop), lambda took: 0.0 if took else POLL),
+            looped("outgoing", stop, self._at_outgoing, self._outgoing.pass_, lambda pause: pause),
+        ]
+        if self.reconciler is not None:
+            look = self.reconciler.pass_
+            pause = self._every or _NEVER
+            found.append(looped("reconcile", stop, Waiter(), lambda: unless_stopped(stop, look()), lambda _: pause))
+        return found
+
+    async def listen(self) -> None:
+        """Hear of what turns leave behind, so that it is seen to at once, until cancelled."""
+        await listening("effects", self._hear_effects, "nobody hears of effects")
+
+    async def _hear_effects(self) -> None:
+        """The board is there once the first event was taken in."""
+        while not self._deps.stores.has(BOARD):
+            self._taken.clear()
+            await self._taken.wait()
+        store, seen = await self._deps.stores.board(BOARD), 0
+        while True:
+            seen = await store.woken(seen)
+            self._at_outgoing.nudge()
+
+    async def _take_in(self, stop: asyncio.Event) -> int:
+        rush = self.receiver.rush
+        while (pause := rush.pause()) and not stop.is_set():
+            await rest(stop, pause)
+        took = await self._intake.pass_()
+        rush.took(took)
+        return took
+
+    def _taken_in(self) -> None:
+        self._taken.set()
+        self._nudge_dispatcher()
+        self._at_outgoing.nudge()

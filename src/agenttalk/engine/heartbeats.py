@@ -1,0 +1,130 @@
+"""The heartbeats of an engine: one for each agent whose profile has us start a program, found and kept going."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from agenttalk.contracts import places
+from agenttalk.contracts.problem import nearest
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.heartbeat import Tick
+from agenttalk.engine.layout import Api
+from agenttalk.engine.loops import first
+from agenttalk.engine.plans import agents_in
+from agenttalk.engine.profiles import Configured, profile_of
+from agenttalk.engine.slots import Slots
+from agenttalk.engine.wakes import Wakes
+from agenttalk.engine.worker import Worker
+from agenttalk.errors import AgentTalkError, Code, UsageError
+from agenttalk.ports import Driver, Processes
+
+LOG = logging.getLogger(__name__)
+
+
+class Heartbeats:
+    """Has the agents of a root work on plans that the engine does not run itself."""
+
+    def __init__(
+        self,
+        deps: Deps,
+        driver: Driver,
+        processes: Processes,
+        configured: Configured,
+        *,
+        environ: Mapping[str, str] | None,
+        slots: Slots,
+        freed: Callable[[], None],
+    ) -> None:
+        """`slots` are shared with others who have agents work, and `freed` has them ask again."""
+        self._deps = deps
+        self._driver = driver
+        self._processes = processes
+        self._configured = configured
+        self._environ = environ
+        self._slots = slots
+        self._freed = freed
+        self._stop = asyncio.Event()
+        self._wakes: Wakes | None = None
+        self._api: Api | None = None
+        self._at_work: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
+        self._marks: dict[str, object] = {}
+
+    def begin(self, stop: asyncio.Event, wakes: Wakes, api: Api) -> None:
+        """From now on agents can be driven, until `stop` is set."""
+        self._stop, self._wakes, self._api = stop, wakes, api
+
+    async def end(self) -> None:
+        """Wait until every heartbeat has ended, which is after `stop` was set."""
+        await asyncio.gather(*(task for _, task in self._at_work.values()), return_exceptions=True)
+
+    def configure(self, configured: Configured) -> None:
+        """Have other settings hold from now on."""
+        self._configured = configured
+        self._marks.clear()
+
+    async def recruit(self) -> None:
+        """Begin to drive agents whose profile says that we do, and those again whose loop has ended."""
+        for agent_id in [each for each, (_, task) in self._at_work.items() if task.done()]:
+            del self._at_work[agent_id]
+            self._marks.pop(agent_id, None)
+        for agent_id in await asyncio.to_thread(agents_in, self._deps.root):
+            if agent_id in self._at_work or self._stop.is_set() or not await self._is_driven(agent_id):
+                continue
+            worker = self._worker(agent_id)
+            self._at_work[agent_id] = (worker, asyncio.create_task(self._work(worker, agent_id)))
+
+    async def pass_(self, agent_id: str) -> Tick | None:
+        """Have an agent do all that it can do now; None when its heartbeat ended before that.
+
+        Raises UsageError when there is no such agent.
+        """
+        agents = await asyncio.to_thread(agents_in, self._deps.root)
+        if agent_id not in agents:
+            near = nearest(agent_id, agents)
+            hint = f"did you mean {near!r}?" if near else "a folder under agents/ makes one"
+            raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {agent_id!r}", hint=hint)
+        await self.recruit()
+        if agent_id not in self._at_work:
+            return await self._worker(agent_id).tick()
+        worker, loop = self._at_work[agent_id]
+        looking = asyncio.create_task(worker.pass_())
+        await first(looking, loop, self._stop.wait(), keep={loop})
+        return None if looking.cancelled() else looking.result()
+
+    async def _work(self, worker: Worker, agent_id: str) -> None:
+        if self._wakes is None:
+            return
+        wake = self._wakes.of_agent(agent_id)
+        try:
+            await worker.run(self._stop, wake)
+        except Exception:
+            LOG.exception("the heartbeat of %s ended; it is started again", agent_id, extra={"action": "engine.agents"})
+        finally:
+            self._wakes.drop(wake)
+
+    def _worker(self, agent_id: str) -> Worker:
+        return Worker(
+            self._deps,
+            agent_id,
+            self._driver,
+            self._processes,
+            self._api,
+            environ=self._environ,
+            slots=self._slots,
+            freed=self._freed,
+            profile=lambda: profile_of(self._deps, agent_id, self._configured),
+        )
+
+    async def _is_driven(self, agent_id: str) -> bool:
+        """Whether an agent's profile, with the settings over it, has us start a program. Read when it changed."""
+        path = f"{places.agent(agent_id)}/{places.PROFILE}"
+        try:
+            mark = await asyncio.to_thread(self._deps.root.entry, path)
+            if agent_id in self._marks and self._marks[agent_id] == mark:
+                return False
+            self._marks[agent_id] = mark
+            return (await asyncio.to_thread(profile_of, self._deps, agent_id, self._configured)).driver == "script"
+        except AgentTalkError:
+            return False

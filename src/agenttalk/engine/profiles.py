@@ -1,0 +1,23 @@
+"""What holds for an agent: its own profile, and what the operator configured over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.engine.deps import Deps
+from agenttalk.errors import MissingError
+
+Configured: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
+"""Makes of an agent's id, and of what its own profile says, what holds for it."""
+
+
+def profile_of(deps: Deps, agent_id: str, configured: Configured) -> AgentProfile:
+    """What holds for an agent: its own profile, and the settings over it. Raises AgentTalkError when it is wrong."""
+    try:
+        said: Any = wire.read(deps.root.read(f"{places.agent(agent_id)}/{places.PROFILE}", wire.ENVELOPE_LIMIT))
+    except MissingError:
+        said = {"schema_version": "1.0", "agent_id": agent_id}
+    return AgentProfile.from_json(configured(agent_id, said) if isinstance(said, dict) else said)

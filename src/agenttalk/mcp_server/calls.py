@@ -1,0 +1,65 @@
+"""A tool that is called: by whom, with which arguments, and where the task lies that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import quote, urlencode
+
+from agenttalk.contracts.base import is_id
+from agenttalk.errors import Code
+from agenttalk.mcp_server.asking import Asking, Refusal
+from agenttalk.mcp_server.own_folders import OwnFolders
+
+Arguments: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool that is called."""
+
+    ask: Asking
+    me: Mapping[str, Any]
+    """Whom the token belongs to, as the engine says."""
+    given: Arguments
+    folders: OwnFolders | None = None
+    """The attempt's own, where the server runs inside of it."""
+
+    @property
+    def own(self) -> OwnFolders | None:
+        """The folders, if the task that is meant is the attempt's own."""
+        name = self.given.get("task")
+        return self.folders if name in {None, f"{self.me.get('plan_id')}/{self.me.get('task_id')}"} else None
+
+    @property
+    def role(self) -> str:
+        """The role of the token."""
+        return str(self.me["role"])
+
+    def at(self, more: str = "", **query: Any) -> str:
+        """Where the task lies that is meant: the one that was named, or the attempt's own."""
+        task, board = self.given.get("task"), self.given.get("board")
+        if task is None and self.role == "agent":
+            board, plan, name = self.me["board"], self.me["plan_id"], self.me["task_id"]
+        else:
+            plan, _, name = str(task).partition("/")
+            own = self.me.get("board") if self.role == "agent" else None
+            board = board or (plan if plan.startswith("_") else own or "default")
+        if not all(is_id(str(each)) for each in (board, plan, name)):
+            hint = "write PLAN/TASK"
+            raise Refusal(Code.TASK_NOT_FOUND, f"{str(task)[:80]!r} is not the name of a task", hint=hint)
+        virtual = str(plan).startswith("_")
+        shown = quoted(name) if virtual else f"{quoted(plan)}:{quoted(name)}"
+        path = f"/api/projects/{quoted(board)}/tasks/{shown}{more}"
+        asked = {**query, **({"epoch": int(self.given["epoch"])} if self.role == "remote" else {})}
+        return f"{path}?{urlencode(asked)}" if asked else path
+
+    def body(self, *names: str) -> dict[str, Any]:
+        """What was given of these."""
+        return {name: self.given[name] for name in names if self.given.get(name) is not None}
+
+
+def quoted(text: object) -> str:
+    """A part of a path, whatever is in it."""
+    return quote(str(text), safe="")

@@ -1,0 +1,183 @@
+"""What each tool does when it is called: nearly always one request to the engine."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any, Final
+
+from agenttalk.contracts import plan_reading
+from agenttalk.errors import Code, ContractError, InputError, Problem
+from agenttalk.mcp_server.asking import Refusal
+from agenttalk.mcp_server.calls import Call, quoted
+from agenttalk.rules.planfile import compile_plan
+
+_SHOWN: Final = 1024 * 1024
+"""Bytes of an input that a tool shows."""
+_MOST_WAIT: Final = 60
+"""Seconds that somebody may wait for a task."""
+
+
+async def whoami(call: Call) -> Any:
+    """Whom the token belongs to."""
+    return dict(call.me)
+
+
+async def my_tasks(call: Call) -> Any:
+    """The caller's own tasks; inside of an attempt that is one."""
+    if call.role == "remote":
+        return await call.ask.get("/api/agent/tasks")
+    return {"taken": [await call.ask.get(call.at())], "offered": [], "queued": []}
+
+
+async def claim(call: Call) -> Any:
+    """The next task that is offered, once there is one."""
+    wait = min(max(0, call.given.get("wait_seconds") or 0), _MOST_WAIT)
+    taken = await call.ask.post("/api/agent/claim", {"wait_seconds": wait}, key=str(call.given.get("key") or ""))
+    if taken["taken"] is not None:
+        # With an epoch the agent's own token is enough, so the attempt's need not stand in a conversation.
+        taken["taken"].pop("token", None)
+    return taken
+
+
+async def heartbeat(call: Call) -> Any:
+    """A sign of life, and what was used."""
+    return await call.ask.post(call.at("/progress"), call.body("progress", "usage"))
+
+
+async def get_task(call: Call) -> Any:
+    """A task with what was said about it."""
+    return await call.ask.get(call.at())
+
+
+async def get_input(call: Call) -> Any:
+    """A file of an input: as text if it is one, else in base64."""
+    name, path = call.given["name"], call.given["path"]
+    own = call.own
+    data = own.input(name, path) if own else await call.ask.raw(call.at("/inputs", name=name, path=path))
+    if len(data) > _SHOWN:
+        hint = "fetch it over HTTP from …/inputs?name=NAME&path=PATH"
+        raise Refusal(Code.FILE_TOO_LARGE, f"it has {len(data):,} bytes, too many to be shown", hint=hint)
+    told = {"name": name, "path": path, "size": len(data)}
+    try:
+        return {**told, "text": data.decode()}
+    except UnicodeDecodeError:
+        return {**told, "base64": base64.b64encode(data).decode()}
+
+
+async def generate_command(call: Call) -> Any:
+    """A whole command of a few fields."""
+    path = "/api/commands/generate" if call.role == "operator" else call.at("/commands/generate")
+    return await call.ask.post(path, call.body("params", "locale"))
+
+
+async def validate_command(call: Call) -> Any:
+    """What is wrong with a command, if anything is."""
+    path = "/api/commands/validate" if call.role == "operator" else call.at("/commands/validate")
+    return await call.ask.post(path, call.body("command"))
+
+
+async def submit_artifact(call: Call) -> Any:
+    """A file of an output. An attempt of this machine leaves it in its own folder."""
+    if call.own is not None:
+        return call.own.submit(call.given)
+    return await call.ask.post(call.at("/artifacts"), call.body("output", "path", "text", "content"))
+
+
+async def submit_report(call: Call) -> Any:
+    """What was done, as a comment in the caller's name."""
+    said = {"comment_type": "action_report", **call.body("comment_type", "body", "claims"), "author": call.me["name"]}
+    return await call.ask.post(call.at("/comments"), said, key=str(call.given.get("key") or ""))
+
+
+async def submit_output(call: Call) -> Any:
+    """A text that stays with the task."""
+    return await call.ask.post(call.at("/outputs"), {"type": "text", **call.body("content", "type")})
+
+
+async def submit_result(call: Call) -> Any:
+    """The end of a turn. An attempt of this machine leaves its result in its own folder."""
+    names = ("result", "score", "score_explanation", "evidence", "usage", "self_assessment", "error")
+    if call.own is not None:
+        return call.own.finish(call.body(*names))
+    return await call.ask.post(call.at("/result"), call.body(*names))
+
+
+async def ask_human(call: Call) -> Any:
+    """A question to a person."""
+    return await call.ask.post(call.at("/questions"), call.body("question"))
+
+
+async def get_answer(call: Call) -> Any:
+    """What came of a question."""
+    return await call.ask.get(call.at(f"/questions/{quoted(call.given['question_id'])}"))
+
+
+async def dispute_check(call: Call) -> Any:
+    """What is wrong with a check, for a person to decide about."""
+    return await call.ask.post(call.at("/disputes"), call.body("check", "reason"))
+
+
+async def send_mail(call: Call) -> Any:
+    """A letter to other agents."""
+    said = call.body("to", "kind", "subject", "body", "in_reply_to")
+    return await call.ask.post("/api/mail", said, key=str(call.given.get("key") or ""))
+
+
+async def check_promise(call: Call) -> Any:
+    """What a task promises, and what of it is not there yet."""
+    return await call.ask.get(call.at("/promise"))
+
+
+async def explain(call: Call) -> Any:
+    """Why a task is in its state."""
+    return await call.ask.get(call.at("/explanation"))
+
+
+async def submit_plan(call: Call) -> Any:
+    """A plan file, compiled here. Every problem that it has is told at once."""
+    try:
+        compiled = compile_plan(plan_reading.read(call.given["plan"].encode(), yaml=True))
+    except ContractError as error:
+        raise Refusal(error.code, error.message, hint=error.hint, problems=_told(error.problems)) from error
+    except InputError as error:
+        raise Refusal(error.code, error.message, hint=error.hint) from error
+    if compiled.problems:
+        raise Refusal(compiled.problems[0].code, "the plan cannot be run", problems=_told(compiled.problems))
+    body = {
+        "dag": compiled.dag.as_json(),
+        "manifest": compiled.manifest.as_json(),
+        "profiles": {name: each.as_json() for name, each in compiled.profiles.items()},
+    }
+    return await call.ask.post("/api/plans", body)
+
+
+def _told(problems: Sequence[Problem]) -> tuple[dict[str, str | None], ...]:
+    return tuple({"field": each.field, "message": each.message, "hint": each.hint} for each in problems)
+
+
+async def status(call: Call) -> Any:
+    """Where everything stands, or one plan."""
+    plan = call.given.get("plan")
+    return await call.ask.get(f"/api/plans/{quoted(plan)}" if plan else "/api/status")
+
+
+async def inbox(call: Call) -> Any:
+    """Questions that wait for a person."""
+    return await call.ask.get("/api/human-requests")
+
+
+async def answer(call: Call) -> Any:
+    """The operator's answer to one of them."""
+    path = f"/api/human-requests/{quoted(call.given['request_id'])}/answer"
+    return await call.ask.post(path, call.body("decision", "answers", "notes", "seen_sha256"))
+
+
+async def deadletters(call: Call) -> Any:
+    """Messages that were refused."""
+    return await call.ask.get("/api/deadletters")
+
+
+async def replay(call: Call) -> Any:
+    """A refused message, judged again."""
+    return await call.ask.post(f"/api/deadletters/{quoted(call.given['deadletter_id'])}/replay", {})

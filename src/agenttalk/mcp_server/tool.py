@@ -1,0 +1,85 @@
+"""What a tool is: who sees it, what it takes, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from agenttalk.mcp_server.calls import Arguments, Call
+
+Work: TypeAlias = "Callable[[Call], Awaitable[Any]]"
+AGENT: Final = frozenset({"agent"})
+REMOTE: Final = frozenset({"remote"})
+AGENTS: Final = AGENT | REMOTE
+OPERATOR: Final = frozenset({"operator"})
+READERS: Final = OPERATOR | {"viewer"}
+EVERYBODY: Final = AGENTS | READERS
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool."""
+
+    name: str
+    description: str
+    roles: frozenset[str]
+    work: Work
+    takes: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments and their schemas."""
+    required: tuple[str, ...] = ()
+    on_task: frozenset[str] = frozenset()
+    """Roles for which it is about one task."""
+    reads: bool = False
+    """Whether it changes nothing."""
+
+    def schema(self, role: str) -> dict[str, Any]:
+        """What it takes, for a token of a role."""
+        takes, required = dict(self.takes), list(self.required)
+        if role in self.on_task:
+            takes = {**_TASK[role], **takes}
+            required = [*_NAMED[role], *required]
+        return {"type": "object", "properties": takes, "required": required, "additionalProperties": False}
+
+    def faults(self, role: str, given: Arguments) -> list[str]:
+        """What is wrong with arguments, before anybody is asked."""
+        schema = self.schema(role)
+        known, found = schema["properties"], []
+        found += [f"there is no argument {name[:80]!r}" for name in given if name not in known]
+        found += [f"{name} is missing" for name in schema["required"] if given.get(name) is None]
+        for name, value in given.items():
+            kind = known.get(name, {}).get("type")
+            if value is not None and kind in _TYPES and not _is_a(value, kind):
+                found.append(f"{name} has to be of the type {kind}")
+        return found
+
+
+def text(description: str, **more: Any) -> dict[str, Any]:
+    """The schema of an argument that is a text."""
+    return {"type": "string", "description": description, **more}
+
+
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "object": (dict,),
+    "array": (list,),
+    "boolean": (bool,),
+}
+
+
+def _is_a(value: object, kind: str) -> bool:
+    return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+_TASK_NAME: Final = text("PLAN/TASK, such as shop/build; _toolchain/ID or _mail/ID on those boards.")
+_BOARD: Final = text("The project, if it is not the default one.")
+_EPOCH: Final = {"type": "integer", "minimum": 1, "description": "The epoch under which you took the task (see claim)."}
+_TASK: Final[dict[str, dict[str, Any]]] = {
+    "agent": {"task": text("Your own task; may be left out.")},
+    "remote": {"task": _TASK_NAME, "board": _BOARD, "epoch": _EPOCH},
+    "operator": {"task": _TASK_NAME, "board": _BOARD},
+    "viewer": {"task": _TASK_NAME, "board": _BOARD},
+}
+_NAMED: Final = {"agent": (), "remote": ("task", "epoch"), "operator": ("task",), "viewer": ("task",)}

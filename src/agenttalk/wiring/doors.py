@@ -1,0 +1,57 @@
+"""The HTTP door of a root: an engine's, for everybody, or that of a part, for the agents that it runs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from agenttalk.api.app import create_app
+from agenttalk.api.serving import Listening, serving, socket_folder
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.layout import Api
+from agenttalk.engine.service import Service
+from agenttalk.settings import Settings
+from agenttalk.store import operator
+from agenttalk.store.rootlock import is_alive
+
+
+@asynccontextmanager
+async def engine_api(root: Path, settings: Settings, service: Service, port: int | None) -> AsyncIterator[Listening]:
+    """The API of an engine, where the settings say, or at another port."""
+    server = settings.server
+    folder = socket_folder(operator.root_name(root))
+    _sweep_sockets(folder, lambda _: True)  # the root is ours alone, so whoever made them is dead
+    async with serving(
+        create_app(service),
+        host=server.host,
+        port=server.port if port is None else port,
+        socket_path=folder / "engine.sock",
+        public=server.public,
+        names=server.names,
+    ) as where:
+        yield where
+
+
+@asynccontextmanager
+async def agent_api(deps: Deps, root: Path) -> AsyncIterator[Api]:
+    """The API for agents alone, of a part that runs them without an engine."""
+    service = Service(deps)
+    service.ready = True
+    folder = socket_folder(operator.root_name(root))
+    _sweep_sockets(folder, lambda pid: not is_alive(pid))
+    path = folder / f"part-{os.getpid()}-{secrets.token_hex(3)}.sock"
+    app = create_app(service, serves="agents")
+    async with serving(app, host="127.0.0.1", port=0, socket_path=path) as where:
+        yield Api(where.http, where.socket)
+
+
+def _sweep_sockets(folder: Path, is_dead: Callable[[int], bool]) -> None:
+    """Remove sockets of parts that were killed."""
+    for path in folder.glob("part-*.sock"):
+        pid = path.name.split("-")[1]
+        if pid.isdecimal() and is_dead(int(pid)):
+            with suppress(OSError):
+                path.unlink()

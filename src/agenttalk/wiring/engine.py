@@ -1,0 +1,206 @@
+"""Being the engine of a root: everything is put together, the door is opened, and it works until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from agenttalk import connecting, telemetry
+from agenttalk.api.serving import Listening
+from agenttalk.contracts.memory import what_is_there_spared
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.drivers.script import ScriptDriver
+from agenttalk.engine import access
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.forges import Connected
+from agenttalk.engine.layout import Api
+from agenttalk.engine.running import Running
+from agenttalk.engine.sessions import FIRST_LINK
+from agenttalk.errors import Code, MachineError
+from agenttalk.garbage import Collector
+from agenttalk.mailbox.watch import Watch, watching
+from agenttalk.ports import Forge, Performer
+from agenttalk.reloading import Reloading
+from agenttalk.settings import Settings
+from agenttalk.store import audit, operator
+from agenttalk.store.root import RootStores
+from agenttalk.store.rootlock import RootLock, running_engine
+from agenttalk.wiring.doors import engine_api
+from agenttalk.wiring.forges import connected
+from agenttalk.wiring.notices import notifications
+from agenttalk.wiring.opening import opened_as_set, swept
+from agenttalk.wiring.provers import prover
+from agenttalk.wiring.scheduling import schedules
+
+LOG = logging.getLogger(__name__)
+Job: TypeAlias = "Callable[[Running], Coroutine[None, None, None]]"
+"""What an engine is started for, if it is not to serve for good."""
+LOCKED: Final = 2.0
+"""How long an engine that starts waits for commands that just have the root, in seconds."""
+LAST_WORD: Final = 5.0
+"""Seconds in which whoever runs a single plan tells others how it ended."""
+
+
+async def serve(
+    root: Path,
+    settings: Settings,
+    *,
+    stop: asyncio.Event,
+    tell: Callable[[Listening], None] = lambda _: None,
+    port: int | None = None,
+    name: str = "operator",
+    job: Job | None = None,
+    performers: Callable[[Deps], Mapping[str, Performer]] = lambda _: {},
+) -> None:
+    """Be the engine of a root until `stop` is set. `tell` is called once it listens; its pages open for `name`.
+
+    With a `job`, the engine ends when that has ended. `performers` carry out tasks of agents that are no programs,
+    by their driver. Raises ENGINE_RUNNING when there is one, or parts run.
+    """
+    # A single plan listens to no forge, and asks only those whose token is at hand.
+    listened = settings if job is None else settings.model_copy(update={"sources": {}})
+    sources = connecting.sources(root, listened)
+    with await _locked(root) as lock:
+        async with (
+            connecting.clients(root, settings, lenient=job is not None) as forges,
+            opened_as_set(root, settings, kinds=connecting.kinds_of(settings, forges)) as deps,
+        ):
+            await _let_operator_in(root, deps)
+            await asyncio.to_thread(swept, root)
+            toolchain = connected(deps, listened, sources, forges)
+            running = _assembled(root, deps, settings, performers(deps), forges, toolchain)
+            collector = Collector(deps, settings.gc.keeps)
+            _equip(running, root, deps, settings, collector)
+            await _trace(running, root, deps, settings)
+            _schedule(running, root, deps, settings, alone=job is not None)
+            async with (
+                engine_api(root, settings, running.service, port) as where,
+                collecting(collector, settings),
+                watching(Watch(root, boxes=("inbox", "outbox"), plans=True)) as watch,
+            ):
+                lock.announce(http=where.http, socket=where.socket)
+                key = running.service.sessions.link("operator", name, lasts=FIRST_LINK)
+                tell(where._replace(pages=f"{where.http}/login?key={key}"))
+                with what_is_there_spared():
+                    await _until(running, running.run(stop, watch, Api(where.http, where.socket)), job, stop)
+
+
+async def _locked(root: Path) -> RootLock:
+    """The lock of an engine. Commands hold it for a moment, so it is asked for again while nobody else is one."""
+    deadline = asyncio.get_running_loop().time() + LOCKED
+    while True:
+        try:
+            return RootLock.take(root, "engine")
+        except MachineError as error:
+            late = asyncio.get_running_loop().time() > deadline
+            if late or error.code is not Code.ENGINE_RUNNING or running_engine(root) is not None:
+                raise
+        await asyncio.sleep(0.05)
+
+
+async def _let_operator_in(root: Path, deps: Deps) -> None:
+    """The operator of a root has a token, which nobody else gets to see."""
+    own = operator.made_token(root)
+    deps.discretion.keep({"the operator's token": own})
+    await access.admit(deps, own, "operator", access.ENGINE)
+
+
+def _assembled(
+    root: Path,
+    deps: Deps,
+    settings: Settings,
+    performers: Mapping[str, Performer],
+    forges: Mapping[str, Forge],
+    toolchain: Connected | None,
+) -> Running:
+    """The engine as the settings want it. Nothing runs yet."""
+    processes = LocalProcesses()
+    driver = ScriptDriver(processes)
+    return Running(
+        deps,
+        driver,
+        processes,
+        max_running=settings.limits.max_running,
+        day_cost_usd=settings.limits.cost_usd_per_day,
+        profile=settings.profile,
+        environ=os.environ,
+        performers=performers,
+        prover=prover(root, deps, driver, connecting.read_back(settings, forges).check),
+        toolchain=toolchain,
+    )
+
+
+def _equip(running: Running, root: Path, deps: Deps, settings: Settings, collector: Collector) -> None:
+    """Give an engine what it can do for those who ask only where adapters are at hand."""
+    running.service.commits = deps.stores.commits if isinstance(deps.stores, RootStores) else dict
+    running.service.verify_ledger = partial(_verified, root, settings.store_url)
+    running.service.collect = collector.collect
+    running.notifications = notifications(root, deps, settings)
+
+
+def _verified(root: Path, url: str) -> list[dict[str, Any]]:
+    """What came of checking every chain of the ledger."""
+    kept = operator.kept_heads(root, shared=bool(url))
+    return [audit.shown(each) for each in audit.verify(root, kept, url=url)]
+
+
+async def _trace(running: Running, root: Path, deps: Deps, settings: Settings) -> None:
+    """Have a tracing system told what happens, if the settings name one."""
+    if settings.telemetry.endpoint is not None:
+        told = telemetry.tracing(root, operator.root_name(root), deps, settings.telemetry)
+        running.tracing = running.service.tracing = told
+        await told.begin()  # before anything can happen that is to be told
+
+
+def _schedule(running: Running, root: Path, deps: Deps, settings: Settings, *, alone: bool) -> None:
+    """Have schedules looked after, and settings read again. A single plan, `alone`, begins no others."""
+    known = schedules(root, deps, settings)
+    if not alone:
+        running.look_after(known)
+    running.service.schedules = known  # people may look at them all the same
+    running.service.reload = Reloading(root, deps, running, known, settings, settings).reload
+
+
+@asynccontextmanager
+async def collecting(collector: Collector, settings: Settings) -> AsyncIterator[None]:
+    """Have garbage removed now and then, if that is configured. That it fails is told, and nothing else."""
+
+    async def again() -> None:
+        while True:
+            try:
+                found = await collector.collect()
+                LOG.info("%s bytes were freed", found["bytes"], extra={"action": "engine.gc"})
+            except Exception:
+                LOG.exception("nothing could be removed; it is tried again", extra={"action": "engine.gc"})
+            await asyncio.sleep(settings.gc.every_hours * 3600)
+
+    task = asyncio.create_task(again()) if settings.gc.every_hours else None
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
+
+
+async def _until(running: Running, work: Coroutine[None, None, None], job: Job | None, stop: asyncio.Event) -> None:
+    """Work until the job has ended, if there is one; what it raises comes out here. The last word is published."""
+    if job is None:
+        await work
+        return
+    doing = asyncio.create_task(job(running))
+    doing.add_done_callback(lambda _: stop.set())
+    await work
+    doing.cancel()
+    with suppress(asyncio.CancelledError):
+        await doing
+    await running.show()
+    for told in (running.notifications, running.tracing):
+        if told is not None:
+            with suppress(TimeoutError):  # what is not told by then is told by the next engine
+                await asyncio.wait_for(told.pass_(), LAST_WORD)

@@ -1,0 +1,53 @@
+"""Forges as an engine has them, and as a command reads them that works without one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agenttalk import connecting
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.forges import Connected
+from agenttalk.engine.profiles import profile_of
+from agenttalk.engine.reconcile import Reconciler
+from agenttalk.engine.service import Service
+from agenttalk.engine.toolchain import Board, Setup
+from agenttalk.ports import EventSource, Forge
+from agenttalk.settings import Settings
+
+
+def connected(
+    deps: Deps, settings: Settings, sources: Mapping[str, EventSource], forges: Mapping[str, Forge]
+) -> Connected | None:
+    """What forges are connected by; None where none is configured."""
+    if not settings.sources:
+        return None
+    if not forges:
+        return Connected(sources, _setup(deps, settings))
+    reading = connecting.Reading(forges, settings.toolchain.risk.high)
+    return Connected(
+        sources,
+        _setup(deps, settings),
+        gather=reading.gather,
+        search=reading.search,
+        forges=forges,
+        reconcile_every=settings.toolchain.reconcile_every,
+    )
+
+
+async def reconciled(root: Path, deps: Deps, settings: Settings, *, dry_run: bool) -> dict[str, Any]:
+    """Read the forges of a root that has no engine; the tasks begin when there is one."""
+    deps = replace(deps, kinds=connecting.kinds_of(settings))
+    service = Service(deps)
+    async with connecting.clients(root, settings) as forges:
+        if forges:
+            board = Board(deps, _setup(deps, settings), lambda: "")
+            reading = connecting.Reading(forges, settings.toolchain.risk.high)
+            service.reconciler = Reconciler(deps, board, forges, gather=reading.gather)
+        return await service.reconcile(dry_run=dry_run, by="operator")
+
+
+def _setup(deps: Deps, settings: Settings) -> Setup:
+    return connecting.setup(settings, lambda agent: profile_of(deps, agent, settings.profile))

@@ -1,0 +1,22 @@
+"""What this machine gives: the time, and ids by chance."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """The time in UTC."""
+        return datetime.now(UTC)  # noqa: TID251 - this is the door through which the time comes in
+
+
+class RandomIds:
+    """Ids that nobody can guess."""
+
+    def new(self, prefix: str) -> str:
+        """`prefix_` and 24 hex digits."""
+        return f"{prefix}_{secrets.token_hex(12)}"

@@ -1,0 +1,60 @@
+"""Those whom the settings want to be told what happens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from agenttalk.checking import telling
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.notifying import Notifications, Said, Target
+from agenttalk.errors import Code, UsageError
+from agenttalk.rules import notices
+from agenttalk.rules.http_addresses import read_allowed
+from agenttalk.settings import Settings
+from agenttalk.store import operator
+
+
+def notifications(root: Path, deps: Deps, settings: Settings) -> Notifications | None:
+    """Who tells others what happens; None where nobody is to be told. Raises UsageError when a variable is not set."""
+    if not settings.notify:
+        return None
+    targets = [
+        Target(
+            name,
+            each.url or _variable(f"notify.{name}.url_env", each.url_env),
+            each.kind,
+            frozenset(each.events),
+            _signing_secret(name, each.secret_env),
+            each.allow,
+        )
+        for name, each in settings.notify.items()
+    ]
+    return Notifications(deps, targets, _post, source=f"urn:agenttalk:{operator.root_name(root)}")
+
+
+async def _post(target: Target, headers: Mapping[str, str], body: bytes) -> Said:
+    allowed = [read_allowed(each) for each in target.allow]
+    return Said(*await telling.told(target.url, headers, body, allowed=allowed))
+
+
+def _signing_secret(name: str, variable: str | None) -> str | None:
+    """The secret by which notices to somebody are signed. Raises UsageError when it cannot be one."""
+    if not variable:
+        return None
+    setting = f"notify.{name}.secret_env"
+    secret = _variable(setting, variable)
+    try:
+        notices.key(secret)
+    except UsageError as error:
+        raise UsageError(error.code, f"{setting} ({variable}): {error.message}", hint=error.hint) from None
+    return secret
+
+
+def _variable(setting: str, name: str | None) -> str:
+    """What a variable holds that a setting names."""
+    value = os.environ.get(name or "", "")
+    if not value:
+        raise UsageError(Code.FIELD_VALUE, f"{setting} names {name}, which is not set", hint=f"set {name}")
+    return value

@@ -1,0 +1,158 @@
+"""Opening a root: its folder and its stores, as its settings describe them, for whoever works on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import traceback
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agenttalk.engine.deps import Deps, Limits, Walls
+from agenttalk.engine.discretion import Discretion
+from agenttalk.mailbox.fsio import Folder
+from agenttalk.mailbox.sweep import file_time, sweep
+from agenttalk.ports import Clock, Ids, TaskKind
+from agenttalk.store import operator
+from agenttalk.store.root import RootStores
+from agenttalk.wiring.machine import RandomIds, SystemClock
+
+if TYPE_CHECKING:
+    from agenttalk.settings import Settings
+
+OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
+"""How agents start us from where they work."""
+LITTER: Final = 3600.0
+"""Temporaries of dead processes are removed once they are this old, in seconds."""
+KEEP: Final = 1.0
+"""How often what the ledger has come to is written down outside of the root, in seconds."""
+
+
+@asynccontextmanager
+async def opened(
+    root: Path,
+    *,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    limits: Limits | None = None,
+    url: str = "",
+    witnessed: bool = False,
+    hidden: tuple[Path, ...] = (),
+    kinds: Mapping[str, TaskKind] | None = None,
+    traced: bool = False,
+) -> AsyncIterator[Deps]:
+    """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
+
+    With `witnessed`, the operator's configuration folder keeps how far the ledger has come: then cutting off
+    everything that lies under the root is seen too.
+    """
+    clock = clock or SystemClock()
+    heads = operator.Heads(root, shared=bool(url)) if witnessed else None
+    stores = RootStores(root, clock, url=url, witness=heads)
+    with Folder.open(root) as folder:
+        keeping = asyncio.create_task(_keep(heads)) if heads else None
+        try:
+            own = operator.folder_of(root).parent  # and that of the operator's other roots
+            walls = Walls((own, *hidden), (Path(sys.prefix), Path(sys.base_prefix)))
+            yield Deps(
+                folder,
+                stores,
+                clock,
+                ids or RandomIds(),
+                limits or Limits(),
+                shared=bool(url),
+                walls=walls,
+                traced=traced,
+                kinds=kinds or {},
+                self_check=(*OURSELVES, "promise", "check"),
+                asks_models=(sys.executable, "-P", "-m", "agenttalk.answering"),
+                mcp_server=(*OURSELVES, "mcp") if find_spec("mcp") is not None else (),
+            )
+        finally:
+            await stores.close()
+            if heads and keeping:
+                keeping.cancel()
+                await asyncio.to_thread(heads.flush)
+
+
+async def _keep(heads: operator.Heads) -> None:
+    while True:
+        await asyncio.sleep(KEEP)
+        await asyncio.to_thread(heads.flush)
+
+
+@asynccontextmanager
+async def opened_as_set(
+    root: Path, settings: Settings, *, kinds: Mapping[str, TaskKind] | None = None
+) -> AsyncIterator[Deps]:
+    """A root with the store and the limits that its settings name, its ledger witnessed.
+
+    Who names no kinds takes letters all the same.
+    """
+    from agenttalk.kinds.mail import BOARD, Letters  # commands that ask an engine load this module, and open nothing
+
+    async with opened(
+        root,
+        limits=_limits(settings),
+        url=settings.store_url,
+        witnessed=True,
+        hidden=_hidden(root, settings),
+        kinds={BOARD: Letters(settings.mail_rules)} if kinds is None else kinds,
+        traced=settings.telemetry.endpoint is not None,
+    ) as deps:
+        own = operator.token_of(root)
+        deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))
+        with _discreet_logs(deps.discretion):
+            yield deps
+
+
+def _limits(settings: Settings) -> Limits:
+    said = settings.limits
+    return Limits(
+        payload_bytes=said.payload_mib * 1024 * 1024,
+        new_messages_per_tick=said.max_new_messages_per_tick,
+        resumed_messages_per_tick=said.max_resume_messages_per_tick,
+        poll_seconds=float(said.poll_interval_seconds),
+        remote_silence_seconds=float(said.remote_silence_seconds),
+    )
+
+
+def _hidden(root: Path, settings: Settings) -> tuple[Path, ...]:
+    """Files with secrets that settings name."""
+    named = [
+        settings.store.url_file,
+        settings.telemetry.headers_file,
+        *(each for one in settings.sources.values() for each in one.files),
+    ]
+    return tuple(root / each for each in named if each)
+
+
+@contextmanager
+def _discreet_logs(discretion: Discretion) -> Iterator[None]:
+    """Secrets stay out of logs, too, whoever writes there and wherever they go."""
+    make = logging.getLogRecordFactory()
+
+    def discreet(*args: Any, **more: Any) -> logging.LogRecord:
+        record = make(*args, **more)
+        if discretion.secrets:
+            record.msg, record.args = discretion.secrets.redact(record.getMessage()), ()
+            if record.exc_info:
+                said = "".join(traceback.format_exception(*record.exc_info)).rstrip()
+                record.exc_text, record.exc_info = discretion.secrets.redact(said), None
+        return record
+
+    logging.setLogRecordFactory(discreet)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(make)
+
+
+def swept(root: Path) -> None:
+    """Remove what killed processes left behind."""
+    with Folder.open(root) as folder:
+        sweep(folder, LITTER, file_time(folder))

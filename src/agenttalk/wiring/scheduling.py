@@ -1,0 +1,15 @@
+"""Schedules of a root, and the plan files that they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.scheduling import Schedules
+from agenttalk.planfiles import scheduled_plan
+from agenttalk.settings import Settings
+
+
+def schedules(root: Path, deps: Deps, settings: Settings) -> Schedules:
+    """What is done again and again in a root."""
+    return Schedules(deps, settings.schedules, lambda schedule, plan_id: scheduled_plan(root, schedule, plan_id))

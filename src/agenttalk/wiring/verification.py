@@ -1,0 +1,19 @@
+"""Looking again at what plans proved, for a command that works without an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.drivers.script import ScriptDriver
+from agenttalk.engine.deps import Deps
+from agenttalk.engine.dispatcher import Dispatcher
+from agenttalk.engine.service import Service
+from agenttalk.wiring.provers import prover
+
+
+def verifying(root: Path, deps: Deps) -> Service:
+    """What looks again at what plans proved, of a root that has no engine. It begins nothing."""
+    processes = LocalProcesses()
+    checks = prover(root, deps, ScriptDriver(processes))
+    return Service(deps, dispatcher=Dispatcher(deps, {}, processes, max_running=0, prover=checks))

@@ -1,0 +1,116 @@
+"""The plan branch: where it begins, what came onto it, and how it moves on.
+
+It is moved by `advance` alone. Beside it lie the plan's own refs, which `git branch` does not show: where it began, and
+where it stood last, so that it comes back there when somebody deletes it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.workspaces import merging, snapshots
+from agenttalk.workspaces.answers import Candidate
+from agenttalk.workspaces.objects import Objects
+from agenttalk.workspaces.places import Place
+from agenttalk.workspaces.settings import Settings
+
+
+class PlanBranch:
+    """The branch on which a plan's work comes together."""
+
+    def __init__(self, objects: Objects, place: Place, settings: Settings, temporary: Path) -> None:
+        self._objects = objects
+        self._place = place
+        self._settings = settings
+        self._temporary = temporary
+        self._plan = settings.plan
+        self.name = f"agenttalk/{self._plan}"
+        self.ref = f"refs/heads/{self.name}"
+        self.own = f"refs/agenttalk/{self._plan}"
+        """Under which the plan's own refs lie."""
+
+    def tip(self) -> str:
+        """Where it stands. It is made if it is missing."""
+        found = self._objects.resolve(self.ref)
+        if found:
+            return found
+        own = self._objects.read_refs(self.own)
+        start = own.get(f"{self.own}/tip") or own.get(f"{self.own}/base") or self._first()
+        self._objects.put(f"{self.own}/base", own.get(f"{self.own}/base") or start)
+        self._objects.move(self.ref, start, None, why=f"plan {self._plan} begins")
+        return self._objects.resolve(self.ref) or start
+
+    def base(self) -> str:
+        """The commit that it began at."""
+        tip = self.tip()
+        return self._objects.resolve(f"{self.own}/base") or tip
+
+    def _first(self) -> str:
+        if self._place.plain:
+            return self._snapshot()
+        name = self._settings.base or "HEAD"
+        found = self._objects.resolve(name, git_dir=self._place.git_dir)
+        if found is None:
+            hint = "name a branch that exists as workspace.base" if self._settings.base else "make a first commit"
+            raise UsageError(Code.NAME_UNKNOWN, f"{str(self._place.folder)!r} has no commit {name!r}", hint=hint)
+        return found
+
+    def _snapshot(self) -> str:
+        """A plain folder as it is, as the first commit."""
+        found = snapshots.plain_folder(self._objects, self._place.folder, self._temporary, self._settings.limits)
+        if not isinstance(found, str):
+            told = "; ".join(f"{reason.path!r}: {reason.why}" for reason in found[:5])
+            raise UsageError(Code.FILE_UNSAFE, f"{str(self._place.folder)!r} cannot be a workspace: {told}")
+        message = f"The folder as plan {self._plan} found it\n\n{merging.PLAN}: {self._plan}\n"
+        return self._objects.commit(found, (), message, merging.EPOCH)
+
+    def merged(self, command: str) -> str | None:
+        """The commit by which a command's work came onto it, told by its trailers; None if it did not."""
+        tip = self.tip()
+        first = self._objects.resolve(f"{self.own}/base") or tip
+        commits = merging.history(self._objects, self._plan, first, tip)
+        return next((commit for commit, told in commits if told.get(merging.COMMAND) == command), None)
+
+    def landed(self, since: str, tip: str) -> tuple[list[str], list[str]]:
+        """Its commits behind `since`: those by which the plan's own work came there, and all others.
+
+        Its own say so by their trailers, and name an attempt whose commit is kept under that name. The newest first.
+        """
+        own = self._objects.read_refs(self.own)
+        ours: list[str] = []
+        others: list[str] = []
+        for commit, told in merging.walk(self._objects, since, tip):
+            is_ours = told.get(merging.PLAN) == self._plan and merging.is_ours(told, own, self.own)
+            (ours if is_ours else others).append(commit)
+        return ours, others
+
+    def arrived(self, since: str) -> list[tuple[str, str | None]]:
+        """Everything that came onto it behind a commit, the oldest first, with the task whose work it is."""
+        own = self._objects.read_refs(self.own)
+        return merging.arrived(self._objects, self._plan, own, self.own, since, self.tip())
+
+    def advance(self, candidate: Candidate) -> bool:
+        """Move it to exactly a candidate's commit; see `Workspace.advance`."""
+        tip = self.tip()
+        if tip != candidate.commit and not self._objects.is_ancestor(candidate.commit, tip):
+            if tip != candidate.onto:
+                return False
+            for holder in self._place.holders(self._objects, self.ref):
+                message = f"the branch {self.name} is checked out in {str(holder)!r} and cannot be moved"
+                raise MachineError(Code.FILE_UNWRITABLE, message, hint="switch to another branch there")
+            why = f"{candidate.attempt.key} of {candidate.attempt.task}"
+            if not self._objects.move(self.ref, candidate.commit, tip, why=why):
+                return False
+        self._objects.put(f"{self.own}/tip", self._objects.resolve(self.ref) or candidate.commit)
+        return True
+
+    def mend(self) -> dict[str, str]:
+        """Finish what a death cut off; the plan's own refs, as they were before."""
+        own = self._objects.read_refs(self.own)
+        for ref in (*own, self.ref, f"{self.own}/base", f"{self.own}/tip"):
+            self._objects.unlock(ref)
+        tip = self._objects.resolve(self.ref)
+        if tip and own.get(f"{self.own}/tip") != tip:  # a death between moving the branch and noting where it stands
+            self._objects.put(f"{self.own}/tip", tip)
+        return own
