@@ -7,9 +7,9 @@ something is missing; and with all programs their processes, limits and sandbox.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.agent import AcpUse
 from agenttalk.engine.coding import Attempt, CodingAgents
@@ -31,8 +31,6 @@ class SpokenAgents(CodingAgents):
     """Carries out jobs by speaking with coding agents."""
 
     dialogues: Dialogues = field(kw_only=True)
-    servers: Callable[[Job], tuple[Mapping[str, Any], ...]] = field(kw_only=True, default=lambda _: ())
-    """MCP servers that an agent is given for a job, as the protocol describes them."""
 
     @property
     def _attempts(self) -> type[Attempt]:
@@ -66,7 +64,8 @@ class Spoken(Attempt):
             anew=f"{self.turn.prompt}\n{prompt}" if going_on else "",
             mode=use.mode or "",
             auth=agent.auth,
-            servers=owner.servers(self.job),
+            servers=acp_agents.servers(self.room.server, self.turn.env),
+            meta=agent.meta,
             besides=(self.room.base,),
         )
         try:
