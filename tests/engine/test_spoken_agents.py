@@ -431,3 +431,19 @@ rest()""",
     assert found["state"] == "COMPLETED", found["reason"]
     [text] = [each for kind, each in told(tmp_path) if kind == "text"]
     assert text.startswith(f"yes kept {tmp_path}/root")
+
+
+def test_who_is_not_to_have_our_server_is_told_of_none(tmp_path: Path) -> None:
+    behaviour = """begin()
+text(json.dumps([opening["params"]["mcpServers"], "_meta" in opening["params"], "MCP" in prompt]))
+end()
+rest()"""
+    found = run(tmp_path, behaviour)
+    assert found["state"] == "COMPLETED", found["reason"]
+    assert ("text", "[[], false, false]") in told(tmp_path)
+
+
+def test_who_is_to_have_our_server_is_not_started_where_nobody_listens(tmp_path: Path) -> None:
+    found = run(tmp_path, "begin()\nend()\nrest()", profile={"mcp": True})
+    assert found["state"] == "FAILED"
+    assert "nobody listens here whom an MCP server could ask; remove mcp" in found["reason"]

@@ -19,7 +19,10 @@ class ProgramLimits(Part):
     """What an agent's program may use: each of its processes, and all of them together. The command limits time."""
 
     memory_mib: Positive | None = None
-    """Memory of each process, in MiB of address space."""
+    """Memory of each process, in MiB of address space; all together may use no more either, unless
+    `total_memory_mib` says otherwise."""
+    total_memory_mib: Positive | None = None
+    """Memory that all processes use together, in MiB; what they share counts once, and pages of files not at all."""
     cpu_seconds: Positive | None = None
     """Time of each process on a processor."""
     file_mib: Positive | None = None

@@ -77,6 +77,8 @@ class Budget:
     """Processes and threads at once."""
     output: int
     """Bytes on standard output and standard error."""
+    memory: int | None = None
+    """Bytes of memory; None does not limit it. What processes share counts once, and pages of files not at all."""
     places: tuple[Path, ...] = ()
     """Folders whose files count, besides temporary ones; none lies in another."""
     cleared: tuple[Path, ...] = ()
