@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,10 +46,33 @@ def asks(shop: Shop, **profile: Any) -> dict[str, Any]:
     hidden = {"id": "secret", "agent": "pm", "prompt": "The password is swordfish.", "needs": ["price"]}
     tasks = [{**note, "max_reexecute_times": 0}, hidden]
     (shop.folder / "plan.json").write_text(json.dumps({"plan_id": "shop", "agents": agents, "tasks": tasks}))
-    done = shop.agenttalk("run", "plan.json", "--json")
+    with nobody_shows_a_token():
+        done = shop.agenttalk("run", "plan.json", "--json")
     assert '"tasks"' in done.stdout, done.stdout + done.stderr
     found: dict[str, Any] = next(each for each in json.loads(done.stdout)["tasks"] if each["task_id"] == "price")
     return found
+
+
+@contextmanager
+def nobody_shows_a_token() -> Iterator[None]:
+    """Look at the arguments of all processes meanwhile: everybody can read them."""
+    over, shown = threading.Event(), set[bytes]()
+
+    def look() -> None:
+        while not over.wait(0.05):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):
+                    argv = path.read_bytes()
+                    shown.update({argv[:80]} if b"agt_eyJ" in argv else ())
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        looking.join()
+    assert shown == set()
 
 
 def answered(shop: Shop) -> None:
@@ -55,6 +82,8 @@ def answered(shop: Shop) -> None:
     assert "NOT_ALLOWED" in heard
     assert "swordfish" not in heard
     assert "agt_" not in heard + json.dumps(shop.events("price"))
+    left = [path for path in (shop.folder / "home").rglob("*") if path.is_file() and b"agt_eyJ" in path.read_bytes()]
+    assert left == []
     [note] = (shop.folder / "root").glob("agents/dev/workspace/shop/price/.agenttalk/*/outputs/note.txt")
     assert note.read_text() == "Forty each.\n"
     asked = json.loads(shop.agenttalk("inbox", "--json").stdout)["requests"]

@@ -447,3 +447,27 @@ def test_who_is_to_have_our_server_is_not_started_where_nobody_listens(tmp_path:
     found = run(tmp_path, "begin()\nend()\nrest()", profile={"mcp": True})
     assert found["state"] == "FAILED"
     assert "nobody listens here whom an MCP server could ask; remove mcp" in found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("work", "limits", "why"),
+    [
+        (
+            "for _ in range(8):\n    if not os.fork():\n        kept = b'x' * (40 << 20)\n        time.sleep(600)\nrest()",
+            {"total_memory_mib": 200},
+            "its processes took more than 200 MiB of memory together",
+        ),
+        (
+            "for each in range(60):\n    open(f'{each}', 'w').close()\ntext('Done.')\nend()\nrest()",
+            {"files": 30},
+            "it had more than 30 files and folders",
+        ),
+    ],
+    ids=["memory", "files, and says that it is finished"],
+)
+def test_who_uses_more_than_it_may_is_ended_for_that_whatever_it_says(
+    tmp_path: Path, work: str, limits: dict[str, int], why: str
+) -> None:
+    found = run(tmp_path, f"begin()\n{work}", profile={"limits": limits})
+    assert found["state"] == "FAILED"
+    assert found["reason"].startswith(f"it was ended because {why}"), found["reason"]

@@ -95,14 +95,17 @@ ATTEMPT = {"AGENTTALK_TOKEN": "agt_x", "AGENTTALK_SOCKET": "/s", "AGENTTALK_LEAS
 
 
 def test_our_server_is_described_with_the_attempts_token_and_no_other_variable() -> None:
-    [server] = acp_agents.servers(("/python", "-m", "agenttalk", "mcp"), ATTEMPT)
+    command = ("/python", "-m", "agenttalk", "mcp")
+    [server] = acp_agents.servers(TABLE["custom"], command, ATTEMPT)
     assert server == {
         "name": "agenttalk",
         "command": "/python",
         "args": ["-m", "agenttalk", "mcp"],
         "env": [{"name": "AGENTTALK_TOKEN", "value": "agt_x"}, {"name": "AGENTTALK_SOCKET", "value": "/s"}],
     }
-    assert acp_agents.servers((), ATTEMPT) == ()
+    assert acp_agents.servers(TABLE["custom"], (), ATTEMPT) == ()
+    [inherits] = acp_agents.servers(TABLE["claude"], command, ATTEMPT)  # its arguments would tell everybody
+    assert inherits == {**server, "env": []}
 
 
 @pytest.mark.parametrize("name", TABLE)

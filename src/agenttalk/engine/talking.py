@@ -64,7 +64,7 @@ class Spoken(Attempt):
             anew=f"{self.turn.prompt}\n{prompt}" if going_on else "",
             mode=use.mode or "",
             auth=agent.auth,
-            servers=acp_agents.servers(self.room.server, self.turn.env),
+            servers=acp_agents.servers(agent, self.room.server, self.turn.env),
             meta=agent.meta,
             besides=(self.room.base,),
         )
@@ -111,9 +111,12 @@ class Spoken(Attempt):
 
 
 def concluded(ended: Ended, speaking: Speaking, tell: Callable[[Iterable[Event]], None]) -> Ended:
-    """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards."""
+    """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards.
+
+    Who used more than it may has not finished, whatever it said.
+    """
     waits = f"it had not answered {speaking.dialogue.awaited}" if speaking.dialogue.awaited else ""
-    if ended.how == "not_started":
+    if ended.how == "not_started" or ended.exceeded:
         return ended
     if ended.how == "timeout" and not speaking.spoken:
         why = f"; a person had not answered {speaking.asked!r}" if speaking.asked else f"; {waits}" if waits else ""

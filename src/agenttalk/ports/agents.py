@@ -138,6 +138,8 @@ class Ended:
     """Why it did not start, or what ended it."""
     sandbox: str = ""
     """The tier in which it ran, if it was to be confined."""
+    exceeded: bool = False
+    """Whether it was ended, or what it left was removed, because it used more than it may."""
 
 
 class Driver(Protocol):

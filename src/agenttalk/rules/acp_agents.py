@@ -31,6 +31,9 @@ class SpokenAgent(CodingAgent):
     free: Mapping[str, str] | None = None
     """Variables that it gets instead in a sandbox of ours, if its profile says nothing of what it may do: for one that
     can ask only where it has a sandbox of its own, which does not work inside of ours."""
+    inherits: bool = False
+    """Whether servers that it starts have its own variables. Then it is not told of these once more: it would put them
+    into arguments, which everybody can read."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     """What it is told beside the protocol when it opens a session with our MCP server."""
 
@@ -73,6 +76,7 @@ TABLE: Final[Mapping[str, SpokenAgent]] = MappingProxyType(
             named={"ANTHROPIC_MODEL": "{model}"},
             # It would hide the tools of servers until its model looks for them.
             mcp=_waiting("claude", ENABLE_TOOL_SEARCH="false"),
+            inherits=True,
         ),
         "codex": _entry(
             "codex",
@@ -142,12 +146,12 @@ def variables(agent: SpokenAgent, use: AcpUse, *, confined: bool) -> dict[str, s
     return {**named, **(agent.free if agent.free is not None and confined and not said else agent.asking)}
 
 
-def servers(command: tuple[str, ...], env: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
+def servers(agent: SpokenAgent, command: tuple[str, ...], env: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
     """Our MCP server as the protocol describes one that an agent starts itself; none where there is no command.
 
     Every agent can start one, and it needs no network. Of an attempt's variables `env` it gets those that it needs.
     """
     if not command:
         return ()
-    told = [{"name": name, "value": env[name]} for name in MCP_VARIABLES if name in env]
+    told = [{"name": name, "value": env[name]} for name in MCP_VARIABLES if name in env and not agent.inherits]
     return ({"name": "agenttalk", "command": command[0], "args": list(command[1:]), "env": told},)
