@@ -184,6 +184,14 @@ wait()""",
         refused("File too large"),
     ),
     "memory": _everywhere("eats memory", "data = bytearray(1 << 30)", refused("MemoryError")),
+    "memory_together": _everywhere(
+        "has children eat memory together, each less than it may",
+        """
+for _ in range(8):
+    if not os.fork(): data = b"x" * (60 << 20); break
+wait()""",
+        refused("took more than 300 MiB of memory together"),
+    ),
     "descriptors": _everywhere(
         "opens files until it cannot",
         """

@@ -41,7 +41,7 @@ def rest():
     while True:
         heard()
 def begin(load=False, version=1):
-    global prompt, prompt_id, opened, hello
+    global prompt, prompt_id, opened, hello, opening
     hello = heard()
     assert hello["method"] == "initialize"
     tell(id=hello["id"], result={"protocolVersion": version, "agentCapabilities": {"loadSession": load}})

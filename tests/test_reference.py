@@ -198,9 +198,16 @@ def spoken_agents_page() -> str:
         "",
         "A pattern in `allow`, `deny` and `ask` is a kind of tool (`read`, `edit`, `delete`, `move`, `search`, `execute`, `fetch`,",
         "`think`, `switch_mode`, `other`, or `*`), and after a colon, if need be, a glob for what it is called for.",
+        "",
+        "With `mcp: true` each is told of our MCP server when a session is opened; the tables say what else it is told then, so that",
+        "it waits for the server and shows its tools to its model.",
     ]
     for name, entry in acp_agents.TABLE.items():
         variables = {**entry.variables, **entry.when_confined}
+        server = {
+            **(entry.mcp.variables if entry.mcp else {}),
+            **{f"_meta.{key}": each for key, each in entry.meta.items()},
+        }
         rows = {
             "program": f"`{entry.program}`" if entry.program else "",
             "arguments": _code(entry.argv),
@@ -208,6 +215,7 @@ def spoken_agents_page() -> str:
             "so that it asks": _code([f"{key}={value}" for key, value in entry.asking.items()]),
             "instead, in a sandbox": _code([f"{key}={value}" for key, value in (entry.free or {}).items()]),
             "the model by": _code([f"{key}={value}" for key, value in entry.named.items()] or entry.model),
+            "with our MCP server": _code([f"{key}={value}" for key, value in server.items()]),
             "handed over if set": ", ".join(f"`{each}`" for each in entry.handed),
             "installed by": f"`{entry.install}`" if entry.install else "",
         }

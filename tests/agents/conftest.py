@@ -105,6 +105,32 @@ class Shop:
         return subprocess.run(command, cwd=self.folder / "shop", check=True, capture_output=True, text=True).stdout
 
 
+class Spoken(Shop):
+    """A shop whose agents are spoken with."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As usual, and where those find their model that take no arguments for it."""
+        usual = Shop.environment.__get__(self)
+        provider = {
+            "name": "x",
+            "base_url": f"{self.model.url}/v1",
+            "env_key": "OPENAI_API_KEY",
+            "wire_api": "responses",
+        }
+        codex = {"model": "x", "model_provider": "x", "model_providers": {"x": provider}}
+        opencode = {**json.loads(usual["OPENCODE_CONFIG_CONTENT"]), "model": "scripted/scripted"}
+        return {**usual, "CODEX_CONFIG": json.dumps(codex), "OPENCODE_CONFIG_CONTENT": json.dumps(opencode)}
+
+    def acp(self, name: str, use: dict[str, Any] | None = None) -> dict[str, Any]:
+        """How a coding agent that is spoken with is led to the scripted model."""
+        return {"agent": name, **({"model": "gemini-2.5-pro"} if name == "gemini" else {}), **(use or {})}
+
+    def spoken(self, name: str, use: dict[str, Any] | None = None, *, sandbox: str = "best", **promise: Any) -> None:
+        """Write a plan whose only task is done by an agent that is spoken with."""
+        self.plan(name, profile={"driver": "acp", "acp": self.acp(name, use), "sandbox": sandbox}, **promise)
+
+
 @pytest.fixture
 def shop(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Any:
     """A shop whose model follows a script."""

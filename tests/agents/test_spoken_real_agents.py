@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from agents.conftest import RIGHT, Shop, require
+from agents.conftest import RIGHT, Shop, Spoken, require
 from agenttalk.rules.acp_agents import TABLE
 from agenttalk.testing.model_script import Refuse, Say, Script, Shell, Write, behaves, lies, loops
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode")
-
-
-class Spoken(Shop):
-    """A shop whose agents are spoken with."""
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """As usual, and where those find their model that take no arguments for it."""
-        usual = Shop.environment.__get__(self)
-        provider = {
-            "name": "x",
-            "base_url": f"{self.model.url}/v1",
-            "env_key": "OPENAI_API_KEY",
-            "wire_api": "responses",
-        }
-        codex = {"model": "x", "model_provider": "x", "model_providers": {"x": provider}}
-        opencode = {**json.loads(usual["OPENCODE_CONFIG_CONTENT"]), "model": "scripted/scripted"}
-        return {**usual, "CODEX_CONFIG": json.dumps(codex), "OPENCODE_CONFIG_CONTENT": json.dumps(opencode)}
-
-    def spoken(self, name: str, use: dict[str, Any] | None = None, *, sandbox: str = "best", **promise: Any) -> None:
-        """Write a plan whose only task is done by an agent that is spoken with."""
-        model = {"model": "gemini-2.5-pro"} if name == "gemini" else {}
-        acp = {"agent": name, **model, **(use or {})}
-        self.plan(name, profile={"driver": "acp", "acp": acp, "sandbox": sandbox}, **promise)
 
 
 @pytest.fixture

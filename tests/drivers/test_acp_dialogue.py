@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agenttalk.drivers.acp import MOST_WISHES, AcpDialogue
 from agenttalk.ports import Asks, Opening
 from agenttalk.rules.coding_events import Event
+from agenttalk.rules.permissions import Wish
 
 OFFERS = {"loadSession": True, "sessionCapabilities": {"additionalDirectories": {}}}
 MODES = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
@@ -51,7 +52,8 @@ class Other:
 
 def test_all_that_is_said_is_what_the_protocol_says() -> None:
     server = {"name": "shop", "command": "python3", "args": ["-m", "shop"], "env": []}
-    opening = Opening("/w", "Do it.", mode="plan", auth="key", servers=(server,), besides=("/base",))
+    opening = Opening("/w", "Do it.", mode="plan", auth="key", servers=(server,), meta={"m": 1}, besides=("/base",))
+    assert "python3" not in repr(opening)  # there may be a token in it
     other = Other(opening)
     [hello] = other.heard()
     greeting = schema.InitializeRequest.model_validate(hello["params"])
@@ -67,7 +69,7 @@ def test_all_that_is_said_is_what_the_protocol_says() -> None:
     [new] = other.heard()
     session = schema.NewSessionRequest.model_validate(new["params"])
     assert (session.cwd, session.additional_directories) == ("/w", ["/base"])
-    assert new["params"]["mcpServers"] == [server]
+    assert (new["params"]["mcpServers"], new["params"]["_meta"]) == ([server], {"m": 1})
     assert other.says(id=new["id"], result={"sessionId": "s", "modes": MODES}) == [Event("session", "s")]
     [mode] = other.heard()
     assert schema.SetSessionModeRequest.model_validate(mode["params"]).mode_id == "plan"
@@ -91,10 +93,11 @@ def test_all_that_is_said_is_what_the_protocol_says() -> None:
 
 @pytest.mark.parametrize(("offers", "method"), [(True, "session/load"), (False, "session/new")])
 def test_a_session_goes_on_where_that_is_offered(offers: bool, method: str) -> None:
-    other = Other(Opening("/w", "The rest.", session="s", anew="All of it."))
+    server = {"name": "shop", "command": "python3", "args": [], "env": []}
+    other = Other(Opening("/w", "The rest.", session="s", anew="All of it.", servers=(server,)))
     other.answers("initialize", {"protocolVersion": 1, "agentCapabilities": {"loadSession": offers}})
     [opening] = other.heard()
-    assert opening["method"] == method
+    assert (opening["method"], opening["params"]["mcpServers"]) == (method, [server])
     assert other.updates("agent_message_chunk", content={"type": "text", "text": "before"}) == []
     other.says(id=opening["id"], result=None if offers else {"sessionId": "new"})
     [prompt] = other.heard()
@@ -276,3 +279,84 @@ def test_whatever_comes_nothing_is_raised_and_what_is_said_can_be_read(*, opened
     other.dialogue.cancel()
     assert all(isinstance(each, Event) for each in other.dialogue.give_up("enough"))
     assert other.dialogue.over
+
+
+OURS = Opening("/w", "Do it.", servers=({"name": "agenttalk", "command": "x", "args": [], "env": []},))
+GIVEN = {"output": "a.txt", "path": "../a.txt"}
+CALLS: dict[str, dict[str, Any]] = {
+    "claude": {
+        "title": "mcp__agenttalk__submit_artifact",
+        "kind": "other",
+        "rawInput": GIVEN,
+        "_meta": {"claudeCode": {"toolName": "mcp__agenttalk__submit_artifact"}},
+    },
+    "codex": {
+        "title": "mcp.agenttalk.submit_artifact",
+        "kind": "execute",
+        "rawInput": {"server": "agenttalk", "tool": "submit_artifact", "arguments": GIVEN},
+        "_meta": {"is_mcp_tool_call": True},
+    },
+    "gemini": {"title": "submit_artifact (agenttalk MCP Server)", "kind": "other", "rawInput": GIVEN},
+    "opencode": {"title": "agenttalk_submit_artifact", "kind": "other", "rawInput": GIVEN},
+    "qwen": {
+        "title": "{}",
+        "kind": "read",
+        "rawInput": GIVEN,
+        "_meta": {"toolName": "mcp__agenttalk__submit_artifact"},
+    },
+}
+"""How agents tell of a call of one of our tools."""
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_of_our_own_tool_is_known_as_such_by_who_was_given_it(name: str) -> None:
+    other = Other(OURS)
+    other.opened()
+    [asked] = other.asks(**CALLS[name])
+    assert isinstance(asked, Asks)
+    assert asked.wish == Wish("other", "agenttalk submit_artifact ../a.txt", (), "submit_artifact")
+    [tool] = other.updates("tool_call", **{**CALLS[name], "toolCallId": "u"})
+    assert tool == Event("tool", "agenttalk submit_artifact ../a.txt", "other")
+    stranger = Other()
+    stranger.opened()
+    [asked] = stranger.asks(**CALLS[name])
+    assert isinstance(asked, Asks)
+    assert (asked.wish.tool, asked.wish.paths) == ("", () if name == "codex" else ("../a.txt",))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"title": "submit_artifact (agenttalk MCP Server)", "kind": "execute"},
+        {"title": "mcp__agenttalk__submit_artifact", "kind": "execute", "rawInput": {"command": "rm -rf /"}},
+        {"title": "mcp__agenttalk__submit_artifact", "kind": "other", "_meta": {"toolName": "run_shell_command"}},
+        {"title": "mcp__agenttalk__x", "kind": "other", "_meta": {"claudeCode": {"toolName": "mcp__other__x"}}},
+        {"title": "x", "kind": "execute", "rawInput": {"server": "agenttalk", "tool": "x"}},
+        {
+            "title": "x",
+            "kind": "execute",
+            "rawInput": {"server": "b", "tool": "x"},
+            "_meta": {"is_mcp_tool_call": True},
+        },
+        {"title": "mcp__agenttalk__x; rm -rf /", "kind": "other"},
+        {"title": "rm", "kind": "other", "_meta": {"toolName": 7}},
+    ],
+)
+def test_what_only_its_model_could_have_said_makes_no_call_one_of_ours(call: dict[str, Any]) -> None:
+    other = Other(OURS)
+    other.opened()
+    [asked] = other.asks(**call)
+    assert isinstance(asked, Asks)
+    assert asked.wish.tool == ""
+
+
+def test_who_asks_for_something_else_than_it_told_of_does_not_ask_for_our_tool() -> None:
+    other = Other(OURS)
+    other.opened()
+    other.updates("tool_call", toolCallId="t", **CALLS["claude"])
+    [tool] = other.updates("tool_call", toolCallId="u", **{**CALLS["claude"], "rawInput": {}, "status": "completed"})
+    assert tool == Event("tool", "agenttalk submit_artifact", "other")
+    assert other.updates("tool_call_update", toolCallId="t", status="completed") == []
+    [asked] = other.asks(toolCallId="t", kind="execute", title="x", rawInput={"command": "rm -rf /"})
+    assert isinstance(asked, Asks)
+    assert asked.wish == Wish("execute", "rm -rf /")

@@ -431,3 +431,43 @@ rest()""",
     assert found["state"] == "COMPLETED", found["reason"]
     [text] = [each for kind, each in told(tmp_path) if kind == "text"]
     assert text.startswith(f"yes kept {tmp_path}/root")
+
+
+def test_who_is_not_to_have_our_server_is_told_of_none(tmp_path: Path) -> None:
+    behaviour = """begin()
+text(json.dumps([opening["params"]["mcpServers"], "_meta" in opening["params"], "MCP" in prompt]))
+end()
+rest()"""
+    found = run(tmp_path, behaviour)
+    assert found["state"] == "COMPLETED", found["reason"]
+    assert ("text", "[[], false, false]") in told(tmp_path)
+
+
+def test_who_is_to_have_our_server_is_not_started_where_nobody_listens(tmp_path: Path) -> None:
+    found = run(tmp_path, "begin()\nend()\nrest()", profile={"mcp": True})
+    assert found["state"] == "FAILED"
+    assert "nobody listens here whom an MCP server could ask; remove mcp" in found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("work", "limits", "why"),
+    [
+        (
+            "for _ in range(8):\n    if not os.fork():\n        kept = b'x' * (40 << 20)\n        time.sleep(600)\nrest()",
+            {"total_memory_mib": 200},
+            "its processes took more than 200 MiB of memory together",
+        ),
+        (
+            "for each in range(60):\n    open(f'{each}', 'w').close()\ntext('Done.')\nend()\nrest()",
+            {"files": 30},
+            "it had more than 30 files and folders",
+        ),
+    ],
+    ids=["memory", "files, and says that it is finished"],
+)
+def test_who_uses_more_than_it_may_is_ended_for_that_whatever_it_says(
+    tmp_path: Path, work: str, limits: dict[str, int], why: str
+) -> None:
+    found = run(tmp_path, f"begin()\n{work}", profile={"limits": limits})
+    assert found["state"] == "FAILED"
+    assert found["reason"].startswith(f"it was ended because {why}"), found["reason"]

@@ -110,6 +110,17 @@ os._exit(0)
         "COMPLETED",
     ),
     "eats memory": Unruly("data = bytearray(1 << 30)", told="MemoryError", limits={"memory_mib": 300}),
+    "has children that eat memory together": Unruly(
+        """
+for _ in range(8):
+    if os.fork() == 0:
+        data = b"x" * (40 << 20)
+        break
+time.sleep(600)
+""",
+        told="ended because its processes took more than 200 MiB of memory together",
+        limits={"memory_mib": 200},
+    ),
     "burns the processor": Unruly("while True: pass", told="SIG", limits={"cpu_seconds": 1}),
     "does nothing": Unruly("", told="result"),
     "claims what it did not make": Unruly("print('all is done and tested')", told="out.md", outputs=True),

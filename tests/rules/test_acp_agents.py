@@ -89,3 +89,39 @@ def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, Any]
     document = {"plan_id": "p", "agents": {"dev": agent}, "tasks": [{"id": "t", "agent": "dev", "prompt": "Do it."}]}
     [problem] = compile_plan(plan_reading.plan_of(Source(document))).problems
     assert (problem.code, problem.field, problem.message) == (code, "agents.dev.acp", words)
+
+
+ATTEMPT = {"AGENTTALK_TOKEN": "agt_x", "AGENTTALK_SOCKET": "/s", "AGENTTALK_LEASE": "l", "HOME": "/h", "MY_KEY": "k"}
+
+
+def test_our_server_is_described_with_the_attempts_token_and_no_other_variable() -> None:
+    command = ("/python", "-m", "agenttalk", "mcp")
+    [server] = acp_agents.servers(TABLE["custom"], command, ATTEMPT)
+    assert server == {
+        "name": "agenttalk",
+        "command": "/python",
+        "args": ["-m", "agenttalk", "mcp"],
+        "env": [{"name": "AGENTTALK_TOKEN", "value": "agt_x"}, {"name": "AGENTTALK_SOCKET", "value": "/s"}],
+    }
+    assert acp_agents.servers(TABLE["custom"], (), ATTEMPT) == ()
+    [inherits] = acp_agents.servers(TABLE["claude"], command, ATTEMPT)  # its arguments would tell everybody
+    assert inherits == {**server, "env": []}
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("home", ["/b/home", ""])
+def test_who_has_our_server_is_told_to_wait_for_it_and_of_itself_in_the_session_alone(name: str, home: str) -> None:
+    program = {"program": "mine"} if name == "custom" else {}
+    found = entry(use(name, **program))
+    without = coding_agents.start(found, use(name), "", coding_agents.Room("/b", home), confined=True)
+    room = coding_agents.Room("/b", home, "", ("/python", "-m", "agenttalk", "mcp"))
+    start = coding_agents.start(found, use(name), "", room, confined=True)
+    assert start.argv == without.argv
+    assert "/python" not in str(start)
+    extra = set(start.own) - set(without.own)
+    waits = {"claude": "MCP_TIMEOUT", "gemini": "GEMINI_CLI_TRUST_WORKSPACE", "qwen": "QWEN_CODE_LEGACY_MCP_BLOCKING"}
+    assert waits.get(name) in {None, *extra}
+    assert bool(extra) == (name in waits)
+    assert bool(found.meta) == (name == "codex")
+    settings = start.files.get("home/.qwen/settings.json" if home else "mcp.json", "{}")
+    assert json.loads(settings).get("tools") == ({"toolSearch": {"enabled": False}} if name == "qwen" else None)

@@ -198,8 +198,8 @@ def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, obje
 
 def test_tools_for_somebody_who_cannot_use_them_are_doubted() -> None:
     task = {"id": "t", "agent": "dev", "prompt": "Do it."}
-    for driver, doubts in (("script", 1), ("cli", 0)):
-        agent = {"driver": driver, "argv": ["true"], "cli": "claude", "mcp": True}
+    for driver, doubts in (("script", 1), ("cli", 0), ("acp", 0)):
+        agent = {"driver": driver, "argv": ["true"], "cli": "claude", "acp": "claude", "mcp": True}
         found = compile_plan(plan_reading.plan_of(Source({"plan_id": "p", "agents": {"dev": agent}, "tasks": [task]})))
         assert found.problems == ()
         assert sum(each.field == "agents.dev.mcp" for each in found.warnings) == doubts

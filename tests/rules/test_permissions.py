@@ -196,3 +196,23 @@ def test_nothing_outside_is_ever_changed_and_no_wish_is_too_odd(
     if writes and any(path.startswith(("~", "b")) or (path.startswith("/") and "tree" not in path) for path in paths):
         assert verdict == "refuse"
     assert said(policy(confined=confined, deny=["*"]), kind, about, *paths) == "refuse"
+
+
+@pytest.mark.parametrize("confined", [True, False])
+@pytest.mark.parametrize(
+    ("use", "verdict"),
+    [
+        ({}, "allow"),
+        ({"allow": ["read"]}, "allow"),
+        ({"allow": []}, "allow"),
+        ({"ask": ["other"]}, "ask"),
+        ({"otherwise": "ask"}, "allow"),
+        ({"deny": ["other:agenttalk send_mail *"]}, "refuse"),
+        ({"deny": ["other:agenttalk ask_human *"]}, "allow"),
+    ],
+)
+def test_our_own_tools_are_permitted_unless_its_profile_says_otherwise(
+    use: dict[str, Any], verdict: str, *, confined: bool
+) -> None:
+    found = policy(confined=confined, allowed=("src/**",), **use)
+    assert decide(found, Wish("other", "agenttalk send_mail {}", (), "send_mail")).verdict == verdict

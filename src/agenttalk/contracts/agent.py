@@ -19,7 +19,10 @@ class ProgramLimits(Part):
     """What an agent's program may use: each of its processes, and all of them together. The command limits time."""
 
     memory_mib: Positive | None = None
-    """Memory of each process, in MiB of address space."""
+    """Memory of each process, in MiB of address space; all together may use no more either, unless
+    `total_memory_mib` says otherwise."""
+    total_memory_mib: Positive | None = None
+    """Memory that all processes use together, in MiB; what they share counts once, and pages of files not at all."""
     cpu_seconds: Positive | None = None
     """Time of each process on a processor."""
     file_mib: Positive | None = None
@@ -150,7 +153,7 @@ class AgentProfile(Document):
     network: Switch = "on"
     """Whether its program may use the network; `off` leaves it the socket AGENTTALK_SOCKET, and needs a sandbox."""
     mcp: bool = False
-    """Whether a coding agent of the driver `cli` is given our MCP server, with the attempt's own token."""
+    """Whether a coding agent, of the driver `cli` or `acp`, is given our MCP server, with the attempt's own token."""
     self_assessment: bool = False
     """Whether it judges first how fit it is for a command, and may return it."""
 
@@ -164,8 +167,8 @@ class AgentProfile(Document):
 
     @property
     def has_tools(self) -> bool:
-        """Whether it is given our MCP server: only coding agents of the driver `cli` are."""
-        return self.mcp and self.driver == "cli"
+        """Whether it is given our MCP server: only coding agents are."""
+        return self.mcp and self.driver in {"cli", "acp"}
 
     @property
     def confined(self) -> bool:

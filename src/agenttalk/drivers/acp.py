@@ -16,11 +16,12 @@ from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from pydantic import BaseModel, ValidationError
 
 from agenttalk.contracts import wire
+from agenttalk.drivers import wishes
 from agenttalk.errors import JsonError
 from agenttalk.ports import Asks, Opening
 from agenttalk.rules import permissions
 from agenttalk.rules.codecs import LONGEST
-from agenttalk.rules.coding_events import Event, about
+from agenttalk.rules.coding_events import Event
 from agenttalk.rules.permissions import Option, Wish
 from agenttalk.rules.usage import Used, spent
 
@@ -196,7 +197,7 @@ class AcpDialogue:
             self._reply(request_id, result={"outcome": {"outcome": "cancelled"}})
             return
         yield from self._told_text()
-        wish = self._wish(wanted.tool_call)
+        wish = self._wish(wanted.tool_call, asks=True)
         if wanted.tool_call.tool_call_id in self._tools:
             self._tools[wanted.tool_call.tool_call_id] = wish
         yield from self._told_tool(wanted.tool_call.tool_call_id)
@@ -204,13 +205,13 @@ class AcpDialogue:
         self._wishes[self._next] = (request_id, tuple(Option(each.option_id, each.kind) for each in wanted.options))
         yield Asks(self._next, wish)
 
-    def _wish(self, call: schema.ToolCall | schema.ToolCallUpdate) -> Wish:
+    def _wish(self, call: schema.ToolCall | schema.ToolCallUpdate, *, asks: bool = False) -> Wish:
         """What a tool is called for. A call is told of in pieces, of which the later ones say what changes."""
         known = self._tools.get(call.tool_call_id, Wish("other", ""))
-        kind = call.kind or known.kind
-        said = _command(call.raw_input) if kind == "execute" else ""
-        said = said or (about(call.raw_input) if kind != "execute" else "") or call.title or known.about
-        return Wish(kind, said.replace("\0", "\ufffd"), tuple(dict.fromkeys((*known.paths, *_paths(call)))))
+        tool = wishes.own_tool(call) if self._opening.servers else ""
+        if tool or (known.tool and not asks):  # who asks has to say itself that it asks for ours
+            return wishes.own_call(call, tool or known.tool, known)
+        return wishes.wish(call, known)
 
     def _updated(self, params: object) -> Iterator[Event]:
         told = _checked(schema.SessionNotification, params)
@@ -220,7 +221,7 @@ class AcpDialogue:
         if isinstance(update, schema.AgentMessageChunk):
             if isinstance(update.content, schema.TextContentBlock) and len(self._pieces) < _PIECES:
                 self._pieces.append(update.content.text.replace("\0", "\ufffd"))
-            if tokens := _tokens(_part(update.field_meta, "usage"), "totalTokens"):
+            if tokens := _tokens(wishes.part(update.field_meta, "usage"), "totalTokens"):
                 self._tokens += tokens
                 yield Event("usage", used=Used(self._tokens, self._cost))
         elif isinstance(update, schema.ToolCallStart | schema.ToolCallProgress):
@@ -320,6 +321,8 @@ class AcpDialogue:
 
     def _where(self) -> dict[str, Any]:
         where: dict[str, Any] = {"cwd": self._opening.cwd, "mcp_servers": list(self._opening.servers)}
+        if self._opening.servers and self._opening.meta:
+            where["field_meta"] = dict(self._opening.meta)
         offered = self._agent.session_capabilities
         if offered is not None and offered.additional_directories is not None and self._opening.besides:
             where["additional_directories"] = list(self._opening.besides)
@@ -368,7 +371,7 @@ class AcpDialogue:
         reason = result.get("stopReason") if isinstance(result, dict) else None
         found = _checked(schema.PromptResponse, result)
         if found is not None:
-            counted = _part(found.field_meta, "quota", "token_count")
+            counted = wishes.part(found.field_meta, "quota", "token_count")
             tokens = found.usage.total_tokens if found.usage else _tokens(counted, "input_tokens", "output_tokens")
             if tokens:
                 yield Event("usage", used=Used(spent({"tokens": tokens}).tokens, self._cost))
@@ -429,35 +432,5 @@ def _plain(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _part(said: object, *keys: str) -> dict[str, Any]:
-    """What an agent tells beside the protocol, if it does. Qwen Code and Gemini CLI tell there what they used."""
-    for key in keys:
-        said = said.get(key) if isinstance(said, dict) else None
-    return said if isinstance(said, dict) else {}
-
-
 def _tokens(said: Mapping[str, Any], *keys: str) -> int:
     return sum(spent({"tokens": said.get(key)}).tokens for key in keys if said.get(key) is not None)
-
-
-def _command(given: object) -> str:
-    """The line that a shell is to run: also when the shell itself is named, as some do."""
-    said = given.get("command", given.get("cmd")) if isinstance(given, dict) else None
-    if isinstance(said, list):
-        words = [str(each) for each in said]
-        shell = len(words) == 3 and words[0].rpartition("/")[2] in {"sh", "bash", "zsh"} and words[1] in {"-c", "-lc"}
-        return words[2] if shell else " ".join(words)
-    return said if isinstance(said, str) else ""
-
-
-def _paths(call: schema.ToolCall | schema.ToolCallUpdate) -> Iterator[str]:
-    """Files that a call names."""
-    for place in call.locations or ():
-        yield place.path
-    for part in call.content or ():
-        if isinstance(part, schema.FileEditToolCallContent):
-            yield part.path
-    if isinstance(call.raw_input, dict):
-        for key in ("file_path", "filePath", "path", "abs_path"):
-            if isinstance(said := call.raw_input.get(key), str) and said:
-                yield said

@@ -11,17 +11,19 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from agenttalk import sandbox
-from agenttalk.drivers import keeper
+from agenttalk.drivers import keeper, memory
 from agenttalk.ports import Budget
 
 FIRST: Final = 0.25
 """Seconds until the first look."""
+QUICKLY: Final = 0.1
+"""The same for memory."""
 _SHARE: Final = 20
 """So many times as long as a look took, nobody looks again."""
 _LONGEST: Final = 30.0
@@ -48,14 +50,26 @@ class Meter:
 
     async def watch(self, flooding: asyncio.Future[None]) -> str:
         """Return, saying what it is, when too much of something is used; else never."""
-        pause = FIRST
+        if self._budget.memory is None:
+            return await self._repeat(self.look, FIRST, flooding)
+        # Memory is used up sooner than a disk, and looked at sooner: it does not wait for who looks through folders.
+        looks = ((self.look, FIRST), (self.look_at_memory, QUICKLY))
+        watches = [asyncio.create_task(self._repeat(look, pause, flooding)) for look, pause in looks]
+        try:
+            done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
+            return next(iter(done)).result()
+        finally:
+            for each in watches:
+                each.cancel()
+            await asyncio.gather(*watches, return_exceptions=True)
+
+    async def _repeat(self, look: Callable[[], str], pause: float, flooding: asyncio.Future[None]) -> str:
         while True:
             await asyncio.wait({flooding}, timeout=pause)
             if flooding.done():
                 return self._flooded()
             began = time.monotonic()
-            self._looked = True
-            if over := await asyncio.to_thread(self.look):
+            if over := await asyncio.to_thread(look):
                 return over
             pause = min(max(pause, _SHARE * (time.monotonic() - began)), _LONGEST)
 
@@ -75,7 +89,8 @@ class Meter:
         return f"it printed more than {_shown(self._budget.output)}"
 
     def look(self) -> str:
-        """What is used too much of; empty if nothing."""
+        """What is used too much of, but for memory; empty if nothing."""
+        self._looked = True
         try:
             count = self._busy()
             if count > self._budget.processes:
@@ -86,6 +101,16 @@ class Meter:
         except OSError:  # no descriptor just now, or a place changed under our hands: the next look tells
             return ""
         return ""
+
+    def look_at_memory(self) -> str:
+        """Whether too much memory is used; empty if not, or if nothing limits it."""
+        most = self._budget.memory
+        try:
+            if most is None or memory.used(keeper.hunt(self._keeper), most) <= most:
+                return ""
+        except OSError:  # no descriptor just now: the next look tells
+            return ""
+        return f"its processes took more than {_shown(most)} of memory together"
 
     def _busy(self) -> int:
         with suppress(OSError):  # no descriptor or memory just now

@@ -209,7 +209,7 @@ def _told(tree: Tree, turn: Turn, *, late: bool, seconds: float, over: str = "")
     stdout, stderr = bytes(tree.stdout), bytes(tree.stderr)
     if over:
         error = f"it was ended because {over}; have it use less, or raise the limit in the agent's profile"
-        return Ended("killed", None, stdout, stderr, seconds, error)
+        return Ended("killed", None, stdout, stderr, seconds, error, exceeded=True)
     if late:
         error = f"it was ended after {turn.timeout:g} seconds; give it more time or less to do"
         return Ended("timeout", None, stdout, stderr, seconds, error)

@@ -7,9 +7,9 @@ something is missing; and with all programs their processes, limits and sandbox.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from agenttalk.contracts.agent import AcpUse
 from agenttalk.engine.coding import Attempt, CodingAgents
@@ -31,8 +31,6 @@ class SpokenAgents(CodingAgents):
     """Carries out jobs by speaking with coding agents."""
 
     dialogues: Dialogues = field(kw_only=True)
-    servers: Callable[[Job], tuple[Mapping[str, Any], ...]] = field(kw_only=True, default=lambda _: ())
-    """MCP servers that an agent is given for a job, as the protocol describes them."""
 
     @property
     def _attempts(self) -> type[Attempt]:
@@ -66,7 +64,8 @@ class Spoken(Attempt):
             anew=f"{self.turn.prompt}\n{prompt}" if going_on else "",
             mode=use.mode or "",
             auth=agent.auth,
-            servers=owner.servers(self.job),
+            servers=acp_agents.servers(agent, self.room.server, self.turn.env),
+            meta=agent.meta,
             besides=(self.room.base,),
         )
         try:
@@ -112,9 +111,12 @@ class Spoken(Attempt):
 
 
 def concluded(ended: Ended, speaking: Speaking, tell: Callable[[Iterable[Event]], None]) -> Ended:
-    """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards."""
+    """How a turn ended: by what was said, if all was said, and not by how its program went down afterwards.
+
+    Who used more than it may has not finished, whatever it said.
+    """
     waits = f"it had not answered {speaking.dialogue.awaited}" if speaking.dialogue.awaited else ""
-    if ended.how == "not_started":
+    if ended.how == "not_started" or ended.exceeded:
         return ended
     if ended.how == "timeout" and not speaking.spoken:
         why = f"; a person had not answered {speaking.asked!r}" if speaking.asked else f"; {waits}" if waits else ""

@@ -247,11 +247,13 @@ def budget_of(profile: AgentProfile, root: Path, layout: Layout) -> Budget:
     said = profile.limits or _UNLIMITED
     cwd, base = root / layout.cwd, root / layout.base
     own = base.is_relative_to(cwd)  # else it works in a clone, which is made anew for each attempt
+    memory = said.total_memory_mib or said.memory_mib
     return Budget(
         disk=(said.disk_mib or _DISK_MIB) * _MIB,
         files=said.files or _MANY_FILES,
         processes=said.processes or _MANY_PROCESSES,
         output=(said.output_mib or _OUTPUT_MIB) * _MIB,
+        memory=memory and memory * _MIB,
         places=(cwd,) if own else (cwd, base),
         cleared=(base, cwd) if own else (base,),
         kept=(base.parent,),

@@ -77,6 +77,8 @@ class Budget:
     """Processes and threads at once."""
     output: int
     """Bytes on standard output and standard error."""
+    memory: int | None = None
+    """Bytes of memory; None does not limit it. What processes share counts once, and pages of files not at all."""
     places: tuple[Path, ...] = ()
     """Folders whose files count, besides temporary ones; none lies in another."""
     cleared: tuple[Path, ...] = ()
@@ -136,6 +138,8 @@ class Ended:
     """Why it did not start, or what ended it."""
     sandbox: str = ""
     """The tier in which it ran, if it was to be confined."""
+    exceeded: bool = False
+    """Whether it was ended, or what it left was removed, because it used more than it may."""
 
 
 class Driver(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from agenttalk.rules.coding_events import Event
@@ -25,8 +25,10 @@ class Opening:
     """The mode that it is put into."""
     auth: str = ""
     """How it logs in, where it offers that."""
-    servers: tuple[Mapping[str, Any], ...] = ()
-    """MCP servers that it may use, as the protocol describes them."""
+    servers: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    """MCP servers that it may use, as the protocol describes them. There may be a token in them."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """What is said with the servers beside the protocol, for an agent that understands it."""
     besides: tuple[str, ...] = ()
     """Further folders that it may use, by absolute paths."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from agenttalk.contracts.agent import AcpUse
 from agenttalk.contracts.problem import nearest
 from agenttalk.rules import coding_agents, permissions
-from agenttalk.rules.coding_agents import CodingAgent
+from agenttalk.rules.coding_agents import MCP_VARIABLES, CodingAgent, McpClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,23 @@ class SpokenAgent(CodingAgent):
     free: Mapping[str, str] | None = None
     """Variables that it gets instead in a sandbox of ours, if its profile says nothing of what it may do: for one that
     can ask only where it has a sandbox of its own, which does not work inside of ours."""
+    inherits: bool = False
+    """Whether servers that it starts have its own variables. Then it is not told of these once more: it would put them
+    into arguments, which everybody can read."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """What it is told beside the protocol when it opens a session with our MCP server."""
+
+
+def _client(base: str) -> McpClient:
+    """How the agent of the other table is told of our MCP server."""
+    return coding_agents.TABLE[base].mcp or McpClient()
+
+
+def _waiting(base: str, **more: str) -> McpClient:
+    """How an agent is told to wait for our MCP server. Of the server itself it is told when a session is opened."""
+    led_by = coding_agents.TABLE[base].led_by
+    told = {name: value for name, value in _client(base).variables.items() if name not in led_by}
+    return McpClient(variables={**told, **more})
 
 
 def _entry(base: str, program: str, argv: tuple[str, ...], install: str = "", **more: object) -> SpokenAgent:
@@ -41,6 +58,7 @@ def _entry(base: str, program: str, argv: tuple[str, ...], install: str = "", **
         "variables": known.variables,
         "when_confined": known.when_confined,
         "handed": known.handed,
+        "mcp": _waiting(base),
         "files": known.files,
         "version": known.version,
         "install": install or known.install,
@@ -56,6 +74,9 @@ TABLE: Final[Mapping[str, SpokenAgent]] = MappingProxyType(
             ("{ARGS}",),
             "npm install -g @agentclientprotocol/claude-agent-acp",
             named={"ANTHROPIC_MODEL": "{model}"},
+            # It would hide the tools of servers until its model looks for them.
+            mcp=_waiting("claude", ENABLE_TOOL_SEARCH="false"),
+            inherits=True,
         ),
         "codex": _entry(
             "codex",
@@ -67,8 +88,16 @@ TABLE: Final[Mapping[str, SpokenAgent]] = MappingProxyType(
             asking={"INITIAL_AGENT_MODE": "read-only"},
             free={"INITIAL_AGENT_MODE": "agent-full-access"},
             auth="api-key",
+            meta={
+                "mcpStartupAwaitTimeoutMs": 60_000
+            },  # it would begin without the tools of a server that is slow to start
         ),
-        "gemini": _entry("gemini", "gemini", ("--acp", "{MODEL}", "{ARGS}")),
+        "gemini": _entry(
+            "gemini",
+            "gemini",
+            ("--acp", "{MODEL}", "{ARGS}"),
+            mcp=_waiting("gemini", GEMINI_CLI_TRUST_WORKSPACE="true"),  # else it starts no server at all
+        ),
         "opencode": _entry(
             "opencode",
             "opencode",
@@ -76,7 +105,12 @@ TABLE: Final[Mapping[str, SpokenAgent]] = MappingProxyType(
             named={"OPENCODE_CONFIG_CONTENT": '{"model": "{model}"}'},
             asking={"OPENCODE_PERMISSION": '{"edit": "ask", "bash": "ask", "webfetch": "ask"}'},
         ),
-        "qwen": _entry("qwen", "qwen", ("--acp", "--approval-mode", "default", "{MODEL}", "{ARGS}")),
+        "qwen": _entry(
+            "qwen",
+            "qwen",
+            ("--acp", "--approval-mode", "default", "{MODEL}", "{ARGS}"),
+            mcp=replace(_client("qwen"), file={"tools": {"toolSearch": {"enabled": False}}}),  # as with claude
+        ),
         "custom": SpokenAgent(program="", argv=("{ARGS}",), codec="text"),
     }
 )
@@ -110,3 +144,14 @@ def variables(agent: SpokenAgent, use: AcpUse, *, confined: bool) -> dict[str, s
     named = {name: text.replace("{model}", quoted if text.startswith('{"') else model) for name, text in texts}
     said = use.allow is not None or bool(use.deny or use.ask) or use.otherwise == "ask"
     return {**named, **(agent.free if agent.free is not None and confined and not said else agent.asking)}
+
+
+def servers(agent: SpokenAgent, command: tuple[str, ...], env: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
+    """Our MCP server as the protocol describes one that an agent starts itself; none where there is no command.
+
+    Every agent can start one, and it needs no network. Of an attempt's variables `env` it gets those that it needs.
+    """
+    if not command:
+        return ()
+    told = [{"name": name, "value": env[name]} for name in MCP_VARIABLES if name in env and not agent.inherits]
+    return ({"name": "agenttalk", "command": command[0], "args": list(command[1:]), "env": told},)

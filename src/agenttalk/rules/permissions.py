@@ -43,6 +43,8 @@ class Wish(NamedTuple):
     """What it is called for: the command, the address, or what its title says."""
     paths: tuple[str, ...] = ()
     """Files that it names."""
+    tool: str = ""
+    """The tool of our own MCP server that it calls, if it is one."""
 
     @property
     def line(self) -> str:
@@ -119,6 +121,8 @@ def decide(policy: Policy, wish: Wish) -> Ruling:
         return Ruling("refuse", found)
     if _touching(policy, policy.ask, wish):
         return Ruling("ask")
+    if wish.tool:
+        return Ruling("allow")  # its profile gives it our tools, and they look after themselves
     if _covered(policy, policy.allow, wish) if policy.allow is not None else _usual(policy, wish):
         return Ruling("allow")
     why = "its profile does not allow it" if policy.allow is not None else "there is no sandbox to do it in"

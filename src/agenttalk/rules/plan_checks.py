@@ -125,8 +125,8 @@ class Findings:
         driver = agent.driver
         if driver == "script" and not agent.argv:
             self.refuse(Code.FIELD_MISSING, f"{where}.argv", "a script needs its program", "add argv")
-        if agent.mcp and driver != "cli":
-            self.doubt(f"{where}.mcp", "only coding agents of the driver cli are given tools", "remove it")
+        if agent.mcp and driver not in {"cli", "acp"}:
+            self.doubt(f"{where}.mcp", "only coding agents, of the driver cli or acp, are given tools", "remove it")
         if driver in {"cli", "acp"}:
             self._check_coding(where, agent, driver)
         if driver in MODEL_DRIVERS:

@@ -135,7 +135,7 @@ class AgentSettings(Section):
     env: Many[Text] | None = None
     """Names of variables that its program gets."""
     limits: ProgramSettings | None = None
-    """What its program may use: `memory_mib`, `disk_mib`, `processes` and others."""
+    """What its program may use: `total_memory_mib`, `disk_mib`, `processes` and others."""
     sandbox: Tier | None = None
     """How its program is confined: `plain`, `landlock`, `bubblewrap`, or `best` of those that work."""
     network: Switch | None = None
