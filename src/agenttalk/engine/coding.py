@@ -243,13 +243,15 @@ class Attempt:
 
     def _hear(self, events: Iterator[Event]) -> None:
         secrets = self.owner.deps.discretion.secrets
-        for told in events:
+        heard = list(events)
+        last = any(each.kind == "end" for each in heard)
+        for told in heard:
             event = told._replace(text=secrets.redact(told.text), name=secrets.redact(told.name)) if secrets else told
             self.account.take(event)
             self.transcript.add(event, self.owner.deps.stamp())
             if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
                 counts = self.used._asdict() | {"seconds": 0}
-                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage"))
+                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage", last=last))
 
     def answered(self, ended: Ended) -> Ended:
         """How it ended, with what it said last in place of what its program printed."""

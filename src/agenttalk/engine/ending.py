@@ -139,7 +139,8 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
     elif outcome.cause == "NEEDS_PERSON":
         title = f"{job.task_id}: {outcome.reason}"
         request_id = moves.ask_person(sheet, node, title)
-        asking.request_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
+        if performance.how == "unfit":
+            asking.request_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
     else:
         _alert(moves, granted, outcome)
         moves.ended(sheet, job.task_id, outcome.cause)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import gating, rounds
@@ -14,6 +15,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Performance, Proof
 from agenttalk.rules import aborts, checkpoints, done, failure, gates
+from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.evidence import Claims, claims
@@ -73,10 +75,25 @@ def gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
         return judge(moves, sheet, node, granted, performance, proof)
     later = gating.after_turn(node, promise, job.lease, performance, proof, abort, proven=job.proven)
     if abort is not None:
-        outcome = Outcome("ABORTED", str(abort))
+        outcome = _paused(moves, granted, abort) if abort.pauses else Outcome("ABORTED", str(abort))
     else:
         outcome = judge(moves, sheet, node, granted, performance, proof, later)
     return replace(outcome, gates=(*granted.gates, *later))
+
+
+def _paused(moves: Moves, granted: Granted, abort: Abort) -> Outcome:
+    """The day stopped a turn: the checkpoint before the next one has it wait, unless that happened too often."""
+    before, fact = 0, granted.fact
+    while fact is not None and before < failure.DAYS:
+        [(body,)] = moves.tx.run("fact", seq=fact)
+        told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+        if told.get("cause") != "DAY_SPENT":
+            break
+        before, fact = before + 1, told.get("before")
+    cause = failure.day_spent(before)
+    if cause == "DAY_SPENT":
+        return Outcome(cause, str(abort), again=True)
+    return Outcome(cause, f"the limit of the day has stopped it {before + 1} times in a row: {abort}")
 
 
 def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -> bool:

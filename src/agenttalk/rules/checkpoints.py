@@ -115,7 +115,7 @@ def acted(
 ) -> Iterator[Finding]:
     """What speaks against what a turn did: it was stopped, it went where it may not, outputs are not there."""
     if abort is not None:
-        yield "hard-deny", str(abort)
+        yield "soft-deny" if abort.pauses else "hard-deny", str(abort)
     if breach:
         yield "hard-deny" if breach_stops else "soft-deny", str(drift(breach))
     for name in missing:
