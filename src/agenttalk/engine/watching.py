@@ -26,7 +26,6 @@ class Watching:
         "_allowance",
         "_before",
         "_began",
-        "last",
         "_lease",
         "_now",
         "_rule",
@@ -35,6 +34,7 @@ class Watching:
         "_timer",
         "_trail",
         "abort",
+        "last",
     )
 
     def __init__(self, lease: str, rule: Rule, allowance: Allowance | None = None) -> None:
