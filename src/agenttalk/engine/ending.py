@@ -23,7 +23,7 @@ from agenttalk.engine.telling import fact, receipt
 from agenttalk.engine.worth import NO_PROOF, Outcome, gated
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance, Proof
-from agenttalk.rules import failure, gates, lifecycle, results, usage
+from agenttalk.rules import failure, gates, lifecycle, results, usage, words_of_verdicts
 from agenttalk.rules.leases import SCORE_CODES
 from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.usage import Used
@@ -132,7 +132,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
             performance,
             proof,
             cause=outcome.cause,
-            reason=outcome.reason or "not done",
+            reason=outcome.reason or words_of_verdicts.NOT_DONE(),
             verdict=outcome.verdict,
             hand_to=outcome.hand_to,
         )
@@ -152,7 +152,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
                 granted,
                 performance,
                 proof,
-                reason=outcome.reason or "not done",
+                reason=outcome.reason or words_of_verdicts.NOT_DONE(),
                 verdict=outcome.verdict,
                 evidence=outcome.evidence,
             )

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts.plan import PlanLimits
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise, GateResult, Severity
-from agenttalk.rules import budgets, promises
+from agenttalk.rules import budgets, promises, words_of_verdicts
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.budgets import Limit
 
@@ -138,4 +138,4 @@ def shippable(reasons: Iterable[str]) -> Iterator[Finding]:
 
 def drift(paths: Collection[str]) -> Abort:
     """What it means that somebody changed what it may not."""
-    return Abort("scope-drift", f"it changed {', '.join(paths)}, which it may not")
+    return Abort("scope-drift", words_of_verdicts.DRIFTED(paths=", ".join(paths)))
