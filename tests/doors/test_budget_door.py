@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from agenttalk.cli.main import call
+from agenttalk.drivers.calls import Turn
+from plankit import Engine, plan, play, task
 
 
 def told(root: Path, capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> Any:
@@ -38,3 +41,31 @@ def test_a_limit_is_set_taken_away_and_reset(
     for wrong in ("much", "nan", "0", "inf"):
         assert told(root, capsys, "budget", "set", wrong, code=2)["ok"] is False
     assert told(root, capsys, "budget", "show")["limit_usd"] == 20.0
+
+
+def test_turns_that_the_day_stopped_in_their_middle_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    root = tmp_path / "root"
+
+    async def spends(turn: Turn) -> str:
+        turn.report(cost_usd=0.4)
+        await asyncio.Event().wait()
+        return "never"
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(plan(task("one"), task("other", "a")))
+        await engine.ended()
+
+    play(root, use, a=spends, day_cost_usd=0.3)
+    (root / "agenttalk.toml").write_text("[limits]\ncost_usd_per_day = 0.3\n")
+    found = told(root, capsys, "budget", "show")
+    assert (found["paused"], found["waiting"], len(found["stopped"])) == (True, 2, 1)
+    assert call(["budget", "show", "--root", str(root)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "tasks that wait for it: 2" in said
+    assert f"does not count against their agents: {found['stopped'][0]}" in said
+    assert call(["explain", found["stopped"][0], "--root", str(root)]) == 0
+    assert "the day stopped its turn in the middle" in " ".join(capsys.readouterr().out.split())

@@ -264,7 +264,8 @@ def test_a_day_is_limited_over_plans_and_starts_of_the_engine(tmp_path: Path) ->
 
     assert play(tmp_path, lambda engine: spend(engine, "p1"), a=work, day_cost_usd=1.0).result == "done"
     found = play(tmp_path, lambda engine: spend(engine, "p2"), a=work, day_cost_usd=1.0)
-    assert of(found, "one")["reason"] == "budget-exhausted: $1.2 of the day's budget of $1"
+    assert of(found, "one")["reason"] == "budget-exhausted: the day's budget of $1 is used up"
+    assert of(found, "one")["usage"]["cost_usd"] == 0.6
     found = play(tmp_path, lambda engine: spend(engine, "p3"), a=work, day_cost_usd=1.0)
     assert of(found, "one")["reason"] == "budget-exhausted: the day's budget of $1 is used up"
     assert of(found, "one")["state"] == "BLOCKED_WAITING_REVIEW"

@@ -42,7 +42,14 @@ def speaks(folder: Path, behaviour: str, *, agent: str = "claude", **profile: An
     return {"driver": "cli", "cli": cli, "sandbox": "plain", **profile}
 
 
-def run(folder: Path, behaviour: str, *, profile: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+def run(
+    folder: Path,
+    behaviour: str,
+    *,
+    profile: dict[str, Any] | None = None,
+    day_cost_usd: float | None = None,
+    **keys: Any,
+) -> dict[str, Any]:
     """What became of the only task of a plan, whose agent behaves like this."""
     agents = {"dev": speaks(folder, behaviour, **(profile or {}))}
     compiled = plan(task("t", "dev", **{"max_reexecute_times": 0, **keys}), agents=agents)
@@ -51,7 +58,7 @@ def run(folder: Path, behaviour: str, *, profile: dict[str, Any] | None = None, 
         await engine.submit(compiled)
         return await engine.ended()
 
-    found: Standing = play(folder / "root", use)
+    found: Standing = play(folder / "root", use, day_cost_usd=day_cost_usd)
     return found.tasks[0] | {"states": states(found)}
 
 
@@ -104,6 +111,13 @@ def test_a_budget_stops_it_while_it_runs(tmp_path: Path) -> None:
     found = run(tmp_path, "while True:\n    tool('Bash', command=f'step {number}')", promise=promise)
     assert (found["state"], found["cause"]) == ("FAILED", "ABORTED")
     assert found["reason"] == "budget-exhausted: 500 tokens of the task's budget of 450 tokens"
+
+
+def test_one_that_tells_only_in_the_end_what_it_cost_is_not_stopped_for_the_day(tmp_path: Path) -> None:
+    """It has ended, and a stop would only throw away what was paid for."""
+    ends = "tool('Write', file_path='a.py')\nend('It is done.', cost=2.0)\nsys.stdout.close()\ntime.sleep(0.3)"
+    found = run(tmp_path, ends, day_cost_usd=1.0)
+    assert (found["state"], found["usage"]["cost_usd"]) == ("COMPLETED", 2.0)
 
 
 def test_the_same_again_and_again_is_getting_nowhere(tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentkit import Clock
-from agenttalk.drivers.calls import Turn
-from agenttalk.engine import days, explaining, human
+from agenttalk.drivers.calls import Result, Turn
+from agenttalk.engine import days, explaining, honesty, human
 from agenttalk.engine.plans import SYSTEM
+from agenttalk.engine.spending import Purse
 from agenttalk.errors import UsageError
 from plankit import Engine, plan, play, states, task
 
@@ -118,5 +122,133 @@ def test_a_limit_that_makes_no_sense_is_refused(tmp_path: Path, most: float) -> 
         with pytest.raises(UsageError, match="cannot be the limit of a day"):
             await days.change(engine.deps, most, by="ada")
         assert await facts(engine) == []
+
+    play(tmp_path, use)
+
+
+class Spender:
+    """Spends $0.4 and then waits to be stopped, until it may end."""
+
+    def __init__(self, *, ends: bool = False) -> None:
+        self.ends = ends
+        self.attempts: list[int] = []
+
+    async def work(self, turn: Turn) -> str:
+        self.attempts.append(turn.attempt)
+        turn.report(cost_usd=0.4)
+        if not self.ends:
+            await asyncio.Event().wait()
+        return "ok"
+
+
+async def another_day(engine: Engine, clock: Clock) -> None:
+    clock.forward(24 * 3600)
+    await engine.dispatcher.looked()
+
+
+def test_a_turn_that_the_day_stops_in_its_middle_goes_on_the_next_day(tmp_path: Path) -> None:
+    """The program is dead, its attempt counts for nothing, and who looks is told what happens."""
+    clock = Clock()
+    script = tmp_path / "spends.py"
+    told = json.dumps({"agenttalk": {"usage": {"cost_usd": 0.4}}})
+    script.write_text(
+        "import pathlib, time\n"
+        "mark = pathlib.Path(__file__).with_name('began')\n"
+        f"if not mark.exists():\n    mark.touch()\n    print('{told}', flush=True)\n    time.sleep(600)\n"
+        "print('ok')\n"
+    )
+    agents = {"s": {"driver": "script", "argv": [sys.executable, str(script)]}}
+
+    async def first(engine: Engine) -> None:
+        await engine.submit(plan(task("one", "s", retry_times=0), task("two", "s", needs=["one"]), agents=agents))
+        found = await engine.ended()
+        assert states(found) == {"one": "BLOCKED_WAITING_REVIEW", "two": "PENDING"}
+        why = await explaining.explain(engine.deps, "p", "one")
+        assert (why["cause"], why["retries"]) == ("SOFT_DENIED", 0)
+        assert why["reason"] == "budget-exhausted: the day's budget of $0.3 is used up"
+        assert [(each["how"], each["cause"], each["reason"]) for each in why["attempts"]] == [
+            ("aborted", "DAY_SPENT", "budget-exhausted: $0.4 of the day's budget of $0.3")
+        ]
+        assert why["moves_on"].startswith(
+            "the day stopped its turn in the middle, which does not count against s; it goes on"
+        )
+        assert await days.waiting(engine.deps) == {"waiting": 1, "stopped": ["p/one"]}
+        assert [each["claims"] for each in (await honesty.report(engine.deps))["agents"]] == [0]
+
+    async def second(engine: Engine) -> None:
+        await engine.dispatcher.looked()
+        assert states(await engine.ended())["one"] == "BLOCKED_WAITING_REVIEW"
+        await another_day(engine, clock)
+        found = await engine.until(lambda now: now.state == "ENDED")
+        assert (found.result, states(found)) == ("done", {"one": "COMPLETED", "two": "COMPLETED"})
+        assert await days.waiting(engine.deps) == {"waiting": 0, "stopped": []}
+        assert await human.requests(engine.deps) == []
+
+    play(tmp_path / "root", first, clock=clock, day_cost_usd=0.3)
+    play(tmp_path / "root", second, clock=clock, day_cost_usd=0.3)
+
+
+def test_all_turns_that_share_the_day_wait_and_raising_the_limit_lets_them_go_on(tmp_path: Path) -> None:
+    clock, one, two = Clock(), Spender(), Spender()
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(plan(task("one", "a"), task("two", "b")))
+        found = await engine.ended()
+        assert states(found) == {"one": "BLOCKED_WAITING_REVIEW", "two": "BLOCKED_WAITING_REVIEW"}
+        assert (await days.told(engine.deps, 0.6))["spent_usd"] == pytest.approx(0.8)
+        one.ends = two.ends = True
+        await limited(engine, 2.0)
+        assert (await engine.until(lambda now: now.state == "ENDED")).result == "done"
+        assert (one.attempts, two.attempts) == ([1, 2], [1, 2])
+
+    play(tmp_path, use, a=one.work, b=two.work, clock=clock, day_cost_usd=0.6)
+
+
+def test_work_that_ended_by_itself_counts_whatever_it_cost(tmp_path: Path) -> None:
+    async def dear(_: Turn) -> Result:
+        return Result("ok", usage={"cost_usd": 0.9})
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(plan(task("one"), task("two", needs=["one"])))
+        assert states(await engine.ended()) == {"one": "COMPLETED", "two": "BLOCKED_WAITING_REVIEW"}
+
+    play(tmp_path, use, a=dear, day_cost_usd=0.6)
+
+
+def test_a_task_that_no_day_is_enough_for_asks_a_person_in_the_end(tmp_path: Path) -> None:
+    clock, spender = Clock(), Spender()
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(plan(task("one")))
+        for day in (1, 2, 3):
+            await engine.until(lambda _, day=day: len(spender.attempts) == day)  # type: ignore[misc]
+            found = await engine.ended()
+            if day < 3:
+                assert states(found)["one"] == "BLOCKED_WAITING_REVIEW"
+                await another_day(engine, clock)
+        assert states(found)["one"] == "BLOCKED_WAITING_HUMAN"
+        await another_day(engine, clock)
+        assert len(spender.attempts) == 3
+        [asked] = await human.requests(engine.deps)
+        assert "the limit of the day has stopped it 3 times in a row" in asked.document.title
+        spender.ends = True
+        await limited(engine, 2.0)
+        await human.answer(engine.deps, asked.request_id, by="ada", decision="PROVIDE", answers=["retry"])
+        engine.dispatcher.nudge()
+        assert (await engine.until(lambda now: now.state == "ENDED")).result == "done"
+
+    play(tmp_path, use, a=spender.work, clock=clock, day_cost_usd=0.3)
+
+
+def test_a_limit_that_is_changed_during_a_look_is_not_overlooked(tmp_path: Path) -> None:
+    async def use(engine: Engine) -> None:
+        known = days.Days(engine.deps, Purse(0.5), 0.5)
+        assert await known.look()
+        known.noted()
+        assert not await known.look()
+        await days.change(engine.deps, 2.0, by="ada")
+        assert await known.refresh()
+        known.noted()
+        assert await known.look()
 
     play(tmp_path, use)

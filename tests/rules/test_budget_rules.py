@@ -59,8 +59,19 @@ def test_what_is_used_up_is_said_in_the_same_words_however_much_it_is() -> None:
     assert budgets.used_up([limit], {"task": Used(1000)}) == (limit,)
     assert budgets.used_up([limit], {}) == ()
     assert budgets.overrun([limit], {"task": Used(1000)}) is None
-    assert budgets.overrun([limit], {"task": Used(1204)}) == "1,204 tokens of the task's budget of 1,000 tokens"
+    passed = budgets.overrun([limit], {"task": Used(1204)})
+    assert passed == (limit, "1,204 tokens of the task's budget of 1,000 tokens")
     assert budgets.seconds_left([limit], {}) is None
+
+
+def test_who_passes_the_limit_of_a_day_and_no_other_waits_for_another_day() -> None:
+    day, own = Limit("day", "cost_usd", 1), Limit("task", "cost_usd", 1)
+    used: Any = {"day": Used(cost_usd=2), "task": Used(cost_usd=2)}
+    passed, worse = budgets.overrun([day], used), budgets.overrun([own, day], used)
+    assert passed is not None
+    assert worse is not None
+    assert (passed.abort.pauses, str(passed.abort)) == (True, "budget-exhausted: $2 of the day's budget of $1")
+    assert (worse.abort.pauses, str(worse.abort)) == (False, "budget-exhausted: $2 of the task's budget of $1")
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,7 @@ def test_a_turn_begins_only_when_everything_is_fine(facts: dict[str, Any], sever
         ({"breach": ["a"]}, "hard-deny"),
         ({"breach": ["a"], "breach_stops": False}, "soft-deny"),
         ({"abort": Abort("stuck", "")}, "hard-deny"),
+        ({"abort": Abort("budget-exhausted", "", pauses=True)}, "soft-deny"),
     ],
 )
 def test_what_a_turn_did_is_looked_at(facts: dict[str, Any], severity: str) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Node
 from agenttalk.rules.failure import (
+    DAYS,
     LOST,
     Block,
     Consequence,
@@ -19,6 +20,7 @@ from agenttalk.rules.failure import (
     Skip,
     attempt_ended,
     cascade,
+    day_spent,
     on_failed_dependency,
     stand_in,
     standing,
@@ -160,3 +162,8 @@ def test_only_the_agents_own_failures_use_up_retries(how: Ending, used: int, tim
     else:
         most = max(times, LOST) if how == "lost" else times
         assert cause == ("RETRY" if used < most else "FAILED_FOR_GOOD")
+
+
+def test_a_day_that_stops_an_attempt_counts_for_nothing_until_it_does_so_again_and_again() -> None:
+    found = [day_spent(before) for before in range(DAYS + 1)]
+    assert found == [*["DAY_SPENT"] * (DAYS - 1), "NEEDS_PERSON", "NEEDS_PERSON"]

@@ -11,10 +11,11 @@ from agenttalk.answering.telling import Account, Tell, UnansweredError
 from agenttalk.contracts.model_use import LocalUse
 from agenttalk.errors import Code
 from agenttalk.prompts.answers import again
-from agenttalk.rules import answers, model_talk
+from agenttalk.rules import answers, model_talk, words_of_answers
 from agenttalk.rules.answers import Answer
 from agenttalk.rules.model_talk import Request
 from agenttalk.rules.results import Fault
+from agenttalk.rules.spoken import spoken
 
 
 def ask(request: Request, tell: Tell) -> Answer:
@@ -37,9 +38,11 @@ def ask(request: Request, tell: Tell) -> Answer:
         found = answers.read(request.asked, text)
         if isinstance(found, Answer):
             return found
-        fault = found if whole else Fault(found.code, f"the answer was cut off at {use.max_tokens} tokens")
+        fault = found if whole else Fault(found.code, words_of_answers.CUT_OFF(limit=use.max_tokens))
         messages = [*messages, {"role": "assistant", "content": text}]
-        messages.append({"role": "user", "content": again(fault.message, locale=request.locale)})
+        messages.append(
+            {"role": "user", "content": again(spoken(fault.message, request.locale), locale=request.locale)}
+        )
     raise UnansweredError(fault.code, fault.message)
 
 

@@ -22,6 +22,7 @@ from agenttalk.rules import answers, model_services, model_talk
 from agenttalk.rules.answers import Answer
 from agenttalk.rules.model_talk import Request
 from agenttalk.rules.results import Fault
+from agenttalk.rules.spoken import spoken
 
 _BUSY = (
     exceptions.ModelRateLimitError,
@@ -135,7 +136,7 @@ class _Conversation:
         found = answers.judged(self._request.asked, said)
         if isinstance(found, Fault):
             self._fault = found
-            raise ModelRetry(again(found.message, locale=self._request.locale))
+            raise ModelRetry(again(spoken(found.message, self._request.locale), locale=self._request.locale))
         self._answer = found
         return said
 

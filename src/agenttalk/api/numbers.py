@@ -16,7 +16,7 @@ from agenttalk.api import bodies
 from agenttalk.api.paging import filters
 from agenttalk.api.problems import answered
 from agenttalk.contracts.base import Text
-from agenttalk.engine import crew, honesty, metering
+from agenttalk.engine import crew, days, honesty, metering
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 from agenttalk.errors import Code, UsageError
@@ -58,7 +58,7 @@ async def believed(service: Service, request: Request, _: Caller) -> Response:
 async def spending(service: Service, request: Request, _: Caller) -> Response:
     """What was spent today of what may be."""
     filters(request)
-    return answered(await service.day())
+    return answered({**await service.day(), **await days.waiting(service.deps)})
 
 
 async def limit_day(service: Service, request: Request, caller: Caller) -> Response:
@@ -66,7 +66,8 @@ async def limit_day(service: Service, request: Request, caller: Caller) -> Respo
     body = await bodies.read(request, DayBody)
     if not body.reset and "limit_usd" not in body.model_fields_set:
         raise UsageError(Code.FIELD_MISSING, "give limit_usd, null for no limit, or reset")
-    return answered(await service.limit_day(body.limit_usd, by=body.by or caller.name, reset=body.reset))
+    found = await service.limit_day(body.limit_usd, by=body.by or caller.name, reset=body.reset)
+    return answered({**found, **await days.waiting(service.deps)})
 
 
 async def reload_settings(service: Service, request: Request, caller: Caller) -> Response:

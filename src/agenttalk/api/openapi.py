@@ -152,6 +152,8 @@ _DAY: Final = _object(
     left_usd=_some(_NUMBER),
     configured_usd=_some(_NUMBER),
     paused=_FLAG,
+    waiting=_COUNT,
+    stopped=_list(_TEXT),
 )
 _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/healthz"): Said("Whether it lives.", answer=_object(ok=_FLAG)),

@@ -28,7 +28,7 @@ from agenttalk.contracts.promise import (
 )
 from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Clock, Driver, Folder, Ids, Turn
-from agenttalk.rules import checks, evidence, junit
+from agenttalk.rules import checks, evidence, junit, words_of_checks
 from agenttalk.rules.checks import Confirmation, GitFacts, Ran, Seen, Stored
 from agenttalk.rules.evidence import Finding, Fingerprint, Result
 from agenttalk.rules.junit import Outcomes, Unreadable
@@ -129,7 +129,7 @@ class Checker:
         except AgentTalkError as error:
             found = _Found(_of_error(error))
         except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
-            found = _Found(Finding(False, "fault", f"the check broke: {type(error).__name__}: {error}"))
+            found = _Found(Finding(False, "fault", words_of_checks.CHECK_BROKE(kind=type(error).__name__, error=error)))
         done = found.done
         return Result(
             check.id,
@@ -172,12 +172,12 @@ class Checker:
             return _Found(await self._asked(check, context))
         if isinstance(check, ForgeCheck):
             if self._forge is None:
-                return _Found(Finding(False, "facts_missing", "no forge is connected here that could be asked"))
+                return _Found(Finding(False, "facts_missing", words_of_checks.NO_FORGE()))
             return _Found(await self._forge(check))
         if not isinstance(check, RunCheck | TestsCheck | FileCheck | JsonCheck):
             return _known(check, facts)
         if checkout is None:
-            return _Found(Finding(False, "facts_missing", "there is no checkout to look at"))
+            return _Found(Finding(False, "facts_missing", words_of_checks.NO_CHECKOUT()))
         match check:
             case RunCheck():
                 return await self._command(check, _Sealed(checkout, facts, context, again))
@@ -202,7 +202,7 @@ class Checker:
     async def _suite(self, check: TestsCheck, sealed: _Sealed) -> _Found:
         if check.protect_config and sealed.facts.retuned:
             named = ", ".join(sealed.facts.retuned)
-            return _Found(Finding(False, "check_file", f"its test settings were changed; put them back: {named}"))
+            return _Found(Finding(False, "check_file", words_of_checks.SETTINGS_CHANGED(names=named)))
         done, report = await self._reported(check, sealed.checkout, sealed)
         ran, base = done.ran, sealed.facts.base
         finding = checks.of_tests(check, ran, report, base)
@@ -275,7 +275,7 @@ class Checker:
         ended = await self._driver.run(turn)
         if ended.how != "exited" or ended.exit_code != 0:
             why = ended.error or ended.stderr.decode(errors="replace").strip()[-300:]
-            return Finding(False, "unreadable", f"{check.path} could not be judged by its schema: {why}")
+            return Finding(False, "unreadable", words_of_checks.SCHEMA_FAILED(path=check.path, error=why))
         return checks.of_json(check, document, [str(each) for each in json.loads(ended.stdout)])
 
 
@@ -291,7 +291,7 @@ def _known(check: AnyCheck, facts: Facts) -> _Found:
         case HumanCheck():
             by = facts.confirmation.by if facts.confirmation else evidence.ENGINE
             return _Found(checks.of_human(facts.confirmation, facts.shown), by=by)
-    return _Found(Finding(False, "unknown_kind", f"nothing here makes checks of kind {check.kind!r}"))
+    return _Found(Finding(False, "unknown_kind", words_of_checks.UNKNOWN_KIND(kind=check.kind)))
 
 
 class _CheckFileError(InputError):
@@ -303,10 +303,12 @@ def _own_files(check: AnyCheck, checkout: Folder, facts: Facts) -> None:
         try:
             found = checkout.digest(path, _LARGEST).sha256
         except AgentTalkError as error:
-            raise _CheckFileError(error.code, f"the check's own file {path}: {error.message}") from error
+            raise _CheckFileError(error.code, words_of_checks.OWN_FILE(path=path, why=error.message)) from error
         if found != facts.files.get(path):
             said = facts.files.get(path, "not known")
-            raise _CheckFileError(Code.PAYLOAD_HASH_MISMATCH, f"the check's own file {path} is {found}, not {said}")
+            raise _CheckFileError(
+                Code.PAYLOAD_HASH_MISMATCH, words_of_checks.OWN_FILE_CHANGED(path=path, found=found, said=said)
+            )
 
 
 class _ShadowError(InputError):
@@ -318,7 +320,7 @@ def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder) -> None:
     folder = f"{check.cwd}/" if check.cwd else ""
     for path in checks.shadows(check):
         if checkout.exists(folder + path):
-            raise _ShadowError(Code.FILE_UNSAFE, f"{folder + path} would run in the place of the test runner")
+            raise _ShadowError(Code.FILE_UNSAFE, words_of_checks.SHADOWS_RUNNER(path=folder + path))
 
 
 def _report(check: TestsCheck, checkout: Folder, limit: int) -> Outcomes | Unreadable | None:

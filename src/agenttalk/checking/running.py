@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple
 from agenttalk import sandbox
 from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Driver, Ended, Ids, Turn
-from agenttalk.rules import checks
+from agenttalk.rules import checks, words_of_checks
 from agenttalk.rules.checks import How, Ran
 from agenttalk.rules.http_addresses import Allowed
 
@@ -132,7 +132,7 @@ class Runner:
         """Run it to its end. Never raises for what the command does; cancelling kills it first."""
         isolated = await self.isolates(context)
         if not isolated and context.isolation == "required":
-            error = "a sandbox is required, and bubblewrap is not installed or does not work here"
+            error = words_of_checks.NO_SANDBOX()
             return Done(Ran("not_isolated", None, error), isolated)
         return await self._run(command, context, isolated=isolated)
 
@@ -173,7 +173,7 @@ class Runner:
             lang=context.lang,
         )
         if "\0" in command.run:
-            raise ValueError("the command holds a NUL")
+            raise ValueError(words_of_checks.NUL_IN_COMMAND())
         if isolated and self._bubblewrap:
             masked = (*context.masked, *sandbox.secrets(Path.home()), Path(tempfile.gettempdir()))
             room = sandbox.Room((checkout,), cwd, place.tmp, env, context.network, masked, context.readable)
@@ -206,11 +206,11 @@ def _told(task: asyncio.Future[Ended], limit: int, *, flooded: bool, isolated: b
     if not task.cancelled() and isinstance(task.exception(), AgentTalkError):
         return Ran("stuck", None, str(task.exception()))
     if flooded:
-        return Ran("output_limit", None, f"it printed more than {limit:,} bytes")
+        return Ran("output_limit", None, words_of_checks.PRINTED_TOO_MUCH(limit=limit))
     ended = task.result()
     said = ended.stderr.decode(errors="replace").strip()
     if isolated and said.startswith("bwrap:"):
-        return Ran("not_started", None, f"the sandbox cannot be set up: {said[:500]}")
+        return Ran("not_started", None, words_of_checks.SANDBOX_FAILED(error=said[:500]))
     if said and ended.how == "exited" and ended.exit_code != 0:
         return Ran("not_started", None, said[:500])  # only what stands before the command speaks here
     how: How = ended.how

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, Literal, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from agenttalk.rules import http_addresses
+from agenttalk.rules import http_addresses, words_of_checks
 from agenttalk.rules.checks import Answer
 from agenttalk.rules.evidence import Finding
 from agenttalk.rules.http_addresses import Allowed
@@ -69,7 +69,7 @@ async def get(url: str, asking: Asking, *, resolve: Resolve = resolved) -> Answe
 
 
 def _late(url: str, asking: Asking) -> Finding:
-    return Finding(False, "timeout", f"{url[:200]} has not answered within {asking.seconds:g} seconds")
+    return Finding(False, "timeout", words_of_checks.NOT_ANSWERED(url=url[:200], seconds=asking.seconds))
 
 
 async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -> Answer | Finding:
@@ -82,7 +82,7 @@ async def _follow(url: str, asking: Asking, resolve: Resolve, deadline: float) -
             url = urljoin(url, answer)
             continue
         return answer
-    return Finding(False, "refused", f"{url[:200]} is one redirect too many")
+    return Finding(False, "refused", words_of_checks.TOO_MANY_HOPS(url=url[:200]))
 
 
 async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | Finding:
@@ -91,18 +91,18 @@ async def _judged(url: str, asking: Asking, resolve: Resolve) -> _Hop | Finding:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        return Finding(False, "refused", f"{url[:200]!r} is no address: {error}")
+        return Finding(False, "refused", words_of_checks.BAD_ADDRESS(url=url[:200], error=error))
     if parts.scheme not in {"http", "https"} or not host:
-        return Finding(False, "refused", f"{url[:200]!r} is not http or https")
+        return Finding(False, "refused", words_of_checks.NOT_HTTP(url=url[:200]))
     if parts.username is not None or parts.password is not None:
-        return Finding(False, "refused", "an address must not hold a name or a password")
+        return Finding(False, "refused", words_of_checks.ADDRESS_WITH_NAME())
     try:
         addresses = await resolve(host, port)
     except (OSError, UnicodeError) as error:
-        return Finding(False, "unreachable", f"{host!r} is not found: {error}")
+        return Finding(False, "unreachable", words_of_checks.HOST_NOT_FOUND(host=host, error=error))
     refusals = [why for each in addresses if (why := http_addresses.refusal(each, port, asking.allowed))]
     if refusals or not addresses:
-        return Finding(False, "refused", f"{host!r}: {refusals[0] if refusals else 'it has no address'}")
+        return Finding(False, "refused", f"{host!r}: {refusals[0] if refusals else words_of_checks.HAS_NO_ADDRESS()}")
     return _Hop(parts, host, port, addresses[0])
 
 

@@ -20,6 +20,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.promise import AnyCheck, FileCheck, JsonCheck, RunCheck, TestsCheck
 from agenttalk.errors import AgentTalkError, Code, JsonError, UsageError
+from agenttalk.rules import words_of_answers
 
 BLOCKS: Final = 2
 """How often an agent is kept from stopping."""
@@ -73,7 +74,7 @@ class Attempt:
             spelt = [self.outputs / name, self.outputs / places.segment(name), self.cwd / name]
             files = [self.cwd / file.path for file in each.files]
             if not any(path.exists() for path in spelt) and not (files and all(path.exists() for path in files)):
-                yield f"the output {name!r} is not there; put it into {self.outputs}"
+                yield words_of_answers.OUTPUT_NOT_PUT(name=name, folder=self.outputs)
 
     def _checks(self) -> Iterator[str]:
         promise = self.command.promise
@@ -89,7 +90,7 @@ class Attempt:
             for check in checks:
                 why = self._fault(check, copy)
                 if why:
-                    yield f"the check {check.id!r} does not pass: {why}"
+                    yield words_of_answers.CHECK_FAILS(name=check.id, why=why)
 
     def _fault(self, check: AnyCheck, copy: Path) -> str:
         """Why a check does not pass here; empty if it does, or if only the engine can look."""
@@ -116,28 +117,29 @@ class Attempt:
                     printed, _ = process.communicate(timeout=seconds)
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, signal.SIGKILL)
-                    return f"'{check.run}' took longer than {seconds:g} seconds"
+                    return words_of_answers.TOOK_LONGER(command=check.run, seconds=seconds)
         except OSError as error:
-            return f"'{check.run}' cannot be run: {error.strerror}"
+            return words_of_answers.CANNOT_RUN(command=check.run, error=error.strerror)
         if process.returncode == 0:
             return ""
         said = printed.decode(errors="replace").strip()[-_TAIL:]
-        return f"'{check.run}' ended with {process.returncode}" + (f":\n{said}" if said else "")
+        ended = words_of_answers.COMMAND_ENDED_SAYING if said else words_of_answers.COMMAND_ENDED
+        return ended(command=check.run, code=process.returncode, text=said)
 
 
 def _seen(check: FileCheck | JsonCheck, copy: Path) -> str:
     try:
         data = (copy / check.path).read_bytes()
     except OSError:
-        return f"{check.path} is not there"
+        return words_of_answers.FILE_NOT_THERE(path=check.path)
     if isinstance(check, FileCheck):
         if check.contains is not None and check.contains.encode() not in data:
-            return f"{check.path} does not hold {check.contains[:80]!r}"
-        return f"{check.path} is too small" if len(data) < (check.min_bytes or 0) else ""
+            return words_of_answers.FILE_HOLDS_NOT(path=check.path, text=check.contains[:80])
+        return words_of_answers.FILE_TOO_SMALL(path=check.path) if len(data) < (check.min_bytes or 0) else ""
     try:
         wire.read(data, limit=_LARGEST)
     except JsonError as error:
-        return f"{check.path} is no JSON: {error.message}"
+        return words_of_answers.FILE_NO_JSON(path=check.path, error=error.message)
     return ""
 
 

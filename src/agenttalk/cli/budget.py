@@ -63,7 +63,8 @@ def _asked(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str,
         if body is not None:
             said = body.get("limit_usd")
             await (days.reset(deps, by=by) if "reset" in body else days.change(deps, said, by=by))
-        return await days.told(deps, settings.load(folder).limits.cost_usd_per_day)
+        told = await days.told(deps, settings.load(folder).limits.cost_usd_per_day)
+        return {**told, **await days.waiting(deps)}
 
     found = roots.asked(folder, "/api/spending", by_hand, None if body is None else {**body, "by": by})
     if out.as_json:
@@ -83,3 +84,8 @@ def tell(out: Output, found: dict[str, Any]) -> None:
     if found["paused"]:
         when = "it goes on by itself at 00:00 UTC, or with 'agenttalk budget set USD'"
         out.say(f"[yellow]‖[/] no work begins: the day's budget is used up; {when}")
+    if found.get("waiting"):
+        out.say(f"  tasks that wait for it: {found['waiting']}")
+    if found.get("stopped"):
+        names = ", ".join(plain(each) for each in found["stopped"])
+        out.say(f"  stopped in the middle of a turn, which does not count against their agents: {names}")

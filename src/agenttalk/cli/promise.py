@@ -12,6 +12,7 @@ from agenttalk.errors import Code, ContractError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agenttalk.contracts.agent import Locale
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.rules.done import Verdict
     from agenttalk.rules.promises import PromiseIssue
@@ -74,6 +75,9 @@ def check(
             "--hook", help="Answer as the Stop hook of a coding agent does. At most twice it is told to go on."
         ),
     ] = False,
+    locale: Annotated[
+        str, typer.Option("--locale", metavar="en|zh", help="Language in which my attempt is told what it misses.")
+    ] = "en",
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -82,7 +86,7 @@ def check(
     Without FILE, an agent at work sees what its own attempt misses. That is no evidence: the engine looks for itself.
     """
     if file is None:
-        return _mine(Output(as_json=Settings.merged(ctx, root, as_json).as_json), hook=hook)
+        return _mine(Output(as_json=Settings.merged(ctx, root, as_json).as_json), locale, hook=hook)
     from agenttalk.contracts.evidence import read_evidence, read_gates
     from agenttalk.rules import done
     from agenttalk.rules.evidence import vouched
@@ -103,11 +107,17 @@ def check(
     return 0 if verdict.fulfilled else NOT_SO
 
 
-def _mine(out: Output, *, hook: bool) -> int:
+def _mine(out: Output, locale: str, *, hook: bool) -> int:
     """Tell an agent what it has forgotten."""
     import json
 
     from agenttalk.cli import attempt
+    from agenttalk.rules import words_of_answers
+    from agenttalk.rules.spoken import spoken
+
+    if locale not in {"en", "zh"}:
+        raise UsageError(Code.OPTION_INVALID, f"there is no locale {locale[:40]!r}", hint="use 'en' or 'zh'")
+    language: Locale = "zh" if locale == "zh" else "en"
 
     try:
         own = attempt.mine()
@@ -115,10 +125,11 @@ def _mine(out: Output, *, hook: bool) -> int:
         if hook:
             return 0  # the code for bad input would keep the agent from stopping, and it can do nothing about it
         raise
-    missing = own.missing()
+    missing = [spoken(each, language) for each in own.missing()]
     if hook:
         if missing and not own.blocked_before():
-            reason = "This is still missing:\n" + "\n".join(f"- {each}" for each in missing)
+            first = spoken(words_of_answers.STILL_MISSING(), language)
+            reason = "\n".join([first, *(f"- {each}" for each in missing)])
             typer.echo(json.dumps({"decision": "block", "reason": reason}))
         return 0
     if out.as_json:

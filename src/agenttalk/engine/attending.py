@@ -17,7 +17,7 @@ from agenttalk.engine.judging import Judges
 from agenttalk.engine.watching import counted, listening
 from agenttalk.errors import AgentTalkError, InputError
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Proof, Prover
-from agenttalk.rules import media
+from agenttalk.rules import media, words_of_verdicts
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.rework import Judgement
@@ -98,7 +98,7 @@ class Attending(Dispatching):
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
             return self._deps.discretion.proof(proof)
         except AgentTalkError as error:
-            return Proof(refused=f"it could not be checked: {error.message}")
+            return Proof(refused=words_of_verdicts.NOT_CHECKED(error=error.message))
 
     async def _found(self, board: Board, granted: Granted, performance: Performance) -> Proof:
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
@@ -184,5 +184,5 @@ class Attending(Dispatching):
                     else await asyncio.to_thread(media.misfit, wanted, data)
                 )
                 if why is not None:
-                    misfits[made.output_name] = f"({made.path}) {why}"
+                    misfits[made.output_name] = words_of_verdicts.MISFIT_FILE(path=made.path, why=why)
         return replace(performance, misfits=misfits) if misfits else performance

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from agenttalk.contracts.agent import AcpUse, CliUse
+from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
 from agenttalk.engine.layout import Layout
 from agenttalk.engine.performing import Programs, layout_of
 from agenttalk.engine.seat import Seat, take_seat
@@ -20,7 +20,7 @@ from agenttalk.engine.transcripts import Transcript
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Ended, Folder, Job, Performance, Tiers, Turn
 from agenttalk.prompts.missing import still_missing
-from agenttalk.rules import codecs, coding_agents, coding_events
+from agenttalk.rules import codecs, coding_agents, coding_events, spoken
 from agenttalk.rules.coding_agents import CodingAgent, Room
 from agenttalk.rules.coding_events import Account, Event
 from agenttalk.rules.notes import Note
@@ -132,7 +132,7 @@ class CodingAgents(Programs):
         promise = job.command.promise
         if not self.deps.self_check or "{HOOK}" not in agent.argv or promise is None or not promise.checks:
             return ""
-        return shlex.join((*self.deps.self_check, "--hook"))
+        return shlex.join((*self.deps.self_check, "--hook", *_in(job.profile)))
 
     async def _performed(self, attempt: Attempt) -> Performance:
         ended = await attempt.go(attempt.turn.prompt)
@@ -141,7 +141,8 @@ class CodingAgents(Programs):
             why = await self._missing(attempt, performance) if attempt.can_go_on else ""
             if not why:
                 break
-            ended = await attempt.go(still_missing(why, locale=attempt.job.profile.locale), going_on=True)
+            locale = attempt.job.profile.locale
+            ended = await attempt.go(still_missing(spoken.spoken(why, locale), locale=locale), going_on=True)
             performance = await self._judged(attempt, ended)
         return performance
 
@@ -166,7 +167,14 @@ class CodingAgents(Programs):
         promise = attempt.job.command.promise
         if not self.deps.self_check or attempt.room.hook or promise is None or not promise.checks:
             return ""
-        turn = replace(attempt.turn, argv=self.deps.self_check, prompt="", hear=None, longest=None, keep=64 * 1024)
+        turn = replace(
+            attempt.turn,
+            argv=(*self.deps.self_check, *_in(attempt.job.profile)),
+            prompt="",
+            hear=None,
+            longest=None,
+            keep=64 * 1024,
+        )
         ended = self.deps.discretion.ended(await self.driver.run(replace(turn, timeout=attempt.left)))
         if ended.how != "exited" or ended.exit_code != 1:
             return ""
@@ -243,13 +251,15 @@ class Attempt:
 
     def _hear(self, events: Iterator[Event]) -> None:
         secrets = self.owner.deps.discretion.secrets
-        for told in events:
+        heard = list(events)
+        last = any(each.kind == "end" for each in heard)
+        for told in heard:
             event = told._replace(text=secrets.redact(told.text), name=secrets.redact(told.name)) if secrets else told
             self.account.take(event)
             self.transcript.add(event, self.owner.deps.stamp())
             if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
                 counts = self.used._asdict() | {"seconds": 0}
-                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage"))
+                self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage", last=last))
 
     def answered(self, ended: Ended) -> Ended:
         """How it ended, with what it said last in place of what its program printed."""
@@ -274,6 +284,11 @@ class Attempt:
             "events": self.transcript.told(),
         }
         return {name: value for name, value in told.items() if value or name == "exit_code"}
+
+
+def _in(profile: AgentProfile) -> tuple[str, ...]:
+    """How the command line is told the language of who reads it."""
+    return () if profile.locale == "en" else ("--locale", profile.locale)
 
 
 def _erase(root: Folder, path: str) -> None:

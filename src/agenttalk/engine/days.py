@@ -27,6 +27,8 @@ _PAGE: Final = 1_000
 """Facts that are read at once."""
 HELD: Final = f"%{budgets.DAY}%"
 """How the reason of a task looks that waits for another day or limit."""
+SHOWN: Final = 20
+"""Tasks that are looked at closely of those that wait."""
 MOST: Final = 1_000_000.0
 """Dollars that a limit may be."""
 
@@ -87,6 +89,19 @@ async def told(deps: Deps, configured: float | None) -> dict[str, Any]:
     }
 
 
+async def waiting(deps: Deps) -> dict[str, Any]:
+    """How many tasks wait for another day or limit, and of which the day stopped a turn in its middle."""
+    number, stopped = 0, []
+    for store in await boards(deps):
+        rows = await store.read("held_by", like=HELD)
+        number += len(rows)
+        for plan_id, task_id, _, _, fact in rows[:SHOWN]:
+            found = await store.read("fact", seq=fact) if fact is not None else []
+            told: Any = wire.read(bytes(found[0][0]), limit=wire.DOCUMENT_LIMIT) if found else {}
+            stopped += [f"{plan_id}/{task_id}"] if told.get("cause") == "DAY_SPENT" else []
+    return {"waiting": number, "stopped": stopped[:SHOWN]}
+
+
 @dataclass(slots=True)
 class Days:
     """The limit as the one who gives work out knows it."""
@@ -97,6 +112,8 @@ class Days:
     _known: bool = False
     _let_go: tuple[str, float | None] | None = None
     """The day and the limit at which everything that waited was let go on."""
+    _seen: tuple[str, float | None] | None = None
+    """Those at which it was looked last."""
 
     async def refresh(self) -> bool:
         """Read the limit; whether it is another than before. What was spent before it was limited is counted."""
@@ -115,7 +132,8 @@ class Days:
             await self.refresh()
         if self.purse.day_cost_usd is not None:
             await spending.see_the_day(self.deps, self.purse)
-        if self._let_go == self._now():
+        self._seen = self._now()
+        if self._let_go == self._seen:
             return False
         today = await spending.today(self.deps, self.purse.day_cost_usd)
         if today["left_usd"] == 0.0:  # nothing is left of this day either, and nobody is asked again
@@ -124,8 +142,8 @@ class Days:
         return True
 
     def noted(self) -> None:
-        """They were."""
-        self._let_go = self._now()
+        """They were. A limit that was changed while they were looked at counts as another."""
+        self._let_go = self._seen
 
     def _now(self) -> tuple[str, float | None]:
         return self.deps.stamp()[:10], self.purse.day_cost_usd
@@ -134,7 +152,7 @@ class Days:
 def let_go(moves: Moves) -> int:
     """Let tasks of a board begin that the limit of a day held up; the checkpoint looks at each again."""
     rows = moves.tx.run("held_by", like=HELD)
-    for plan_id, task_id, delivery, request_id in rows:
+    for plan_id, task_id, delivery, request_id, _ in rows:
         if request_id is not None and moves.tx.run("request", request_id=request_id)[0][7] == "open":
             human.close(moves.tx, request_id, "the day or its limit is another", at=moves.at)
         moves.let_go(plan_id, task_id, delivery)

@@ -23,7 +23,7 @@ from agenttalk.engine.telling import fact, receipt
 from agenttalk.engine.worth import NO_PROOF, Outcome, gated
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance, Proof
-from agenttalk.rules import failure, gates, lifecycle, results, usage
+from agenttalk.rules import failure, gates, lifecycle, results, usage, words_of_verdicts
 from agenttalk.rules.leases import SCORE_CODES
 from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.usage import Used
@@ -132,14 +132,15 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
             performance,
             proof,
             cause=outcome.cause,
-            reason=outcome.reason or "not done",
+            reason=outcome.reason or words_of_verdicts.NOT_DONE(),
             verdict=outcome.verdict,
             hand_to=outcome.hand_to,
         )
     elif outcome.cause == "NEEDS_PERSON":
         title = f"{job.task_id}: {outcome.reason}"
         request_id = moves.ask_person(sheet, node, title)
-        asking.request_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
+        if performance.how == "unfit":
+            asking.request_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
     else:
         _alert(moves, granted, outcome)
         moves.ended(sheet, job.task_id, outcome.cause)
@@ -151,7 +152,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
                 granted,
                 performance,
                 proof,
-                reason=outcome.reason or "not done",
+                reason=outcome.reason or words_of_verdicts.NOT_DONE(),
                 verdict=outcome.verdict,
                 evidence=outcome.evidence,
             )

@@ -52,6 +52,7 @@ _ANOTHER_DAY: Final = (
     "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
     "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'"
 )
+_STOPPED: Final = "the day stopped its turn in the middle, which does not count against {agent}; "
 _REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review"
 _NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
 
@@ -87,6 +88,8 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         held = _ANOTHER_DAY if budgets.DAY in (reason or "") else _HELD
         told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held}.get(cause, _NEXT[state])
         moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)
+        if told is _ANOTHER_DAY and turns and turns[-1]["cause"] == "DAY_SPENT":
+            moves_on = _STOPPED.format(agent=agent_id) + moves_on
     return {
         "plan_id": plan_id,
         "task_id": task_id,

@@ -127,7 +127,10 @@ def hold_back(moves: Moves, sheet: Sheet, node: Node, delivery: int, denied: Dec
 def stopped_by(
     promise: CompletionPromise | None, allowance: Allowance | None, lease: str, performance: Performance
 ) -> Abort | None:
-    """Why a turn counts as stopped: it was, or what it told in the end is more than it may use."""
+    """Why a turn counts as stopped: it was, or what it told in the end is more than it may use.
+
+    One that ended by itself and passed the limit of the day is judged by what it left: only others have to wait.
+    """
     abort = performance.abort
     if abort is not None and (abort.type == "budget-exhausted" or aborts.acts(promise, abort.type)):
         return abort
@@ -135,7 +138,7 @@ def stopped_by(
         return None
     now = usage.spent(performance.usage, seconds=performance.seconds)
     passed = budgets.overrun(allowance.limits, allowance.used_in_the_end(lease, now))
-    return Abort("budget-exhausted", passed) if passed else None
+    return passed.abort if passed is not None and not passed.abort.pauses else None
 
 
 def after_turn(

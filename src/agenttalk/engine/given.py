@@ -12,7 +12,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Handed, Tx
 from agenttalk.prompts.execute import InputText
-from agenttalk.rules import rework
+from agenttalk.rules import rework, spoken
 from agenttalk.rules.readiness import Candidate
 
 _TEXT: Final = 32 * 1024
@@ -40,7 +40,9 @@ def picked(
     return tuple(found), list(used)
 
 
-def of_command(tx: Tx, sheet: Sheet, command: Command, at: str) -> tuple[tuple[Handed, ...], list[str], bool]:
+def of_command(
+    tx: Tx, sheet: Sheet, command: Command, agent_id: str, at: str
+) -> tuple[tuple[Handed, ...], list[str], bool]:
     """The files of a command's inputs, the messages that brought them, and whether some are not in force any more."""
     found: list[Handed] = []
     used: dict[str, None] = {}
@@ -60,7 +62,7 @@ def of_command(tx: Tx, sheet: Sheet, command: Command, at: str) -> tuple[tuple[H
             room -= len(data) if data else 0
             found.append(Handed(each.input_name, inside, sha256, size, data))
     if command.reexecute is not None:
-        found += _extras(tx, command.reexecute, at)
+        found += _extras(tx, spoken.reexecution(command.reexecute, sheet.profile(agent_id).locale), at)
     return tuple(found), list(used), lost
 
 

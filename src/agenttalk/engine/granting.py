@@ -27,7 +27,7 @@ from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watching
 from agenttalk.ports import Handed, Job, KindTask, Row, TaskKind, Tx
 from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, previous_attempt, with_tools
-from agenttalk.rules import rework, stuck
+from agenttalk.rules import rework, spoken, stuck
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.leases import History, time_limit
 from agenttalk.rules.lifecycle import Cause
@@ -187,7 +187,7 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     if sources is not None:
         inputs, used = given.picked(moves, command, sources)
     else:
-        inputs, used, _ = given.of_command(tx, sheet, command, moves.at)
+        inputs, used, _ = given.of_command(tx, sheet, command, order.agent_id, moves.at)
     attempt = _attempt(moves, desk, sheet, order.agent_id, command, epoch + 1, inputs, used)
     passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
     if passage is not PLAIN:
@@ -219,7 +219,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     plan_id, task_id, delivery, epoch, retries, sent_back, reason, fact, before, _ = row
     sheet = moves.sheets.of(tx, plan_id)
     message_id, command = _ordered(tx, desk, delivery)
-    inputs, used, lost = given.of_command(tx, sheet, command, moves.at)
+    inputs, used, lost = given.of_command(tx, sheet, command, agent_id, moves.at)
     if lost:
         superseding.wait_for_inputs(moves, sheet, task_id, delivery)
         return None
@@ -271,7 +271,7 @@ def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: in
     tx = moves.tx
     message_id, command = _ordered(tx, desk, delivery)
     sheet = moves.sheets.of(tx, command.plan_id)
-    inputs, used, lost = given.of_command(tx, sheet, command, moves.at)
+    inputs, used, lost = given.of_command(tx, sheet, command, agent_id, moves.at)
     if lost:
         return None
     attempt = _attempt(moves, desk, sheet, agent_id, command, task[2], inputs, used)
@@ -343,9 +343,9 @@ class _Attempt:
         return told + with_tools(locale=self.profile.locale) if self.profile.has_tools else told
 
     def _told(self) -> str:
-        command = self.command
+        command = spoken.command(self.command, self.profile.locale)
         if self.kind is not None:
-            return self._prompt_of_kind(*self.kind)
+            return self._prompt_of_kind(*self.kind, command)
         remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS
         folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
@@ -372,10 +372,10 @@ class _Attempt:
         """The task as its kind has it."""
         return self.kind[1] if self.kind is not None else None
 
-    def _prompt_of_kind(self, kind: TaskKind, task: KindTask) -> str:
+    def _prompt_of_kind(self, kind: TaskKind, task: KindTask, command: Command) -> str:
         fence, profile = self.fence, self.profile
         sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
-        told = composed(profile.prompt or "", sections, self.command, fence=fence, locale=profile.locale)
+        told = composed(profile.prompt or "", sections, command, fence=fence, locale=profile.locale)
         return told + elsewhere(locale=profile.locale) if profile.driver == "remote" else told
 
     def job(self, prompt: str, history: History) -> Job:

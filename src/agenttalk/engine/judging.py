@@ -14,7 +14,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.watching import listening
 from agenttalk.ports import Confirm, Exhibit, Job, Judge, Performer, Prover, Store
 from agenttalk.prompts.judge import judging
-from agenttalk.rules import checks, rework
+from agenttalk.rules import checks, rework, words_of_verdicts
 from agenttalk.rules.rework import Judgement
 
 TRIES: Final = 2
@@ -96,4 +96,4 @@ class Judges:
             judgement = rework.judged(criteria, said)
             if judgement is not None:
                 return judgement
-        return rework.refused([f"{job.agent_id} did not say what it thinks of {name}"])
+        return rework.refused([words_of_verdicts.NOT_SAID(agent=job.agent_id, name=name)])

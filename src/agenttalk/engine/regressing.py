@@ -15,7 +15,7 @@ from agenttalk.engine.commanding import ENGINE
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.reviewing import Review, Seen
 from agenttalk.engine.reworking import Refusal
-from agenttalk.rules import evidence, findings, living
+from agenttalk.rules import evidence, findings, living, words_of_verdicts
 from agenttalk.rules.lifecycle import State
 from agenttalk.rules.rework import Judgement
 
@@ -166,11 +166,15 @@ def _join(moves: Moves, plan_id: str, task_id: str, broken: Sequence[Seen]) -> N
 def _said(task_id: str, seen: Seen) -> str:
     """Why a task is reopened."""
     kept = seen.kept
-    name = kept.check.id if kept.owner == task_id else f"{kept.check.id} of {kept.owner}"
+    name = kept.check.id
+    name = name if kept.owner == task_id else words_of_verdicts.CHECK_OF(check=name, task=kept.owner)
     if seen.merged == task_id:
-        return f"what it merged broke the check {name}"
-    whose = f"the merge of {seen.merged}" if seen.merged else "a commit of somebody else"
-    return f"the check {name} does not pass any more, " + (f"since {whose}" if seen.broke else "and nothing was merged")
+        return words_of_verdicts.BROKE(names=name)
+    if not seen.broke:
+        return words_of_verdicts.BROKE_BY_ITSELF(names=name)
+    if not seen.merged:
+        return words_of_verdicts.BROKEN_BY_COMMIT(names=name)
+    return words_of_verdicts.BROKEN_BY_MERGE(names=name, task=seen.merged)
 
 
 def _told(seen: Seen) -> dict[str, Any]:
@@ -183,8 +187,10 @@ def _told(seen: Seen) -> dict[str, Any]:
 def _issues(task_id: str, broken: Sequence[Seen]) -> Iterator[Issue]:
     for each in broken:
         result = each.result
-        why = f": {result.detail or result.reason}" if result is not None else ""
-        yield Issue(severity="HIGH", category="regression", description=f"{_said(task_id, each)}{why}")
+        said = _said(task_id, each)
+        if result is not None:
+            said = words_of_verdicts.REGRESSION(why=said, whys=result.detail or result.reason)
+        yield Issue(severity="HIGH", category="regression", description=said)
         if result is not None and result.output:
-            printed = f"{each.kept.check.id} printed: {result.output[-_PRINTED:]}"
+            printed = words_of_verdicts.PRINTED(check=each.kept.check.id, text=result.output[-_PRINTED:])
             yield Issue(severity="HIGH", category="check", description=printed)

@@ -18,7 +18,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code
 from agenttalk.ports import Made, Performance, Proof, Row
-from agenttalk.rules import rework
+from agenttalk.rules import rework, words_of_verdicts
 from agenttalk.rules.checks import shown_hash
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.lifecycle import Cause
@@ -245,10 +245,14 @@ def order_again(
 
 def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
     """The verifier's judgement of a turn."""
-    faults = [*verdict.blockers, *(f"{name} is missing" for name in verdict.missing)] if verdict else [reason]
+    faults = (
+        [*verdict.blockers, *(words_of_verdicts.MISSING(name=name) for name in verdict.missing)]
+        if verdict
+        else [reason]
+    )
     category = CONFLICT if proof.conflict else "completeness"
-    said = rework.refused([each or "not done" for each in (faults or [reason])], category)
-    return Judgement(False, 0, reason or "not done", (*said.issues, *_printed(proof)))
+    said = rework.refused([each or words_of_verdicts.NOT_DONE() for each in (faults or [reason])], category)
+    return Judgement(False, 0, reason or words_of_verdicts.NOT_DONE(), (*said.issues, *_printed(proof)))
 
 
 def left_files(moves: Moves, performance: Performance) -> Files:
@@ -300,7 +304,7 @@ def _printed(proof: Proof) -> list[Issue]:
         Issue(
             severity="HIGH",
             category="check",
-            description=f"{check['id']} printed: {check['output'][-_PRINTED:]}",
+            description=words_of_verdicts.PRINTED(check=check["id"], text=check["output"][-_PRINTED:]),
         )
         for check in proof.told
         if check.get("passed") is False and check.get("output")

@@ -21,7 +21,7 @@ from agenttalk.errors import Code
 from agenttalk.ports import KindTask, Store, Tx
 from agenttalk.prompts import toolchain_failures as texts
 from agenttalk.prompts.toolchain_failures import WORDING, FailureWording
-from agenttalk.rules import lifecycle, semantic_keys, triage
+from agenttalk.rules import lifecycle, semantic_keys, spoken, triage
 from agenttalk.rules.mentions import Marker, write_marker
 from agenttalk.rules.triage import OVERDUE, Comment, Failure, Issue, Person, Place
 
@@ -109,7 +109,9 @@ class Desk:
             head = words.not_done.format(
                 login=told.login, title=texts.inline(task.title), task=task.task_id, round=said["round"]
             )
-            found = [each.removeprefix(triage.NOT_SHOWN) for each in said["found"] or [said["reason"]]]
+            locale = self._board.setup.style(task.agent_id).locale
+            faults = [each.removeprefix(triage.NOT_SHOWN) for each in said["found"] or [said["reason"]]]
+            found = [spoken.spoken(each, locale) for each in faults]
             self._comment(tx, key, task, told, head, (words.missing, found), words.back, at)
 
     def _comment(

@@ -22,6 +22,7 @@ from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, InputError, MissingError
 from agenttalk.ports import Budget, Driver, Ended, Job, Performance, Turn, Tx
 from agenttalk.prompts.execute import Handover, InputText, execute, with_tools
+from agenttalk.rules import spoken
 from agenttalk.rules.leases import time_limit
 from agenttalk.rules.results import Fault
 
@@ -195,7 +196,7 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
     profile, command = setting.profile, ready.order.command
     prompt = execute(
         profile.prompt or "",
-        command,
+        spoken.command(command, profile.locale),
         [InputText(each.name, str(root / each.path), each.sha256, each.text) for each in laid],
         ready.resolution.missing,
         Handover(
@@ -210,7 +211,7 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
     if profile.has_tools:
         prompt += with_tools(locale=profile.locale)
     if lease.sent_back:
-        prompt = f"{prompt}\n# {lease.sent_back}\n"
+        prompt = f"{prompt}\n# {spoken.spoken(lease.sent_back, profile.locale)}\n"
     feedback = next((each.path for each in laid if each.path.endswith(f"/{FEEDBACK}")), None)
     seat.deps.discretion.learn(handed(profile, setting.environ))
     argv = argv_of(seat, profile)

@@ -34,11 +34,14 @@ class Watching:
         "_timer",
         "_trail",
         "abort",
+        "last",
     )
 
     def __init__(self, lease: str, rule: Rule, allowance: Allowance | None = None) -> None:
         self.abort: Abort | None = None
         """Why the turn is stopped."""
+        self.last = False
+        """Whether the program has told that its work is finished."""
         self._lease = lease
         self._rule = rule
         self._allowance = allowance
@@ -107,6 +110,7 @@ class Watching:
         if not note.counts_only:
             what = note.progress or str(sorted(note.usage.items(), key=str))
             self._trail = stuck.followed(self._trail or Trail(), what, asyncio.get_running_loop().time())
+        self.last = note.last
         self.look()
         if self._rule.seconds is not None:
             self._set_timer()
@@ -122,17 +126,23 @@ class Watching:
             self._stop()
 
     def look(self) -> None:
-        """Stop the turn if it has used too much, or is stuck; and others that share its budget."""
+        """Stop the turn if it has used too much, or is stuck; and others that share its budget.
+
+        One that has told its last is not stopped for the day's sake: it ends anyway, and has cost what it cost.
+        """
         if self.abort is not None or self._began is None:
             return
         now = self.used
         if self._allowance is not None:
             passed = budgets.overrun(self._allowance.limits, self._counted(self._allowance, now))
             if passed is not None:
-                self.stop(Abort("budget-exhausted", passed))
+                abort = passed.abort
+                if not (self.last and abort.pauses):
+                    self.stop(abort)
                 for tally in self._allowance.tallies.values():
                     for other in list(tally.watchers.values()):
-                        other.look()
+                        if not (other.last and abort.pauses):
+                            other.look()
                 return
         why = stuck.why(self._trail or Trail(at=self._began), self._rule, asyncio.get_running_loop().time())
         if why is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import gating, rounds
@@ -13,7 +14,8 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Performance, Proof
-from agenttalk.rules import aborts, checkpoints, done, failure, gates
+from agenttalk.rules import aborts, checkpoints, done, failure, gates, words_of_verdicts
+from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.evidence import Claims, claims
@@ -73,10 +75,25 @@ def gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
         return judge(moves, sheet, node, granted, performance, proof)
     later = gating.after_turn(node, promise, job.lease, performance, proof, abort, proven=job.proven)
     if abort is not None:
-        outcome = Outcome("ABORTED", str(abort))
+        outcome = _paused(moves, granted, abort) if abort.pauses else Outcome("ABORTED", str(abort))
     else:
         outcome = judge(moves, sheet, node, granted, performance, proof, later)
     return replace(outcome, gates=(*granted.gates, *later))
+
+
+def _paused(moves: Moves, granted: Granted, abort: Abort) -> Outcome:
+    """The day stopped a turn: the checkpoint before the next one has it wait, unless that happened too often."""
+    before, fact = 0, granted.fact
+    while fact is not None and before < failure.DAYS:
+        [(body,)] = moves.tx.run("fact", seq=fact)
+        told: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
+        if told.get("cause") != "DAY_SPENT":
+            break
+        before, fact = before + 1, told.get("before")
+    cause = failure.day_spent(before)
+    if cause == "DAY_SPENT":
+        return Outcome(cause, str(abort), again=True)
+    return Outcome(cause, f"the limit of the day has stopped it {before + 1} times in a row: {abort}")
 
 
 def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -> bool:
@@ -131,7 +148,7 @@ def judge(
     if proof.breach and aborts.acts(granted.job.command.promise, "scope-drift"):
         return Outcome("ABORTED", str(checkpoints.drift(proof.breach)))
     if proof.conflict:
-        return Outcome("CONFLICT", f"it does not merge with what others did meanwhile: {proof.conflict}")
+        return Outcome("CONFLICT", words_of_verdicts.CONFLICT(conflict=proof.conflict))
     return _worth(moves, sheet, node, granted, performance, proof, later)
 
 
@@ -152,7 +169,7 @@ def _worth(
     promise = sheet.promise(node, performance.score)
     gate = gates.judge(node, scores=_scores(moves, sheet, node, performance.score), evidence=())
     refused = proof.refused or (str(checkpoints.drift(proof.breach)) if proof.breach else "")
-    aborted = f"what it left cannot be taken: {refused}" if refused else None
+    aborted = words_of_verdicts.NOT_TAKEN(whys=refused) if refused else None
     seen = evidence(node, performance, gate, moves.at)
     said = _claims(promise, granted, performance, seen, moves.at)
     results_of_gates = checkpoints.latest([*granted.gates, *later]) if later else ()
@@ -164,7 +181,7 @@ def _worth(
     reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     left: Cause = "NOT_FULFILLED" if reexecutions < rounds.most(moves.tx, sheet, node) else "REWORK_EXHAUSTED"
     if proof.idle and granted.job.profile.driver in {"cli", "acp"}:
-        performance = replace(performance, remark="the agent says that it is finished, and has changed nothing")
+        performance = replace(performance, remark=words_of_verdicts.IDLE())
     reason = "; ".join(_faults(performance, verdict))
     found = (*seen, *proof.evidence, *said.evidence)
     return Outcome(left, reason, verdict, promise_id=promise.id, claims=said, evidence=found)
@@ -204,16 +221,16 @@ def _faults(performance: Performance, verdict: Verdict) -> list[str]:
     """Everything that stands in the way of done, in words."""
     return [
         *([performance.error] if performance.code is not None else []),
-        *(f"{name} {why}" for name, why in performance.misfits.items()),
+        *(words_of_verdicts.MISFIT(name=name, why=why) for name, why in performance.misfits.items()),
         *verdict.blockers,
-        *(f"{name} is missing" for name in verdict.missing),
+        *(words_of_verdicts.MISSING(name=name) for name in verdict.missing),
         *([performance.remark] if performance.remark else []),
     ]
 
 
 def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance: Performance) -> Outcome:
     """An agent says that it is not fit for a task: the agent that its policy names does it, or a person decides."""
-    reason = f"{granted.job.agent_id} says that it is not fit for this: {performance.error}"
+    reason = words_of_verdicts.UNFIT(agent=granted.job.agent_id, why=performance.error)
     target = node.failure_policy.reexecute_target_agent_id if node.failure_policy else None
     row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
     if (
@@ -236,12 +253,16 @@ def evidence(node: Node, performance: Performance, gate: Gate, at: str) -> list[
             "observed",
             "engine",
             at,
-            performance.misfits.get(output.name, "stored with its hash" if output.name in names else "it is not there"),
+            performance.misfits.get(
+                output.name, "stored with its hash" if output.name in names else words_of_verdicts.OUTPUT_NOT_THERE()
+            ),
         )
         for output in gates.due_outputs(node, performance.score)
     ]
     said = _says_something(performance.result)
-    found.append(Evidence("result", said, True, "observed", "engine", at, "not empty" if said else "it is empty"))
+    found.append(
+        Evidence("result", said, True, "observed", "engine", at, "not empty" if said else words_of_verdicts.EMPTY())
+    )
     if performance.score is not None:
         found.append(Evidence("score", True, True, "observed", "engine", at, f"{performance.score:g}"))
     answered = gate.met or gate.branch is not None

@@ -6,12 +6,12 @@ from typing import Any
 
 from agenttalk.contracts.toolchain import NOT_DONE
 from agenttalk.ports import FollowUp, KindOutcome, KindTask
-from agenttalk.rules import triage
+from agenttalk.rules import triage, words_of_verdicts
 
 
 def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
     """One thing to see to, once for each command. Whom it reaches is decided when it is seen to."""
-    found = (*outcome.blockers, *(f"{each} is missing" for each in outcome.missing))
+    found = (*outcome.blockers, *(words_of_verdicts.MISSING(name=each) for each in outcome.missing))
     ways = triage.ways(task.action_type, outcome.cause, away=outcome.infrastructure)
     if not ways:
         return []

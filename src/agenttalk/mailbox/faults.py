@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.errors import Code, InputError, MachineError, MissingError, TakenError
+from agenttalk.rules import words_of_checks
 
 _REFUSALS: Final = {
     errno.ELOOP: "it is a symlink or lies behind one",
@@ -51,18 +52,22 @@ def failed(path: Path, error: OSError, code: Code) -> MachineError:
     kind = {errno.ENOENT: MissingError, errno.EEXIST: TakenError}.get(number, MachineError)
     verb = "write" if code is Code.FILE_UNWRITABLE else "read"
     hint = _HINTS.get(number, "look at the path, its permissions and the free space")
-    return kind(code, f"cannot {verb} {str(path)!r}: {error.strerror or error}", hint=hint)
+    return kind(code, words_of_checks.CANNOT(verb=verb, path=str(path), error=error.strerror or error), hint=hint)
 
 
 def refused(path: Path, why: str) -> InputError:
     """Something that is not taken from others."""
-    return InputError(Code.FILE_UNSAFE, f"{str(path)!r} is refused: {why}", hint="put a plain file or folder there")
+    return InputError(
+        Code.FILE_UNSAFE, words_of_checks.REFUSED(path=str(path), why=why), hint="put a plain file or folder there"
+    )
 
 
 def too_large(path: Path, limit: int) -> InputError:
     """A file over its limit."""
-    why = f"it is larger than {limit:,} bytes"
-    return InputError(Code.FILE_TOO_LARGE, f"{str(path)!r} is refused: {why}", hint="make it smaller or split it")
+    why = words_of_checks.TOO_LARGE(limit=limit)
+    return InputError(
+        Code.FILE_TOO_LARGE, words_of_checks.REFUSED(path=str(path), why=why), hint="make it smaller or split it"
+    )
 
 
 def outside(relative: str, folder: Path) -> InputError:

@@ -56,6 +56,7 @@ CODES: Final[dict[Group, dict[str, tuple[str, str]]]] = {
         "RETRY": ("went wrong, tried again", "出错，重试"),
         "FAILED_FOR_GOOD": ("went wrong too often", "多次出错"),
         "ABORTED": ("stopped", "已中止"),
+        "DAY_SPENT": ("stopped by the day's limit; it goes on another day", "因当日限额中止，改日继续"),
         "ENGINE_ENDED": ("the engine ended meanwhile", "引擎中途停止"),
         "ENGINE_ENDED_TOO_OFTEN": ("the engine ended over it too often", "引擎多次因此停止"),
         "NEEDS_PERSON": ("needs a person", "需要人工处理"),

@@ -24,7 +24,7 @@ from agenttalk.ports import (
     Performance,
     Proof,
 )
-from agenttalk.rules import checks, evidence, findings, scope
+from agenttalk.rules import checks, evidence, findings, scope, words_of_checks
 from agenttalk.rules.checks import GitFacts, Stored
 from agenttalk.rules.evidence import Result
 from agenttalk.rules.promise_checks import RUNNER_FILES, own_files
@@ -145,7 +145,7 @@ async def tampered_with(space: Workspace, job: Job, candidate: Candidate, since:
     changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
     for commit in ours if changed else ():
         changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
-    return [f"{path}: somebody changed it on the plan's branch, and it is protected" for path in sorted(changed)]
+    return [words_of_checks.CHANGED_ON_BRANCH(path=path) for path in sorted(changed)]
 
 
 def covers_of(promise: CompletionPromise | None) -> Sequence[str]:
@@ -185,7 +185,7 @@ async def twins_in(space: Workspace, performance: Performance, candidate: Candid
         path = place_of(each)
         data = await space.read(candidate.tree, path) if path in known else None
         if data is not None and wire.sha256(data) != each.sha256:
-            found.append(f"{path}: the output is not the file of that name in the tree")
+            found.append(words_of_checks.OTHER_THAN_IN_TREE(path=path))
     return found
 
 

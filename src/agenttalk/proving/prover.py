@@ -44,7 +44,7 @@ from agenttalk.ports import (
     Tip,
 )
 from agenttalk.proving import looking as look
-from agenttalk.rules import evidence, findings, rework
+from agenttalk.rules import evidence, findings, rework, words_of_checks, words_of_verdicts
 from agenttalk.rules.checks import shown_hash
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
@@ -127,7 +127,7 @@ class Prover:
     async def prove(self, job: Job, performance: Performance, done: Done, confirm: Confirm) -> Proof:
         """Check what was left, and merge it if that is enough; see the port."""
         if performance.misfits:
-            return Proof(refused=f"not of their media type: {', '.join(sorted(performance.misfits))}")
+            return Proof(refused=words_of_verdicts.MISFITS(names=", ".join(sorted(performance.misfits))))
         if job.repo is None:
             facts, results = await self._check_outputs(job, performance)
             ask = partial(confirm, exhibit=Exhibit(tuple(performance.outputs)))
@@ -162,7 +162,7 @@ class Prover:
                 return replace(proof, idle=candidate.commit == candidate.onto, diff=diff)
             if await self._lands(space, job, candidate):
                 return replace(proof, commit=await look.merged_by(space, job, candidate))
-        return Proof(conflict="others merged again and again while this was checked")
+        return Proof(conflict=words_of_checks.MERGED_MEANWHILE())
 
     async def _lands(self, space: Workspace, job: Job, candidate: Candidate) -> bool:
         """Move the branch to a candidate; False when it is another one meanwhile, or somebody else has to go first."""

@@ -15,6 +15,8 @@ class Abort(NamedTuple):
 
     type: AbortType
     detail: str
+    pauses: bool = False
+    """Whether its task waits until it may go on, instead of being over."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.detail}" if self.detail else self.type

@@ -9,7 +9,7 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.wire import JsonValue
 from agenttalk.errors import Code, JsonError
-from agenttalk.rules import results
+from agenttalk.rules import results, words_of_answers
 from agenttalk.rules.results import Fault
 
 _TEXT: Final[dict[str, Any]] = {"type": "string"}
@@ -95,29 +95,29 @@ def _object(parts: Mapping[str, Any], required: Any) -> dict[str, Any]:
 def read(asked: Asked, text: str) -> Answer | Fault:
     """What an answer that is a text says."""
     if not text.strip():
-        return Fault(Code.AGENT_SILENT, "the answer is empty")
+        return Fault(Code.AGENT_SILENT, words_of_answers.EMPTY())
     try:
         said = wire.read(text.strip().encode("utf-8", "replace"))
     except JsonError as error:
-        return Fault(Code.ANSWER_INVALID, f"the answer is no JSON ({error.message}): {_shown(text)}")
+        return Fault(Code.ANSWER_INVALID, words_of_answers.NO_JSON(error=error.message, text=_shown(text)))
     return judged(asked, said)
 
 
 def judged(asked: Asked, said: object) -> Answer | Fault:
     """An answer that can be used, or the first thing that is wrong with it, in words for whoever gave it."""
     if not isinstance(said, dict):
-        return Fault(Code.ANSWER_INVALID, f"the answer is no object: {_shown(str(said))}")
+        return Fault(Code.ANSWER_INVALID, words_of_answers.NO_OBJECT(text=_shown(str(said))))
     try:
         written = wire.write({name: value for name, value in said.items() if name != "outputs"})
     except JsonError as error:
-        return Fault(Code.ANSWER_INVALID, f"the answer cannot be written down: {error.message}")
+        return Fault(Code.ANSWER_INVALID, words_of_answers.UNWRITABLE(error=error.message))
     if asked.judges:
         return _judgement(said, written)
     if asked.may_refuse and results.unfitness(said.get("self_assessment")) is not None:
         return Answer({"self_assessment": said["self_assessment"]})
     result = said.get("result")
     if not isinstance(result, str) or not result.strip():
-        return Fault(Code.AGENT_SILENT, "`result` is not there, or no text, or an empty one")
+        return Fault(Code.AGENT_SILENT, words_of_answers.NO_RESULT())
     found = results.read_result(written, b"", score_required=asked.score)
     if isinstance(found, Fault):
         return found
@@ -133,7 +133,7 @@ def _judgement(said: dict[str, Any], written: bytes) -> Answer | Fault:
     if isinstance(found, Fault):
         return found
     if said.get("decision") not in {"ACCEPT", "REJECT"}:
-        return Fault(Code.ANSWER_INVALID, "`decision` is neither ACCEPT nor REJECT")
+        return Fault(Code.ANSWER_INVALID, words_of_answers.NO_DECISION())
     return Answer({name: said[name] for name in ("score", "decision", "reason", "issues") if name in said})
 
 
@@ -142,16 +142,16 @@ def _outputs(asked: Asked, said: object) -> dict[str, str] | Fault:
     for each in said if isinstance(said, list) else ():
         name, text = (each.get("name"), each.get("text")) if isinstance(each, dict) else (None, None)
         if not isinstance(name, str) or not isinstance(text, str):
-            return Fault(Code.ANSWER_INVALID, "an output is an object with a `name` and a `text`")
+            return Fault(Code.ANSWER_INVALID, words_of_answers.NO_OUTPUT())
         if name not in asked.outputs:
             known = ", ".join(asked.outputs) or "none"
-            return Fault(Code.ANSWER_INVALID, f"nobody asked for an output {name[:80]!r}; asked for: {known}")
+            return Fault(Code.ANSWER_INVALID, words_of_answers.NOT_ASKED_FOR(name=name[:80], names=known))
         if name in found:
-            return Fault(Code.ANSWER_INVALID, f"the output {name!r} is given twice")
+            return Fault(Code.ANSWER_INVALID, words_of_answers.TWICE(name=name))
         found[name] = text
     missing = [name for name in asked.outputs if not found.get(name, "").strip()]
     if missing:
-        return Fault(Code.OUTPUT_MISSING, f"asked for and not there, or empty: {', '.join(missing)}")
+        return Fault(Code.OUTPUT_MISSING, words_of_answers.OUTPUTS_EMPTY(names=", ".join(missing)))
     return found
 
 

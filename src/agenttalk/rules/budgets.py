@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from agenttalk.contracts.plan import PlanLimits
 from agenttalk.contracts.promise import Budget, CompletionPromise
 from agenttalk.rules import aborts
+from agenttalk.rules.aborts import Abort
 from agenttalk.rules.usage import NOTHING, Used
 
 Scope = Literal["task", "plan", "day"]
@@ -42,6 +43,18 @@ class Limit:
         return f"budget-exhausted: {self} is used up"
 
 
+class Overrun(NamedTuple):
+    """A limit that was passed, and by what."""
+
+    limit: Limit
+    words: str
+
+    @property
+    def abort(self) -> Abort:
+        """Why a turn is stopped that passes it. A day's limit is nobody's fault: another day, it goes on."""
+        return Abort("budget-exhausted", self.words, pauses=self.limit.scope == "day")
+
+
 def limits(promise: CompletionPromise | None, plan: PlanLimits | None, day_cost_usd: float | None) -> tuple[Limit, ...]:
     """Everything that limits a task: its own budget where its promise lets that stop it, its plan's, and the day's."""
     own = promise.budget if promise is not None else None
@@ -59,12 +72,12 @@ def used_up(found: Collection[Limit], used: Mapping[Scope, Used]) -> tuple[Limit
     return tuple(each for each in found if getattr(used.get(each.scope, NOTHING), each.kind) >= each.most)
 
 
-def overrun(found: Collection[Limit], used: Mapping[Scope, Used]) -> str | None:
-    """Which limit was passed, and by what; None while all are kept."""
+def overrun(found: Collection[Limit], used: Mapping[Scope, Used]) -> Overrun | None:
+    """Which limit was passed first, a day's last; None while all are kept."""
     for each in found:
         count = getattr(used.get(each.scope, NOTHING), each.kind)
         if count > each.most:
-            return f"{_WORDS[each.kind].format(count)} of {each}"
+            return Overrun(each, f"{_WORDS[each.kind].format(count)} of {each}")
     return None
 
 

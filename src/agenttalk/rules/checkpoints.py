@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts.plan import PlanLimits
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise, GateResult, Severity
-from agenttalk.rules import budgets, promises
+from agenttalk.rules import budgets, promises, words_of_verdicts
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.budgets import Limit
 
@@ -115,7 +115,7 @@ def acted(
 ) -> Iterator[Finding]:
     """What speaks against what a turn did: it was stopped, it went where it may not, outputs are not there."""
     if abort is not None:
-        yield "hard-deny", str(abort)
+        yield "soft-deny" if abort.pauses else "hard-deny", str(abort)
     if breach:
         yield "hard-deny" if breach_stops else "soft-deny", str(drift(breach))
     for name in missing:
@@ -138,4 +138,4 @@ def shippable(reasons: Iterable[str]) -> Iterator[Finding]:
 
 def drift(paths: Collection[str]) -> Abort:
     """What it means that somebody changed what it may not."""
-    return Abort("scope-drift", f"it changed {', '.join(paths)}, which it may not")
+    return Abort("scope-drift", words_of_verdicts.DRIFTED(paths=", ".join(paths)))

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.promise import ArtifactCheck, FileCheck, GitCheck, HttpCheck, JsonCheck, RunCheck, TestsCheck
-from agenttalk.rules import scope
+from agenttalk.rules import scope, words_of_checks
 from agenttalk.rules.evidence import Finding, Reason
 from agenttalk.rules.junit import Outcomes, Unreadable
 from agenttalk.rules.promise_checks import listed
@@ -118,9 +118,9 @@ class Answer:
 def of_run(ran: Ran) -> Finding:
     """A program passes by ending with 0 of its own accord."""
     if ran.how != "exited":
-        return Finding(False, _REASONS[ran.how], ran.error or f"it did not end by itself ({ran.how})")
+        return Finding(False, _REASONS[ran.how], ran.error or words_of_checks.NOT_BY_ITSELF(how=ran.how))
     if ran.exit_code != 0:
-        return Finding(False, "exit_code", f"it ended with {ran.exit_code}")
+        return Finding(False, "exit_code", words_of_checks.ENDED_WITH(code=ran.exit_code))
     return Finding(True)
 
 
@@ -129,9 +129,9 @@ def of_tests(check: TestsCheck, ran: Ran, report: Outcomes | Unreadable | None, 
     if ran.how != "exited":
         return of_run(ran)
     if report is None:
-        return Finding(False, "report_missing", f"there is no report at {check.junit} (exit code {ran.exit_code})")
+        return Finding(False, "report_missing", words_of_checks.NO_REPORT(path=check.junit, code=ran.exit_code))
     if isinstance(report, Unreadable):
-        return Finding(False, "report_unreadable", f"the report {check.junit}: {report.why}")
+        return Finding(False, "report_unreadable", words_of_checks.BAD_REPORT(path=check.junit, why=report.why))
     faults = [*_test_faults(check, ran, report), *_denominator(report, base or Outcomes())]
     if not faults:
         return Finding(True, "", _counts(report))
@@ -140,26 +140,26 @@ def of_tests(check: TestsCheck, ran: Ran, report: Outcomes | Unreadable | None, 
 
 def _test_faults(check: TestsCheck, ran: Ran, report: Outcomes) -> Iterable[tuple[Reason, str]]:
     if report.failed:
-        yield "tests_failed", f"{len(report.failed)} failed: {listed(report.failed)}"
+        yield "tests_failed", words_of_checks.THESE_FAILED(count=len(report.failed), names=listed(report.failed))
     if report.beyond:
-        yield "tests_failed", "the report tells of failures that no test shows"
+        yield "tests_failed", words_of_checks.FAILURES_BEYOND()
     if not report.ran:
-        yield "tests_none", "no test ran"
+        yield "tests_none", words_of_checks.NO_TEST_RAN()
     if check.min_tests is not None and len(report.ran) < check.min_tests:
-        yield "tests_none", f"{len(report.ran)} tests ran, and {check.min_tests} are the least"
+        yield "tests_none", words_of_checks.TOO_FEW_TESTS(count=len(report.ran), least=check.min_tests)
     red = bool(report.failed) or report.beyond
     if (ran.exit_code != 0) != red:
-        told = "failures" if red else "none"
-        yield "report_contradicts", f"the runner ended with {ran.exit_code}, and the report shows {told}"
+        contradicts = words_of_checks.REPORT_SHOWS if red else words_of_checks.REPORT_SHOWS_NONE
+        yield "report_contradicts", contradicts(code=ran.exit_code)
 
 
 def _denominator(report: Outcomes, base: Outcomes) -> Iterable[tuple[Reason, str]]:
     gone = {name for name in base.known - report.known if not (name in base.failed and _opened(name, report))}
     if gone:
-        yield "tests_vanished", f"{len(gone)} of the baseline are gone: {listed(gone)}"
+        yield "tests_vanished", words_of_checks.TESTS_GONE(count=len(gone), names=listed(gone))
     spared = base.ran & report.skipped
     if spared:
-        yield "tests_skipped", f"{len(spared)} that ran at the baseline are skipped: {listed(spared)}"
+        yield "tests_skipped", words_of_checks.TESTS_SPARED(count=len(spared), names=listed(spared))
 
 
 def _opened(name: str, report: Outcomes) -> bool:
@@ -168,10 +168,10 @@ def _opened(name: str, report: Outcomes) -> bool:
 
 
 def _counts(report: Outcomes) -> str:
-    parts = [f"{len(report.passed)} passed"]
-    parts += [f"{len(report.failed)} failed"] if report.failed else []
-    parts += [f"{len(report.skipped)} skipped"] if report.skipped else []
-    parts += [f"{len(report.repeated)} listed more than once"] if report.repeated else []
+    parts = [words_of_checks.COUNT_PASSED(count=len(report.passed))]
+    parts += [words_of_checks.COUNT_FAILED(count=len(report.failed))] if report.failed else []
+    parts += [words_of_checks.COUNT_SKIPPED(count=len(report.skipped))] if report.skipped else []
+    parts += [words_of_checks.COUNT_REPEATED(count=len(report.repeated))] if report.repeated else []
     return ", ".join(parts)
 
 
@@ -239,17 +239,19 @@ def of_file(check: FileCheck, seen: Seen) -> Finding:
     """A file passes when it has what is asked for."""
     faults = []
     if check.min_bytes is not None and seen.size < check.min_bytes:
-        faults.append(f"it has {seen.size} bytes, and {check.min_bytes} are the least")
+        faults.append(words_of_checks.TOO_SMALL(size=seen.size, least=check.min_bytes))
     if check.sha256 is not None and seen.sha256 != check.sha256:
-        faults.append(f"its hash is {seen.sha256}, not {check.sha256}")
+        faults.append(words_of_checks.OTHER_HASH(found=seen.sha256, asked=check.sha256))
     if check.contains is not None and (seen.content is None or check.contains.encode() not in seen.content):
-        faults.append(f"it does not hold {check.contains[:80]!r}")
+        faults.append(words_of_checks.HOLDS_NOT(text=check.contains[:80]))
     return _content(check.path, faults)
 
 
 def of_json(check: JsonCheck, document: Any, violations: Sequence[str]) -> Finding:
     """A JSON file passes when it has its fields and meets its schema. A null counts as absent."""
-    faults = [f"it lacks {name!r}" for name in check.required_fields or () if _reached(document, name) is None]
+    faults = [
+        words_of_checks.LACKS(name=name) for name in check.required_fields or () if _reached(document, name) is None
+    ]
     return _content(check.path, [*faults, *violations])
 
 
@@ -269,23 +271,23 @@ def _content(path: str, faults: Sequence[str]) -> Finding:
 def of_git(check: GitCheck, facts: GitFacts | None) -> Finding:
     """Tree and history pass when they are as asked for, and the change keeps to its scope."""
     if facts is None:
-        return Finding(False, "facts_missing", "there is no repository to look at")
+        return Finding(False, "facts_missing", words_of_checks.NO_REPOSITORY())
     faults = []
     if check.commits_min is not None and len(facts.commits) < check.commits_min:
-        faults.append(f"there are {len(facts.commits)} commits, and {check.commits_min} are the least")
+        faults.append(words_of_checks.TOO_FEW_COMMITS(count=len(facts.commits), least=check.commits_min))
     if check.branch is not None and check.branch not in facts.branches:
-        faults.append(f"there is no branch {check.branch!r}")
+        faults.append(words_of_checks.NO_BRANCH(name=check.branch))
     if check.clean and facts.uncommitted:
-        faults.append(f"not committed: {listed(facts.uncommitted)}")
+        faults.append(words_of_checks.NOT_COMMITTED(names=listed(facts.uncommitted)))
     faults += [
-        f"nothing that matches {glob!r} was changed"
+        words_of_checks.NONE_CHANGED(glob=glob)
         for glob in check.changed or ()
         if scope.fault(glob) or not scope.globs((glob,)).among(facts.changed)
     ]
     if facts.outside:
-        faults.append(f"outside the scope: {listed(facts.outside)}")
+        faults.append(words_of_checks.OUTSIDE(names=listed(facts.outside)))
     if facts.protected:
-        faults.append(f"protected paths were changed: {listed(facts.protected)}")
+        faults.append(words_of_checks.PROTECTED_CHANGED(names=listed(facts.protected)))
     return Finding(False, "content", "; ".join(faults)) if faults else Finding(True)
 
 
@@ -293,48 +295,52 @@ def of_http(check: HttpCheck, answer: Answer) -> Finding:
     """An address passes when it answers with the status and the text that are asked for."""
     faults = []
     if answer.status != check.status:
-        faults.append(f"the status is {answer.status}, not {check.status}")
+        faults.append(words_of_checks.OTHER_STATUS(found=answer.status, asked=check.status))
     if check.contains is not None and check.contains.encode() not in answer.body:
-        where = "the answer" if answer.whole else "what could be read of the answer"
-        faults.append(f"{where} does not hold {check.contains[:80]!r}")
+        lacks = words_of_checks.ANSWER_HOLDS_NOT if answer.whole else words_of_checks.PART_HOLDS_NOT
+        faults.append(lacks(text=check.contains[:80]))
     return Finding(False, "answer", f"{answer.asked}: {'; '.join(faults)}") if faults else Finding(True)
 
 
 def of_artifact(check: ArtifactCheck, stored: Stored | None) -> Finding:
     """An output passes when it is stored as declared and, where asked, accepted just so by somebody else."""
     if stored is None or not stored.found:
-        return Finding(False, "missing", f"the output {check.output!r} is not stored")
+        return Finding(False, "missing", words_of_checks.NOT_STORED(name=check.output))
     if stored.found != stored.declared:
-        return Finding(False, "content", f"the output {check.output!r} is {stored.found}, not {stored.declared}")
+        return Finding(
+            False,
+            "content",
+            words_of_checks.OTHER_CONTENT(name=check.output, found=stored.found, declared=stored.declared),
+        )
     who = check.accepted_by
     if who is None:
         return Finding(True)
     if who == stored.producer:
-        return Finding(False, "not_accepted", f"{who!r} made {check.output!r} and cannot accept it")
+        return Finding(False, "not_accepted", words_of_checks.OWN_WORK(who=who, name=check.output))
     if stored.accepted.get(who) != stored.found:
-        what = "something else as" if who in stored.accepted else "nothing as"
-        return Finding(False, "not_accepted", f"{who!r} has accepted {what} {check.output!r}")
+        accepted = words_of_checks.ACCEPTED_OTHER if who in stored.accepted else words_of_checks.ACCEPTED_NONE
+        return Finding(False, "not_accepted", accepted(who=who, name=check.output))
     return Finding(True)
 
 
 def of_report(report: str | None) -> Finding:
     """An agent's report passes by being there. It stays a claim."""
     if report is None or not report.strip():
-        return Finding(False, "missing", "the agent has reported nothing")
+        return Finding(False, "missing", words_of_checks.NO_OWN_REPORT())
     return Finding(True)
 
 
 def of_human(confirmation: Confirmation | None, shown: str) -> Finding:
     """A person's word passes when it says yes to exactly what there is now. `shown` is the hash of that."""
     if confirmation is None:
-        return Finding(False, "not_confirmed", "nobody has answered yet")
+        return Finding(False, "not_confirmed", words_of_checks.NOBODY_ANSWERED())
     if not confirmation.by.strip():
-        return Finding(False, "not_confirmed", "it is not known who answered")
+        return Finding(False, "not_confirmed", words_of_checks.UNKNOWN_ANSWERED())
     if not confirmation.approved:
-        return Finding(False, "not_confirmed", f"{confirmation.by} said no")
+        return Finding(False, "not_confirmed", words_of_checks.SAID_NO(by=confirmation.by))
     if not shown or confirmation.shown != shown:
-        return Finding(False, "not_confirmed", f"{confirmation.by} saw something else than there is now")
-    return Finding(True, "", f"confirmed by {confirmation.by}")
+        return Finding(False, "not_confirmed", words_of_checks.SAW_OTHER(by=confirmation.by))
+    return Finding(True, "", words_of_checks.CONFIRMED_BY(by=confirmation.by))
 
 
 def shown_hash(question: str, subjects: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts import wire
 from agenttalk.errors import Code, JsonError
+from agenttalk.rules import words_of_answers, words_of_verdicts
 from agenttalk.rules.usage import NOTHING, Used
 
 Kind = Literal["session", "text", "tool", "usage", "asked", "denied", "warning", "error", "end"]
@@ -98,21 +99,23 @@ class Account:
     def fault(self) -> tuple[Code, str] | None:
         """Why it does not count, although its program ended well; None when it may."""
         if self.error:
-            return Code.AGENT_PROTOCOL if self.broken else Code.COMMAND_FAILED, f"the agent failed: {self.error}"
+            return Code.AGENT_PROTOCOL if self.broken else Code.COMMAND_FAILED, words_of_answers.AGENT_FAILED(
+                error=self.error
+            )
         if self.denials:
             asked = "; ".join(dict.fromkeys(self.denials))
-            return Code.AGENT_DENIED, f"not permitted to the agent: {asked} (do without it, or {self.permit})"
+            return Code.AGENT_DENIED, words_of_answers.NOT_PERMITTED(asked=asked, permit=self.permit)
         if self.says_end and not self.ended:
-            last = f"; the last that it told was: {self.warning}" if self.warning else ""
-            return Code.COMMAND_FAILED, f"the agent ended without saying how its work ended{last}"
+            ended = words_of_answers.NO_END_BUT if self.warning else words_of_answers.NO_END
+            return Code.COMMAND_FAILED, ended(text=self.warning)
         if not self.text.strip() and not self.tools:
-            return Code.AGENT_SILENT, "the agent ended without having said or done anything"
+            return Code.AGENT_SILENT, words_of_answers.SILENT()
         return None
 
     @property
     def remark(self) -> str:
         """What is odd about a run that went well, for whoever finds that its work is not done."""
-        return "" if self.tools else "the agent says that it is finished, and has called no tool"
+        return "" if self.tools else words_of_verdicts.NO_TOOL()
 
 
 def onwards(before: Used, now: Used, going_on: Collection[Totals]) -> Used:

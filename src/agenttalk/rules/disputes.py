@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from agenttalk.contracts.problem import nearest
 from agenttalk.errors import Code, Problem
+from agenttalk.rules import words_of_verdicts
 
 State: TypeAlias = Literal["open", "upheld", "dismissed", "closed"]
 """`closed` is one that nobody has to decide about any more."""
@@ -135,18 +136,11 @@ def told(known: Iterable[Dispute]) -> list[str]:
 
 
 def _told(dispute: Dispute) -> str:
-    check, by = f"the check {dispute.check_id!r}", dispute.answered_by
-    note = f" ({_cut(dispute.note, _NOTE)})" if dispute.note else ""
     if dispute.state == "open":
-        return f"You disputed {check}. Nobody has decided about that yet. The check is in force."
-    if dispute.state == DISMISSED:
-        return (
-            f"You disputed {check}. {by} looked at it and dismissed that{note}. The check stands: do what it asks for."
-        )
-    return (
-        f"You disputed {check}. {by} agrees that it is wrong{note}. It is in force until the plan is changed; "
-        "do the rest of the work."
-    )
+        return words_of_verdicts.DISPUTE_OPEN(name=dispute.check_id)
+    note = f" ({_cut(dispute.note, _NOTE)})" if dispute.note else ""
+    answered = words_of_verdicts.DISPUTE_DISMISSED if dispute.state == DISMISSED else words_of_verdicts.DISPUTE_UPHELD
+    return answered(name=dispute.check_id, by=dispute.answered_by, note=note)
 
 
 def moves_on(dispute: Dispute, plan_id: str, task_id: str) -> str:

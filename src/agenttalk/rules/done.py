@@ -18,6 +18,7 @@ from agenttalk.contracts.promise import (
     GateResult,
     Trust,
 )
+from agenttalk.rules import words_of_verdicts
 from agenttalk.rules.gates import due_outputs
 
 __all__ = ["TRUST", "Evidence", "GateResult", "Trust", "Verdict", "decide", "derive", "merge"]
@@ -76,15 +77,15 @@ def decide(
     missing = dict.fromkeys(each for each in promise.required_evidence if not weighing.has(each))
     blockers = dict.fromkeys(
         [
-            *([f"aborted: {aborted}"] if aborted is not None else []),
+            *([words_of_verdicts.ABORTED(why=aborted)] if aborted is not None else []),
             *_unshown(promise, weighing),
             *(text for condition in promise.done_when if (text := _unmet(promise, condition, weighing))),
         ]
     )
     if not promise.acceptance:
-        blockers["there is no acceptance criterion"] = None
+        blockers[words_of_verdicts.NO_CRITERION()] = None
     elif not _demands(promise):
-        blockers["nothing was checked"] = None
+        blockers[words_of_verdicts.NOTHING_CHECKED()] = None
     fulfilled = not missing and not blockers
     return Verdict(
         fulfilled,
@@ -130,8 +131,8 @@ class _Weighing:
     def why_not(self, evidence_id: str, least: Trust | None = None) -> str:
         """Why evidence is not present: what is wrong with the last of that id."""
         known = self._by_id.get(evidence_id)
-        flaw = self._flaw(known[-1], self._least(evidence_id, least)) if known else "is not there"
-        return f"{evidence_id!r} {flaw}"
+        flaw = self._flaw(known[-1], self._least(evidence_id, least)) if known else words_of_verdicts.IS_NOT_THERE()
+        return words_of_verdicts.EVIDENCE(name=evidence_id, why=flaw)
 
     def rely(self, trust: Trust) -> None:
         """Note something other than evidence that being done rests on."""
@@ -147,11 +148,13 @@ class _Weighing:
     @staticmethod
     def _flaw(evidence: Evidence, least: Trust) -> str:
         if not evidence.passed:
-            return f"failed ({evidence.detail})" if evidence.detail else "failed"
+            return (
+                words_of_verdicts.FAILED_BECAUSE(why=evidence.detail) if evidence.detail else words_of_verdicts.FAILED()
+            )
         if not evidence.fresh:
-            return "is stale"
+            return words_of_verdicts.STALE()
         if TRUST.index(evidence.trust) < TRUST.index(least):
-            return f"is only {evidence.trust}, and {least} is needed"
+            return words_of_verdicts.LITTLE_TRUST(trust=evidence.trust, least=least)
         return ""
 
 
@@ -171,7 +174,7 @@ def _unshown(promise: CompletionPromise, weighing: _Weighing) -> Iterator[str]:
         ids, least = criterion.evidence_required, criterion.min_trust
         if ids and not weighing.has_any(ids, least):
             reasons = "; ".join(weighing.why_not(each, least) for each in ids)
-            yield f"criterion {criterion.id!r} is not shown: {reasons}"
+            yield words_of_verdicts.NOT_SHOWN(name=criterion.id, whys=reasons)
 
 
 def _unmet(promise: CompletionPromise, condition: DoneCondition, weighing: _Weighing) -> str | None:
@@ -180,27 +183,28 @@ def _unmet(promise: CompletionPromise, condition: DoneCondition, weighing: _Weig
     match condition.type:
         case "acceptance-met":
             known = target in {None, _EVERY} or any(each.id == target for each in promise.acceptance)
-            return None if known else f"there is no criterion {target!r}"
+            return None if known else words_of_verdicts.UNKNOWN_CRITERION(name=target)
         case "gate-passed":
             return _gate_unmet(target, weighing)
         case "evidence-present":
             if not target:
-                return "evidence-present does not say which evidence"
-            return None if weighing.has(target) else f"evidence {weighing.why_not(target)}"
+                return words_of_verdicts.WHICH_EVIDENCE()
+            return None if weighing.has(target) else words_of_verdicts.NO_EVIDENCE(why=weighing.why_not(target))
         case "user-confirmed" if weighing.confirmed:
             weighing.rely("confirmed")
             return None
-    return "no person has confirmed it"
+    return words_of_verdicts.UNCONFIRMED()
 
 
 def _gate_unmet(target: str | None, weighing: _Weighing) -> str | None:
     if not target:
-        return "gate-passed does not say which checkpoint"
+        return words_of_verdicts.WHICH_CHECKPOINT()
     allowed = weighing.gates.get(target)
     if allowed:
         weighing.rely("observed")
         return None
-    return f"checkpoint {target!r} " + ("has no result" if allowed is None else "did not allow it")
+    unmet = words_of_verdicts.NO_GATE_RESULT if allowed is None else words_of_verdicts.GATE_DENIED
+    return unmet(name=target)
 
 
 def _demands(promise: CompletionPromise) -> bool:

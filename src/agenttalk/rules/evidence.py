@@ -11,6 +11,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.base import write_time
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, RedFirst, Trust
+from agenttalk.rules import words_of_checks
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.junit import Outcomes
 
@@ -130,9 +131,13 @@ class Result:
     def evidence(self, *, fresh: bool) -> Evidence:
         """The result as evidence."""
         notes = [self.detail] if self.detail else []
-        notes += [f"flaky: {', '.join(self.flaky[:3])}" + (" …" if len(self.flaky) > 3 else "")] if self.flaky else []
-        notes += ["weak: it was not seen to fail before the work began"] if self.weak else []
-        notes += ["not isolated"] if self.isolated is False else []
+        notes += (
+            [words_of_checks.FLAKY(names=", ".join(self.flaky[:3]) + (" …" if len(self.flaky) > 3 else ""))]
+            if self.flaky
+            else []
+        )
+        notes += [words_of_checks.WEAK()] if self.weak else []
+        notes += [words_of_checks.NOT_ISOLATED()] if self.isolated is False else []
         return Evidence(self.id, self.passed, fresh, self.trust, self.by, write_time(self.ended), "; ".join(notes))
 
 

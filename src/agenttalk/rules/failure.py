@@ -15,6 +15,9 @@ ENGINE_DEATHS: Final = 3
 LOST: Final = 3
 """How often an agent elsewhere may be lost over one task, whatever its retries."""
 
+DAYS: Final = 3
+"""How often in a row the limit of a day may stop a task before a person looks at it."""
+
 Ending = Literal["crash", "timeout", "driver_error", "lost", "engine_died", "engine_stopped"]
 """How an attempt ended without a result."""
 Standing = Literal["open", "fine", "failed"]
@@ -114,3 +117,12 @@ def attempt_ended(how: Ending, *, retries_used: int, retry_times: int, engine_de
         return "ENGINE_ENDED" if engine_deaths < ENGINE_DEATHS else "ENGINE_ENDED_TOO_OFTEN"
     most = max(retry_times, LOST) if how == "lost" else retry_times
     return "RETRY" if retries_used < most else "FAILED_FOR_GOOD"
+
+
+def day_spent(before: int) -> Cause:
+    """What follows when the limit of a day stopped an attempt, as it did with so many right `before` it.
+
+    It is not the agent's fault, so the same command is run again when the day allows it. A task that no day is long
+    enough for would use up each of them, so a person is asked in the end.
+    """
+    return "DAY_SPENT" if before + 1 < DAYS else "NEEDS_PERSON"

@@ -7,7 +7,7 @@ from typing import Final
 
 from agenttalk.contracts.forge import ForgeUser, ReviewVerdict
 from agenttalk.contracts.promise import ForgeCheck
-from agenttalk.rules import forge_facts
+from agenttalk.rules import forge_facts, words_of_forges
 from agenttalk.rules.evidence import Finding
 from agenttalk.rules.forge_facts import Answer, Facts, Wanted
 from agenttalk.rules.forge_registry import Registry
@@ -75,7 +75,7 @@ def _status(check: ForgeCheck, facts: Facts) -> Answer:
     if ref is None:
         pull = facts.pull(check.repo, check.pull_request or 0)
         if pull is None:
-            return Answer(False, f"there is no pull request {check.repo}#{check.pull_request}")
+            return Answer(False, words_of_forges.NO_PULL(place=f"{check.repo}#{check.pull_request}"))
         ref = pull.head_sha
     return forge_facts.succeeded(facts, check.repo, ref, "" if context == "*" else context)
 

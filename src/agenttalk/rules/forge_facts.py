@@ -21,6 +21,7 @@ from agenttalk.contracts.forge import (
     ReviewVerdict,
     Status,
 )
+from agenttalk.rules import words_of_forges
 from agenttalk.rules.forge_registry import same_user
 
 What = Literal["pull", "reviews", "review_comments", "comments", "statuses", "issue", "compare", "pulls_since"]
@@ -104,12 +105,12 @@ class Facts:
 
 def short(sha: str) -> str:
     """A commit as people read it."""
-    return sha[:_SHORT] or "no commit"
+    return sha[:_SHORT] or words_of_forges.NO_COMMIT()
 
 
 def named(user: ForgeUser | None) -> str:
     """An account as people read it."""
-    return user.login if user else "nobody knows whom"
+    return user.login if user else words_of_forges.UNKNOWN_WHO()
 
 
 def same_commit(left: str, right: str) -> bool:
@@ -123,14 +124,15 @@ def merged(facts: Facts, repository: str, number: int, *, by: ForgeUser | None =
     pull = facts.pull(repository, number)
     place = f"{repository}#{number}"
     if pull is None:
-        return Answer(False, f"there is no pull request {place}")
+        return Answer(False, words_of_forges.NO_PULL(place=place))
     if not pull.merged:
-        return Answer(False, f"{place} is not merged: it is {'open' if pull.is_open else 'closed'}")
+        unmerged = words_of_forges.NOT_MERGED_OPEN if pull.is_open else words_of_forges.NOT_MERGED_CLOSED
+        return Answer(False, unmerged(place=place))
     if by is not None and not same_user(pull.merged_by, by):
-        return Answer(False, f"{place} was merged by {named(pull.merged_by)}, not by {by.login}")
+        return Answer(False, words_of_forges.MERGED_BY_OTHER(place=place, who=named(pull.merged_by), by=by.login))
     if head and not same_commit(pull.head_sha, head):
-        return Answer(False, f"{place} was merged at {short(pull.head_sha)}, and {short(head)} was approved")
-    return Answer(True, f"{place} was merged by {named(pull.merged_by)} at {short(pull.head_sha)}")
+        return Answer(False, words_of_forges.MERGED_ELSEWHERE(place=place, at=short(pull.head_sha), head=short(head)))
+    return Answer(True, words_of_forges.MERGED(place=place, who=named(pull.merged_by), at=short(pull.head_sha)))
 
 
 class Wanted(NamedTuple):
@@ -154,25 +156,28 @@ def reviewed(facts: Facts, repository: str, number: int, wanted: Wanted) -> Answ
         own = [each for each in own if each.verdict != "COMMENT" or "COMMENT" in wanted.verdicts][-1:]
     if not own:
         which = f" {wanted.id}" if wanted.id is not None else ""
-        return Answer(False, f"there is no review{which} of {place} by {wanted.by.login}")
+        return Answer(False, words_of_forges.NO_REVIEW(which=which, place=place, by=wanted.by.login))
     faults = [_review_fault(facts, repository, number, each, wanted) for each in own]
     for review, fault in zip(own, faults, strict=True):
         if not fault:
             return Answer(
-                True, f"{place} was reviewed by {wanted.by.login}: {review.verdict} of {short(review.commit)}"
+                True,
+                words_of_forges.REVIEWED(
+                    place=place, by=wanted.by.login, verdict=review.verdict, commit=short(review.commit)
+                ),
             )
-    return Answer(False, f"the review of {place} by {wanted.by.login} {faults[-1]}")
+    return Answer(False, words_of_forges.BAD_REVIEW(place=place, by=wanted.by.login, why=faults[-1]))
 
 
 def _review_fault(facts: Facts, repository: str, number: int, review: Review, wanted: Wanted) -> str:
     if wanted.since and review.submitted_at < wanted.since:
-        return f"was handed in at {review.submitted_at or 'no known time'}, before {wanted.since}"
+        return words_of_forges.TOO_EARLY(at=review.submitted_at or words_of_forges.NO_TIME(), since=wanted.since)
     if review.verdict not in wanted.verdicts:
-        return f"is {review.verdict}, and {' or '.join(wanted.verdicts)} is asked for"
+        return words_of_forges.OTHER_VERDICT(found=review.verdict, asked=" or ".join(wanted.verdicts))
     if wanted.head and not same_commit(review.commit, wanted.head):
         pull = facts.pull(repository, number)
         if pull is None or not same_commit(review.commit, pull.head_sha):
-            return f"is of {short(review.commit)}, an old head: it has to be of {short(wanted.head)}"
+            return words_of_forges.OLD_HEAD(found=short(review.commit), asked=short(wanted.head))
     return ""
 
 
@@ -180,19 +185,22 @@ def new_head(facts: Facts, repository: str, number: int, before: str, *, by: For
     """Whether commits were pushed to a pull request since a head; if asked for, not only by others."""
     pull, place = facts.pull(repository, number), f"{repository}#{number}"
     if pull is None:
-        return Answer(False, f"there is no pull request {place}")
+        return Answer(False, words_of_forges.NO_PULL(place=place))
     if not before or not pull.head_sha:
-        return Answer(False, f"nobody knows which head {place} had")
+        return Answer(False, words_of_forges.UNKNOWN_HEAD(place=place))
     if same_commit(pull.head_sha, before):
-        return Answer(False, f"the head of {place} is still {short(before)}")
+        return Answer(False, words_of_forges.SAME_HEAD(place=place, head=short(before)))
     between = facts.compare(repository, before, pull.head_sha)
     if between is None or not between.commits:
-        return Answer(False, f"the head of {place} is {short(pull.head_sha)}, which adds nothing to {short(before)}")
+        return Answer(False, words_of_forges.NOTHING_NEW(place=place, head=short(pull.head_sha), before=short(before)))
     others = [each for each in between.authors if by is None or not same_user(each, by)]
     if by is not None and others and len(others) == len(between.authors):
-        return Answer(False, f"the new commits of {place} are {others[-1].login}'s, not {by.login}'s")
-    count = "1 commit" if len(between.commits) == 1 else f"{len(between.commits)} commits"
-    return Answer(True, f"{place} has a new head {short(pull.head_sha)}, {count} after {short(before)}")
+        return Answer(False, words_of_forges.COMMITS_OF_OTHERS(place=place, who=others[-1].login, by=by.login))
+    count = len(between.commits)
+    commits = words_of_forges.ONE_COMMIT() if count == 1 else words_of_forges.COMMITS(count=count)
+    return Answer(
+        True, words_of_forges.NEW_HEAD(place=place, head=short(pull.head_sha), commits=commits, before=short(before))
+    )
 
 
 def commented(
@@ -204,11 +212,16 @@ def commented(
     own = [each for each in every if same_user(each.author, by) and each.created_at >= since]
     found = [each for each in own if id_ in {None, each.id}]
     if found:
-        return Answer(True, f"{by.login} wrote comment {found[-1].id} on {place}")
+        return Answer(True, words_of_forges.COMMENTED(by=by.login, id=found[-1].id, place=place))
     which = f" {id_}" if id_ is not None else ""
     others = [each for each in every if each.id == id_ or (id_ is None and each.created_at >= since)]
-    more = f"; the last one is {others[-1].author.login}'s" if others else ""
-    return Answer(False, f"there is no comment{which} on {place} by {by.login} since {since or 'ever'}{more}")
+    ever = since or words_of_forges.EVER()
+    if others:
+        last = others[-1].author.login
+        return Answer(
+            False, words_of_forges.NO_COMMENT_BUT(which=which, place=place, by=by.login, ever=ever, last=last)
+        )
+    return Answer(False, words_of_forges.NO_COMMENT(which=which, place=place, by=by.login, ever=ever))
 
 
 def succeeded(facts: Facts, repository: str, ref: str, context: str = "") -> Answer:
@@ -217,19 +230,30 @@ def succeeded(facts: Facts, repository: str, ref: str, context: str = "") -> Ans
     every = facts.statuses(repository, ref)
     found = [each for each in every if not context or each.context == context]
     if not found:
-        return Answer(False, f"there is no status {context!r} of {place}" if context else f"{place} has no status")
+        return Answer(
+            False,
+            words_of_forges.NO_SUCH_STATUS(name=context, place=place)
+            if context
+            else words_of_forges.NO_STATUS(place=place),
+        )
     bad = [each for each in found if each.outcome != "success"]
     if bad:
-        return Answer(False, f"the status {bad[0].context!r} of {place} is no success")
-    return Answer(True, f"{len(found)} of {place} are good: {', '.join(each.context for each in found[:3])}")
+        return Answer(False, words_of_forges.BAD_STATUS(name=bad[0].context, place=place))
+    return Answer(
+        True,
+        words_of_forges.GOOD_STATUSES(
+            count=len(found), place=place, names=", ".join(each.context for each in found[:3])
+        ),
+    )
 
 
 def closed(facts: Facts, repository: str, number: int) -> Answer:
     """Whether an issue is closed."""
     issue = facts.issue(repository, number)
     if issue is None:
-        return Answer(False, f"there is no issue {repository}#{number}")
-    return Answer(not issue.is_open, f"{repository}#{number} is {'open' if issue.is_open else 'closed'}")
+        return Answer(False, words_of_forges.NO_ISSUE(place=f"{repository}#{number}"))
+    state = words_of_forges.IS_OPEN if issue.is_open else words_of_forges.IS_CLOSED
+    return Answer(not issue.is_open, state(place=f"{repository}#{number}"))
 
 
 def opened_for(facts: Facts, repository: str, number: int, by: ForgeUser, *, since: str) -> Answer:
@@ -239,9 +263,13 @@ def opened_for(facts: Facts, repository: str, number: int, by: ForgeUser, *, sin
     ]
     for each in own:
         if names_issue(f"{each.title}\n{each.body}", repository, number):
-            return Answer(True, f"{repository}#{each.number} by {by.login} names #{number}")
-    more = f"; {repository}#{own[-1].number} does not" if own else ""
-    return Answer(False, f"no pull request by {by.login} since {since} names {repository}#{number}{more}")
+            return Answer(
+                True, words_of_forges.PULL_NAMES_ISSUE(repo=repository, own=each.number, by=by.login, number=number)
+            )
+    told = {"by": by.login, "since": since, "place": f"{repository}#{number}"}
+    if own:
+        return Answer(False, words_of_forges.NONE_NAMES_BUT(**told, own=f"{repository}#{own[-1].number}"))
+    return Answer(False, words_of_forges.NONE_NAMES(**told))
 
 
 def names_issue(text: str, repository: str, number: int) -> bool:

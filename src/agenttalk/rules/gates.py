@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agenttalk.contracts.dag import CONDITION_PATTERN, Gates, Node, Output, TaskDag
+from agenttalk.rules import words_of_verdicts
 
 MIN_SCORE: Final = "_min_score"
 """A threshold is named `<task_id>_min_score`."""
@@ -87,16 +88,16 @@ def _thresholds(gates: Gates, scores: Mapping[str, float | None]) -> Iterator[st
     for name, least in gates.thresholds.items():
         task_id = name.removesuffix(MIN_SCORE)
         if not task_id or task_id == name:
-            yield f"nobody knows the threshold {name!r}; one is named <task_id>{MIN_SCORE}"
+            yield words_of_verdicts.UNKNOWN_THRESHOLD(name=name, suffix=MIN_SCORE)
             continue
         score = scores.get(task_id)
         if score is None or not _is_finite(score):
-            yield f"{task_id!r} has no score, and at least {least} is needed"
+            yield words_of_verdicts.NO_SCORE(name=task_id, least=least)
         elif score < least:
-            yield f"{task_id!r} has the score {score}, and at least {least} is needed"
+            yield words_of_verdicts.LOW_SCORE(name=task_id, score=score, least=least)
 
 
 def _evidence(gates: Gates, evidence: Collection[str]) -> Iterator[str]:
     for name in gates.evidence_required:
         if name not in evidence:
-            yield f"the document {name!r} is not there"
+            yield words_of_verdicts.NO_DOCUMENT(name=name)

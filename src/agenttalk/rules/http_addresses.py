@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Final, NamedTuple
 
 from agenttalk.errors import Code, UsageError
+from agenttalk.rules import words_of_checks
 
 Address = IPv4Address | IPv6Address
 
@@ -67,15 +68,15 @@ def refusal(address: str, port: int, allowed: Iterable[Allowed] = ()) -> str:
     try:
         found = ip_address(address)
     except ValueError:
-        return f"{address[:80]!r} is no address"
+        return words_of_checks.NO_ADDRESS(address=address[:80])
     rules = tuple(allowed)
     for each in _meant(found):
         if _is_allowed(each, port, rules):
             continue
         if each in METADATA:
-            return f"{address} is where clouds hand out credentials"
+            return words_of_checks.METADATA_ADDRESS(address=address)
         if not _is_public(each):
-            return f"{address} is not a public address"
+            return words_of_checks.NOT_PUBLIC(address=address)
     return ""
 
 

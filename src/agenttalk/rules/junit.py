@@ -13,6 +13,8 @@ from functools import reduce
 from typing import Final, Literal
 from xml.parsers import expat
 
+from agenttalk.rules import words_of_checks
+
 Outcome = Literal["passed", "skipped", "failed"]
 
 _WORSE: Final[tuple[Outcome, ...]] = ("passed", "skipped", "failed")
@@ -64,9 +66,9 @@ def parse(data: bytes) -> Outcomes | Unreadable:
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
-        return Unreadable(f"it is not XML: {error}")
+        return Unreadable(words_of_checks.NOT_XML(error=error))
     except (LookupError, ValueError) as error:  # an encoding that nobody knows
-        return Unreadable(f"it cannot be read: {error}")
+        return Unreadable(words_of_checks.UNREADABLE(error=error))
     except _RefusedError as error:
         return Unreadable(str(error))
     return reader.tests()
@@ -95,13 +97,13 @@ class _Reader:
         self._declared = False
 
     def doctype(self, *_: object) -> None:
-        raise _RefusedError("it has a DOCTYPE, which a report does not need")
+        raise _RefusedError(words_of_checks.HAS_DOCTYPE())
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if not self._open and name not in _SUITES:
-            raise _RefusedError(f"it begins with <{name[:80]}>, not with <testsuites> or <testsuite>")
+            raise _RefusedError(words_of_checks.NO_SUITE(name=name[:80]))
         if len(self._open) == _MAX_DEPTH:
-            raise _RefusedError(f"it is nested deeper than {_MAX_DEPTH} levels")
+            raise _RefusedError(words_of_checks.TOO_DEEP(depth=_MAX_DEPTH))
         self._open.append(name)
         if name in _SUITES:
             self._declared |= any(_count(attributes.get(key, "")) > 0 for key in ("failures", "errors"))
@@ -149,7 +151,7 @@ def _worse(one: Outcome, other: Outcome) -> Outcome:
 def _id(attributes: dict[str, str]) -> str:
     found = "::".join(part for key in ("classname", "name") if (part := attributes.get(key, "").strip()))
     if not found:
-        raise _RefusedError("it has a test without a name")
+        raise _RefusedError(words_of_checks.NAMELESS_TEST())
     return found
 
 
@@ -165,5 +167,5 @@ def _count(text: str) -> int:
     if not text.strip():
         return 0
     if not _NUMBER.match(text.strip()):
-        raise _RefusedError(f"a number of failures is {text[:40]!r}")
+        raise _RefusedError(words_of_checks.ODD_COUNT(text=text[:40]))
     return int(text)

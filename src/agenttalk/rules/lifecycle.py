@@ -35,6 +35,7 @@ Cause = Literal[
     "RETRY",  # crash, timeout or driver error with retries left
     "FAILED_FOR_GOOD",  # the same without retries left
     "ABORTED",  # an abort condition fired, a checkpoint denied for good, or somebody stopped it
+    "DAY_SPENT",  # the limit of the day was passed while it ran: counts for nothing
     "ENGINE_ENDED",  # the engine died or was stopped while validating or executing: counts for nothing
     "ENGINE_ENDED_TOO_OFTEN",  # it did so again and again with this task
     "NEEDS_PERSON",  # the verifier needs a person
@@ -108,6 +109,7 @@ _TABLE: Final[dict[State, dict[Cause, State]]] = {
         "CONFLICT": "READY",
         "RETRY": "READY",
         "FAILED_FOR_GOOD": "FAILED",
+        "DAY_SPENT": "READY",
         "ENGINE_ENDED": "READY",
         "ENGINE_ENDED_TOO_OFTEN": "BLOCKED_WAITING_HUMAN",
         "NEEDS_PERSON": "BLOCKED_WAITING_HUMAN",

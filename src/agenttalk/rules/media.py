@@ -6,6 +6,7 @@ from typing import Final
 
 from agenttalk.contracts import wire
 from agenttalk.errors import JsonError
+from agenttalk.rules import words_of_checks
 
 _BEGINNINGS: Final[dict[str, tuple[bytes, ...]]] = {
     "application/gzip": (b"\x1f\x8b",),
@@ -23,7 +24,7 @@ def misfit(content_type: str, data: bytes) -> str | None:
     kind = content_type.partition(";")[0].strip().lower()
     beginnings = _BEGINNINGS.get(kind)
     if beginnings is not None:
-        return None if data.startswith(beginnings) else f"does not begin like {kind}"
+        return None if data.startswith(beginnings) else words_of_checks.OTHER_BEGINNING(kind=kind)
     if kind == "application/json" or kind.endswith("+json"):
         return _json_fault(data)
     if kind.startswith("text/") or kind in _TEXTS or kind.endswith(("+xml", "+yaml")):
@@ -35,7 +36,7 @@ def _json_fault(data: bytes) -> str | None:
     try:
         wire.read(data, limit=wire.DOCUMENT_LIMIT)
     except JsonError as error:
-        return f"is not JSON: {error.message}"
+        return words_of_checks.NOT_JSON(error=error.message)
     return None
 
 
@@ -43,5 +44,5 @@ def _text_fault(data: bytes) -> str | None:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        return f"is not text in UTF-8: byte {error.start} is wrong"
-    return "holds a zero byte, which no text does" if "\0" in text else None
+        return words_of_checks.NOT_UTF8(at=error.start)
+    return words_of_checks.ZERO_BYTE() if "\0" in text else None

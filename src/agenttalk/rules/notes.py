@@ -25,6 +25,8 @@ class Note:
     """What it is doing. The same again and again means that it gets nowhere."""
     counts_only: bool = False
     """Whether it tells what was used and nothing of what is done."""
+    last: bool = False
+    """Whether it is told of work that is finished: nothing more is used by letting it end."""
 
 
 def read_note(line: bytes) -> Note | None:

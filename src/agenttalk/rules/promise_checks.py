@@ -21,7 +21,7 @@ from agenttalk.contracts.promise import (
     TestsCheck,
 )
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import forge_checks, promises, scope
+from agenttalk.rules import forge_checks, promises, scope, words_of_checks
 
 RUNNER_FILES: Final = (
     *("**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/tox.ini"),
@@ -108,8 +108,8 @@ def _covers(outer: str, step: str) -> bool:
 def listed(names: Collection[str]) -> str:
     """Some names for a message."""
     shown = sorted(names)
-    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
-    return ", ".join(repr(name) for name in shown[:3]) + more
+    first = ", ".join(repr(name) for name in shown[:3])
+    return words_of_checks.MORE(names=first, count=len(shown) - 3) if len(shown) > 3 else first
 
 
 def _criteria(promise: CompletionPromise) -> Iterator[Finding]:

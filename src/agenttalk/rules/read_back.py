@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from agenttalk.contracts.forge import ForgeUser
 from agenttalk.contracts.promise import Trust
 from agenttalk.errors import Code
-from agenttalk.rules import forge_facts
+from agenttalk.rules import forge_facts, words_of_forges
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.forge_facts import Answer, Facts, Wanted
 from agenttalk.rules.forge_registry import same_user
@@ -89,7 +89,7 @@ def demanded(order: Order, facts: Facts) -> Answer:
     """Whether what the event calls for was done. Raises UnreadError for what has to be read first."""
     look = _DEMANDS.get(order.action_type)
     if look is None:
-        return Answer(False, f"nothing at the forge shows {order.action_type}")
+        return Answer(False, words_of_forges.CANNOT_BE_SEEN(action=order.action_type))
     return look(order, facts)
 
 
@@ -130,8 +130,10 @@ def _answered(order: Order, facts: Facts) -> Answer:
         if same_user(each.author, account) and each.created_at >= order.since
     ]
     if len(written) >= needed:
-        return Answer(True, f"{account.login} answered {len(threads) or 1} comments on {repository}#{number}")
-    return Answer(False, f"{needed} comments wait for an answer, and {len(written)} were written; {pushed.detail}")
+        return Answer(
+            True, words_of_forges.ANSWERED(by=account.login, count=len(threads) or 1, repo=repository, number=number)
+        )
+    return Answer(False, words_of_forges.UNANSWERED(needed=needed, written=len(written), why=pushed.detail))
 
 
 def _opened(order: Order, facts: Facts) -> Answer:
@@ -140,7 +142,7 @@ def _opened(order: Order, facts: Facts) -> Answer:
 
 def _commented(order: Order, facts: Facts) -> Answer:
     if not can_be_seen("mention", order.context):
-        return Answer(False, "nothing was asked for, so only the report tells that it was read")
+        return Answer(False, words_of_forges.ONLY_READ())
     return forge_facts.commented(facts, order.repository, order.number, order.account, since=order.since)
 
 
@@ -148,16 +150,18 @@ def _deployed(order: Order, facts: Facts) -> Answer:
     """A later success of what failed: of the same commit, or of what the branch has now."""
     wanted = str(order.context.get("deploy_context") or "")
     if not wanted:
-        return Answer(False, "no source tells whether it was deployed")
+        return Answer(False, words_of_forges.DEPLOY_UNSEEN())
     refs = [str(each) for each in (order.context.get("branch"), order.head_sha) if each]
     for ref in refs:
         every = facts.statuses(order.repository, ref)
         found = [each for each in every if each.context == wanted or each.context.startswith(f"{wanted} /")]
         if found and all(each.outcome == "success" for each in found):
-            return Answer(True, f"{found[0].context!r} of {order.repository} at {forge_facts.short(ref)} is good")
-    return Answer(
-        False, f"there is no success of {wanted!r} in {order.repository} since {order.since or 'the failure'}"
-    )
+            return Answer(
+                True,
+                words_of_forges.DEPLOY_GOOD(name=found[0].context, repo=order.repository, at=forge_facts.short(ref)),
+            )
+    since = order.since or words_of_forges.THE_FAILURE()
+    return Answer(False, words_of_forges.NOT_DEPLOYED(name=wanted, repo=order.repository, ever=since))
 
 
 _DEMANDS: Final[Mapping[str, Callable[[Order, Facts], Answer]]] = {
@@ -178,7 +182,7 @@ _DEMANDS: Final[Mapping[str, Callable[[Order, Facts], Answer]]] = {
 def claimed(order: Order, claim: Claim, facts: Facts) -> Answer:
     """Whether it is so, what a report says. Raises UnreadError for what has to be read first."""
     if claim.repository and claim.repository.lower() != order.repository.lower():
-        return Answer(False, f"it says {claim.repository}, and the task is about {order.repository}")
+        return Answer(False, words_of_forges.OTHER_REPOSITORY(said=claim.repository, repo=order.repository))
     return _CLAIMS[claim.kind](order, claim, facts)
 
 
@@ -202,46 +206,53 @@ def _says_pushed(order: Order, claim: Claim, facts: Facts) -> Answer:
     number = claim.number or (order.number if order.action_type != "issue_assigned" else 0)
     if not number:
         if not claim.sha:
-            return Answer(False, "it names no commit")
+            return Answer(False, words_of_forges.NAMES_NO_COMMIT())
         there = facts.compare(order.repository, claim.sha, claim.sha) is not None
-        return Answer(there, f"{forge_facts.short(claim.sha)} is {'' if there else 'not '}in {order.repository}")
+        found = words_of_forges.COMMIT_IN if there else words_of_forges.COMMIT_NOT_IN
+        return Answer(there, found(sha=forge_facts.short(claim.sha), repo=order.repository))
     pull = facts.pull(order.repository, number)
     if claim.sha and pull is not None and not forge_facts.same_commit(pull.head_sha, claim.sha):
         before = order.head_sha or pull.base_sha
         between = facts.compare(order.repository, before, pull.head_sha)
         if between is None or not any(forge_facts.same_commit(each, claim.sha) for each in between.commits):
-            detail = f"{order.repository}#{number} has the head {forge_facts.short(pull.head_sha)}"
-            return Answer(False, f"{detail}, and {forge_facts.short(claim.sha)} was not pushed to it")
+            detail = _head(order, number, pull.head_sha)
+            return Answer(False, words_of_forges.NOT_PUSHED(why=detail, sha=forge_facts.short(claim.sha)))
     if pull is None or order.head_sha:
         return forge_facts.new_head(facts, order.repository, number, order.head_sha, by=order.account)
-    return Answer(True, f"{order.repository}#{number} has the head {forge_facts.short(pull.head_sha)}")
+    return Answer(True, _head(order, number, pull.head_sha))
+
+
+def _head(order: Order, number: int, sha: str) -> str:
+    return words_of_forges.HAS_HEAD(place=f"{order.repository}#{number}", head=forge_facts.short(sha))
 
 
 def _says_opened(order: Order, claim: Claim, facts: Facts) -> Answer:
     if not claim.number:
-        return Answer(False, "it names no pull request")
+        return Answer(False, words_of_forges.NAMES_NO_PULL())
     pull, place = facts.pull(order.repository, claim.number), f"{order.repository}#{claim.number}"
     if pull is None:
-        return Answer(False, f"there is no pull request {place}")
+        return Answer(False, words_of_forges.NO_PULL(place=place))
     if not same_user(pull.author, order.account):
-        return Answer(False, f"{place} is {pull.author.login}'s, not {order.account.login}'s")
-    return Answer(True, f"{place} is by {pull.author.login}, opened at {pull.created_at or 'a time that nobody knows'}")
+        return Answer(False, words_of_forges.PULL_OF_OTHER(place=place, who=pull.author.login, by=order.account.login))
+    at = pull.created_at or words_of_forges.UNKNOWN_TIME()
+    return Answer(True, words_of_forges.PULL_BY(place=place, by=pull.author.login, at=at))
 
 
 def _says_issue(order: Order, claim: Claim, facts: Facts) -> Answer:
     number = claim.number or order.number
     issue = facts.issue(order.repository, number)
     if issue is None:
-        return Answer(False, f"there is no issue {order.repository}#{number}")
+        return Answer(False, words_of_forges.NO_ISSUE(place=f"{order.repository}#{number}"))
     state = "open" if issue.is_open else "closed"
-    return Answer(claim.state in {"", state}, f"{order.repository}#{number} is {state}")
+    words = words_of_forges.IS_OPEN if issue.is_open else words_of_forges.IS_CLOSED
+    return Answer(claim.state in {"", state}, words(place=f"{order.repository}#{number}"))
 
 
 def _says_deployed(order: Order, claim: Claim, facts: Facts) -> Answer:
     context = claim.context or str(order.context.get("deploy_context") or "")
     ref = claim.sha or str(order.context.get("branch") or "") or order.head_sha
     if not ref:
-        return Answer(False, "it names no commit")
+        return Answer(False, words_of_forges.NAMES_NO_COMMIT())
     return forge_facts.succeeded(facts, order.repository, ref, context)
 
 
@@ -266,7 +277,10 @@ def evidence(order: Order, said: Said, facts: Facts, at: str) -> list[Evidence]:
     """
     found = demanded(order, facts)
     answers = [(each.as_text(), claimed(order, each, facts)) for each in said.claims]
-    denied = [*said.faults, *(f"the report says {text}, but {why.detail}" for text, why in answers if not why.good)]
+    denied = [
+        *said.faults,
+        *(words_of_forges.REPORT_DENIED(said=text, why=why.detail) for text, why in answers if not why.good),
+    ]
     listed = [Evidence(f"{_CLAIM}{text}", why.good, True, "observed", _BY, at, why.detail) for text, why in answers]
     if denied:
         return [*listed, _denied(denied, at)]
@@ -303,7 +317,7 @@ def failed(error: str, code: Code | None, at: str) -> Evidence:
 def weighed(found: Sequence[Evidence], least: Trust) -> list[Evidence]:
     """What was found. Where claims are taken, a forge that could not be asked is no reason why a task is not done."""
     return [
-        replace(each, id=_BY, detail=f"it could not be asked: {_words(each)}")
+        replace(each, id=_BY, detail=words_of_forges.NOT_ASKED(error=_words(each)))
         if least == "claimed" and _code(each) == "verify_error" and _is_outage(each)
         else each
         for each in found
@@ -324,12 +338,13 @@ def spoiled(found: Sequence[Evidence]) -> list[Evidence]:
 
 def decided(said: Said, found: Sequence[Evidence], *, by: str, approved: bool, at: str) -> Evidence:
     """The lead's word about steps that do not apply."""
-    steps = "; ".join(f"step {each.step} ({each.reason})" for each in said.declared)
+    steps = "; ".join(words_of_forges.STEP(step=each.step, text=each.reason) for each in said.declared)
     if approved:
-        return Evidence("read_back", True, True, "confirmed", by, at, f"not_applicable: {by} agrees: {steps}")
-    seen = next((each.detail for each in found if each.id == "read_back"), "nothing was read")
-    detail = f"not_applicable_refused: {by} does not agree: {steps}; {seen}"
-    return Evidence("read_back", False, True, "observed", by, at, detail)
+        agreed = words_of_forges.AGREES(by=by, whys=steps)
+        return Evidence("read_back", True, True, "confirmed", by, at, f"not_applicable: {agreed}")
+    seen = next((each.detail for each in found if each.id == "read_back"), words_of_forges.NOTHING_READ())
+    refused = words_of_forges.DISAGREES(by=by, whys=f"{steps}; {seen}")
+    return Evidence("read_back", False, True, "observed", by, at, f"not_applicable_refused: {refused}")
 
 
 def question(lead: str, title: str, said: Said, found: Sequence[Evidence]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from agenttalk.rules import words_of_forges
+
 ClaimKind = Literal["merged", "review", "comment", "push", "pull_request", "issue", "deploy"]
 KINDS: Final[tuple[ClaimKind, ...]] = get_args(ClaimKind)
 NOT_APPLICABLE: Final = "not_applicable"
@@ -68,7 +70,7 @@ def read(documents: Iterable[object], steps: int) -> Said:
                 claim = _claim(name, each)
                 (faults if isinstance(claim, str) else claims).append(claim)  # type: ignore[arg-type]
     if len(claims) + len(declared) > _MOST:
-        faults.append(f"there are more than {_MOST} claims")
+        faults.append(words_of_forges.TOO_MANY_CLAIMS(most=_MOST))
     return Said(*(tuple(dict.fromkeys(each))[:_MOST] for each in (claims, declared, faults)))  # type: ignore[arg-type]
 
 
@@ -90,9 +92,9 @@ def _declared(value: object, steps: int) -> Declared | str:
     step = value.get("step") if isinstance(value, Mapping) else None
     reason = value.get("reason") if isinstance(value, Mapping) else None
     if not _whole(step) or not isinstance(reason, str) or not reason.strip():
-        return 'not_applicable needs {"step": N, "reason": "…"}'
+        return words_of_forges.BAD_STEP()
     if not isinstance(step, int) or not 1 <= step <= steps:
-        return f"there is no step {step}: there are {steps}"
+        return words_of_forges.NO_STEP(step=step, count=steps)
     return Declared(step, _plain(reason))
 
 
@@ -104,7 +106,7 @@ def _claim(kind: ClaimKind, value: object) -> Claim | str:
     if isinstance(value, str) and value.strip():
         return Claim(kind, sha=_plain(value))
     if not isinstance(value, Mapping):
-        return f"the claim {kind!r} cannot be read"
+        return words_of_forges.UNREADABLE_CLAIM(kind=kind)
     number = next((value[name] for name in _NUMBER if _whole(value.get(name))), None)
     verdict = _text(value, *_VERDICT).upper() if kind == "review" else ""
     return Claim(

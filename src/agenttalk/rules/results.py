@@ -11,6 +11,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.errors import Code, JsonError
+from agenttalk.rules import words_of_answers
 from agenttalk.rules.evidence import read_claims
 from agenttalk.rules.notes import without_notes
 
@@ -49,9 +50,9 @@ def read_result(file: bytes | None, stdout: bytes, *, score_required: bool, may_
         try:
             said = wire.read(file)
         except JsonError as error:
-            return Fault(Code.COMMAND_FAILED, f"the result file cannot be read: {error.message}")
+            return Fault(Code.COMMAND_FAILED, words_of_answers.RESULT_UNREADABLE(error=error.message))
         if not isinstance(said, dict):
-            return Fault(Code.COMMAND_FAILED, "the result file does not hold an object")
+            return Fault(Code.COMMAND_FAILED, words_of_answers.RESULT_NO_OBJECT())
     else:
         told = ("result", "self_assessment") if may_refuse else ("result",)
         said = _last_object(stdout, told) or {"result": text_of(without_notes(stdout))}
@@ -68,7 +69,7 @@ def unfitness(assessment: object) -> str | None:
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score < FIT:
         return None
     why = reason.replace("\0", "\ufffd").strip()[:TAIL] if isinstance(reason, str) else ""
-    return f"{why or 'it does not say why'} ({score:g} of 100)"
+    return words_of_answers.FITNESS(why=why or words_of_answers.NO_REASON(), score=score)
 
 
 def said_object(file: bytes | None, stdout: bytes, told: Collection[str]) -> dict[str, Any] | None:
@@ -98,9 +99,9 @@ def _scored(said: dict[str, Any], *, required: bool) -> Result | Fault:
     score, explanation = said.get("score"), said.get("score_explanation")
     valid = isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 100
     if required and score is None:
-        return Fault(Code.SCORE_MISSING, "a score from 0 to 100 was asked for and none was given")
+        return Fault(Code.SCORE_MISSING, words_of_answers.NO_SCORE())
     if required and not valid:
-        return Fault(Code.SCORE_INVALID, f"a score is a number from 0 to 100, not {str(score)[:60]}")
+        return Fault(Code.SCORE_INVALID, words_of_answers.BAD_SCORE(score=str(score)[:60]))
     return Result(
         said.get("result"),
         score if valid else None,
@@ -137,7 +138,7 @@ def missing_outputs(command: Command, found: Collection[str]) -> Fault | None:
     missing = [each.output_name for each in command.produces or () if each.output_name not in found]
     if not missing:
         return None
-    return Fault(Code.OUTPUT_MISSING, f"declared and not there: {', '.join(dict.fromkeys(missing))}")
+    return Fault(Code.OUTPUT_MISSING, words_of_answers.OUTPUTS_MISSING(names=", ".join(dict.fromkeys(missing))))
 
 
 def unsafe_path(paths: Iterable[str]) -> str | None:

@@ -15,7 +15,7 @@ from agenttalk.contracts.base import Many, Score, write_time
 from agenttalk.contracts.command import Command, Reexecution, ResolvedInput, ValidationCriteria
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import Expectations, Issue, ValidationFeedback
-from agenttalk.rules import media
+from agenttalk.rules import media, words_of_verdicts
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
 
@@ -65,7 +65,7 @@ def format_faults(criteria: ValidationCriteria, files: Mapping[str, bytes]) -> l
     """Files that are not of the format asked for, and why."""
     wanted = _TYPES.get((criteria.format or "").strip().lower(), criteria.format or "")
     found = {path: media.misfit(wanted, data) for path, data in files.items()} if "/" in wanted else {}
-    return [f"{path} {why}" for path, why in found.items() if why is not None]
+    return [words_of_verdicts.MISFIT(name=path, why=why) for path, why in found.items() if why is not None]
 
 
 def wants_judgement(criteria: ValidationCriteria) -> bool:
@@ -94,17 +94,17 @@ def judged(criteria: ValidationCriteria, said: object) -> Judgement | None:
     enough = criteria.quality_threshold is None or score >= criteria.quality_threshold
     accepted = said.get("decision") == "ACCEPT" and enough
     if not isinstance(reason, str) or not reason.strip():
-        reason = "it is as asked for" if accepted else "it is not good enough"
+        reason = words_of_verdicts.AS_ASKED() if accepted else words_of_verdicts.NOT_ENOUGH()
     if said.get("decision") == "ACCEPT" and not enough:
-        reason = f"{reason} (it scores {score:g}, and {criteria.quality_threshold:g} is asked for)"
+        reason = words_of_verdicts.SCORES_LESS(why=reason, score=score, least=criteria.quality_threshold)
     return Judgement(accepted, score, reason, tuple(issues), expectations)
 
 
 def by_person(said: Confirmation) -> Judgement:
     """What a person says of an input."""
     if said.approved:
-        return Judgement(True, 100, f"{said.by} finds it good enough")
-    reason = f"{said.by} does not find it good enough"
+        return Judgement(True, 100, words_of_verdicts.FOUND_GOOD(by=said.by))
+    reason = words_of_verdicts.FOUND_POOR(by=said.by)
     return Judgement(False, 0, reason, (Issue(severity="HIGH", description=reason),))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from agenttalk.rules import words_of_verdicts
 from agenttalk.rules.forge_registry import Registry
 from agenttalk.rules.mentions import read_marker
 
@@ -14,7 +15,7 @@ Way = Literal["business", "system", "infrastructure"]
 """The agent did not do it; it cannot be done like this; or the forge is not there."""
 _GOES_ON: Final = frozenset({"NOT_FULFILLED", "CONFLICT"})
 _OVER: Final = frozenset({"REWORK_EXHAUSTED", "FAILED_FOR_GOOD", "ABORTED"})
-NOT_SHOWN: Final = "criterion 'carried-out' is not shown: "
+NOT_SHOWN: Final = words_of_verdicts.NOT_SHOWN(name="carried-out", whys="")
 """How the one rule begins to say why a task is not done."""
 OVERDUE: Final = "OVERDUE"
 """The cause of a task that nobody reported of for too long."""

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from agenttalk.rules import words_of_checks
+
 IGNORABLE: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 """Characters that HFS+ does not see."""
 MAX_PATH: Final = 4000
@@ -24,13 +26,13 @@ def refusal(path: str) -> str:
     try:
         raw = path.encode()
     except UnicodeEncodeError:
-        return "its name is not UTF-8"
+        return words_of_checks.NAME_NOT_UTF8()
     if len(raw) > MAX_PATH:
-        return f"its path is longer than {MAX_PATH} bytes"
+        return words_of_checks.PATH_TOO_LONG(limit=MAX_PATH)
     if is_git(name):
-        return "a .git inside the tree would make it another repository"
+        return words_of_checks.INNER_GIT()
     if _plain(name) in {".gitmodules", "gitmod~1"}:
-        return "submodules cannot be added or changed"
+        return words_of_checks.NO_SUBMODULES()
     return ""
 
 
@@ -69,7 +71,7 @@ def leads_out(path: str, links: Mapping[str, str], foreign: Collection[str] = ()
         if at in links:
             followed += 1
             if followed > _LINKS:
-                return "it is a symlink that leads in a circle"
+                return words_of_checks.CIRCLE()
             if links[at].startswith("/"):
                 return _OUT
             here.pop()
@@ -77,7 +79,7 @@ def leads_out(path: str, links: Mapping[str, str], foreign: Collection[str] = ()
         elif at in foreign:
             return _OUT if ".." in pending else ""
         elif is_git(here[0]):
-            return "it is a symlink into the repository's own folder"
+            return words_of_checks.INTO_GIT()
     return ""
 
 

@@ -1,0 +1,256 @@
+"""What the engine says of what it read at a forge, in English and Chinese."""
+# ruff: noqa: RUF001 - Chinese punctuation
+
+from __future__ import annotations
+
+from typing import Final
+
+from agenttalk.rules.sayings import Saying
+
+MERGED_BY_OTHER: Final = Saying(
+    "{place} was merged by {who}, not by {by}",
+    "{place} 由 {who} 合并，而不是 {by}",
+)
+MERGED_ELSEWHERE: Final = Saying(
+    "{place} was merged at {at}, and {head} was approved",
+    "{place} 在 {at} 合并，而获批的是 {head}",
+)
+MERGED: Final = Saying(
+    "{place} was merged by {who} at {at}",
+    "{place} 由 {who} 在 {at} 合并",
+)
+NO_REVIEW: Final = Saying(
+    "there is no review{which} of {place} by {by}",
+    "没有 {by} 对 {place} 的审查{which}",
+)
+REVIEWED: Final = Saying(
+    "{place} was reviewed by {by}: {verdict:s} of {commit}",
+    "{place} 已由 {by} 审查：{commit} 的 {verdict}",
+)
+BAD_REVIEW: Final = Saying(
+    "the review of {place:s} by {by:s} {why}",
+    "{by} 对 {place} 的审查{why}",
+)
+TOO_EARLY: Final = Saying(
+    "was handed in at {at}, before {since:s}",
+    "提交于 {at}，早于 {since}",
+)
+OTHER_VERDICT: Final = Saying(
+    "is {found:s}, and {asked} is asked for",
+    "是 {found}，而要求的是 {asked}",
+)
+OLD_HEAD: Final = Saying(
+    "is of {found}, an old head: it has to be of {asked}",
+    "针对的是旧的提交 {found}：应当针对 {asked}",
+)
+UNKNOWN_HEAD: Final = Saying(
+    "nobody knows which head {place} had",
+    "不知道 {place} 之前的提交",
+)
+SAME_HEAD: Final = Saying(
+    "the head of {place:s} is still {head}",
+    "{place} 的最新提交仍是 {head}",
+)
+NOTHING_NEW: Final = Saying(
+    "the head of {place:s} is {head}, which adds nothing to {before}",
+    "{place} 的最新提交是 {head}，相比 {before} 没有新增内容",
+)
+COMMITS_OF_OTHERS: Final = Saying(
+    "the new commits of {place:s} are {who}'s, not {by}'s",
+    "{place} 的新提交是 {who} 的，而不是 {by} 的",
+)
+NEW_HEAD: Final = Saying(
+    "{place:s} has a new head {head:s}, {commits} after {before}",
+    "{place} 有新的提交 {head}（{before} 之后 {commits}）",
+)
+COMMENTED: Final = Saying(
+    "{by:s} wrote comment {id} on {place}",
+    "{by} 在 {place} 写了评论 {id}",
+)
+NO_SUCH_STATUS: Final = Saying(
+    "there is no status {name!r} of {place}",
+    "{place} 没有状态 {name}",
+)
+NO_STATUS: Final = Saying(
+    "{place} has no status",
+    "{place} 没有任何状态",
+)
+BAD_STATUS: Final = Saying(
+    "the status {name!r} of {place} is no success",
+    "{place} 的状态 {name} 不是成功",
+)
+GOOD_STATUSES: Final = Saying(
+    "{count:d} of {place} are good: {names}",
+    "{place} 有 {count} 个状态成功：{names}",
+)
+PULL_NAMES_ISSUE: Final = Saying(
+    "{repo:s}#{own:d} by {by} names #{number:d}",
+    "{by} 的 {repo}#{own} 提到了 #{number}",
+)
+NO_COMMIT: Final = Saying(
+    "no commit",
+    "没有提交",
+)
+UNKNOWN_WHO: Final = Saying(
+    "nobody knows whom",
+    "不知道是谁",
+)
+CANNOT_BE_SEEN: Final = Saying(
+    "nothing at the forge shows {action:s}",
+    "代码平台上无法看出 {action}",
+)
+ANSWERED: Final = Saying(
+    "{by:s} answered {count:d} comments on {repo:s}#{number:d}",
+    "{by} 在 {repo}#{number} 回复了 {count} 条评论",
+)
+UNANSWERED: Final = Saying(
+    "{needed:d} comments wait for an answer, and {written:d} were written; {why}",
+    "有 {needed} 条评论等待回复，只写了 {written} 条；{why}",
+)
+ONLY_READ: Final = Saying(
+    "nothing was asked for, so only the report tells that it was read",
+    "没有要求做什么，只有报告能说明已经读过",
+)
+DEPLOY_UNSEEN: Final = Saying(
+    "no source tells whether it was deployed",
+    "没有来源能说明是否已部署",
+)
+DEPLOY_GOOD: Final = Saying(
+    "{name!r} of {repo:s} at {at} is good",
+    "{repo} 在 {at} 的 {name} 成功",
+)
+OTHER_REPOSITORY: Final = Saying(
+    "it says {said:s}, and the task is about {repo:s}",
+    "报告说的是 {said}，而任务针对的是 {repo}",
+)
+NAMES_NO_PULL: Final = Saying(
+    "it names no pull request",
+    "没有写明合并请求",
+)
+NOT_PUSHED: Final = Saying(
+    "{why}, and {sha} was not pushed to it",
+    "{why}，而 {sha} 没有推送到其中",
+)
+PULL_OF_OTHER: Final = Saying(
+    "{place:s} is {who}'s, not {by}'s",
+    "{place} 是 {who} 的，而不是 {by} 的",
+)
+REPORT_DENIED: Final = Saying(
+    "the report says {said}, but {why}",
+    "报告说 {said}，但 {why}",
+)
+NOT_ASKED: Final = Saying(
+    "it could not be asked: {error}",
+    "无法查询：{error}",
+)
+NOTHING_READ: Final = Saying(
+    "nothing was read",
+    "没有读取任何内容",
+)
+TOO_MANY_CLAIMS: Final = Saying(
+    "there are more than {most:d} claims",
+    "声明超过 {most} 条",
+)
+NO_STEP: Final = Saying(
+    "there is no step {step}: there are {count:d}",
+    "没有步骤 {step}：共有 {count} 步",
+)
+UNREADABLE_CLAIM: Final = Saying(
+    "the claim {kind!r} cannot be read",
+    "无法读取声明 {kind}",
+)
+NO_PULL: Final = Saying(
+    "there is no pull request {place:s}",
+    "没有合并请求 {place}",
+)
+NOT_MERGED_OPEN: Final = Saying(
+    "{place:s} is not merged: it is open",
+    "{place} 没有合并：它是打开的",
+)
+NOT_MERGED_CLOSED: Final = Saying(
+    "{place:s} is not merged: it is closed",
+    "{place} 没有合并：它已关闭",
+)
+EVER: Final = Saying(
+    "ever",
+    "有史以来",
+)
+NO_TIME: Final = Saying(
+    "no known time",
+    "未知时间",
+)
+NO_COMMENT: Final = Saying(
+    "there is no comment{which} on {place:s} by {by:s} since {ever}",
+    "自 {ever} 起 {by} 在 {place} 没有评论{which}",
+)
+NO_COMMENT_BUT: Final = Saying(
+    "there is no comment{which} on {place:s} by {by:s} since {ever}; the last one is {last:s}'s",
+    "自 {ever} 起 {by} 在 {place} 没有评论{which}；最后一条是 {last} 的",
+)
+NO_ISSUE: Final = Saying(
+    "there is no issue {place:s}",
+    "没有工单 {place}",
+)
+IS_OPEN: Final = Saying(
+    "{place:s} is open",
+    "{place} 是打开的",
+)
+IS_CLOSED: Final = Saying(
+    "{place:s} is closed",
+    "{place} 已关闭",
+)
+NONE_NAMES: Final = Saying(
+    "no pull request by {by:s} since {since:s} names {place:s}",
+    "自 {since} 起 {by} 没有提到 {place} 的合并请求",
+)
+NONE_NAMES_BUT: Final = Saying(
+    "no pull request by {by:s} since {since:s} names {place:s}; {own:s} does not",
+    "自 {since} 起 {by} 没有提到 {place} 的合并请求；{own} 没有提到",
+)
+THE_FAILURE: Final = Saying(
+    "the failure",
+    "那次失败",
+)
+NOT_DEPLOYED: Final = Saying(
+    "there is no success of {name!r} in {repo:s} since {ever}",
+    "自 {ever} 起 {repo} 中 {name} 没有成功过",
+)
+NAMES_NO_COMMIT: Final = Saying(
+    "it names no commit",
+    "没有写明提交",
+)
+COMMIT_IN: Final = Saying(
+    "{sha:s} is in {repo:s}",
+    "{sha} 在 {repo} 中",
+)
+COMMIT_NOT_IN: Final = Saying(
+    "{sha:s} is not in {repo:s}",
+    "{sha} 不在 {repo} 中",
+)
+HAS_HEAD: Final = Saying(
+    "{place:s} has the head {head}",
+    "{place} 的最新提交是 {head}",
+)
+PULL_BY: Final = Saying(
+    "{place:s} is by {by:s}, opened at {at}",
+    "{place} 由 {by} 于 {at} 打开",
+)
+STEP: Final = Saying(
+    "step {step:d} ({text})",
+    "步骤 {step}（{text}）",
+)
+AGREES: Final = Saying(
+    "{by:s} agrees: {whys}",
+    "{by} 同意：{whys}",
+)
+DISAGREES: Final = Saying(
+    "{by:s} does not agree: {whys}",
+    "{by} 不同意：{whys}",
+)
+BAD_STEP: Final = Saying(
+    'not_applicable needs {{"step": N, "reason": "…"}}',
+    'not_applicable 需要 {{"step": N, "reason": "…"}}',
+)
+ONE_COMMIT: Final = Saying("1 commit", "1 个提交")
+COMMITS: Final = Saying("{count:d} commits", "{count} 个提交")
+UNKNOWN_TIME: Final = Saying("a time that nobody knows", "未知时间")
