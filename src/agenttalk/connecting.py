@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.forge import ForgeEvent, ForgeKind, Repository
+from agenttalk.contracts.forge import ForgeEvent, Repository
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
+from agenttalk.contracts.words import ForgeKind
 from agenttalk.engine.toolchain import Caps, Setup
 from agenttalk.errors import Code, ForgeError, UsageError
 from agenttalk.forge import webhooks
-from agenttalk.forge.gitea import Gitea
-from agenttalk.forge.github import GitHub
 from agenttalk.forge.read_back import ReadBack
 from agenttalk.forge.webhooks import Ignored
 from agenttalk.kinds import failing
@@ -30,6 +29,7 @@ from agenttalk.prompts.toolchain_steps import Content, FailedJob, ReviewPoint, S
 from agenttalk.rules import risk
 from agenttalk.rules.forge_registry import CiComment, Identity, Registry
 from agenttalk.rules.proposing import Lookup
+from agenttalk.settings.letters import mail_rules
 from agenttalk.settings.tables import Settings, SourceSettings
 
 _LONGEST_SECRET: Final = 4096
@@ -207,14 +207,17 @@ def verify_of(settings: Settings, source: SourceSettings) -> Verify:
 def kinds_of(settings: Settings, forges: Mapping[str, Forge] | None = None, **more: Any) -> dict[str, TaskKind]:
     """All kinds by their boards: ours, and those of installed packages. `forges` are asked what was done there."""
     ours = toolchain(settings, read_back=read_back(settings, forges or {}), **more)
-    return kinds.registered([ours, Letters(settings.mail_rules), *kinds.installed()])
+    return kinds.registered([ours, Letters(mail_rules(settings)), *kinds.installed()])
 
 
 @asynccontextmanager
 async def clients(
     root: Path, settings: Settings, environ: Mapping[str, str] = os.environ, *, lenient: bool = False
 ) -> AsyncIterator[dict[str, Forge]]:
-    """The engine's own clients, by source, for those that have a token. If `lenient`, one may be missing."""
+    """The engine's own clients, by source, for those that have a token. If `lenient`, one may be missing.
+
+    What they need is loaded only where a source is configured.
+    """
     found: dict[str, Forge] = {}
     async with AsyncExitStack() as stack:
         for name, said in settings.sources.items():
@@ -224,11 +227,19 @@ async def clients(
                 if not lenient:
                     raise
                 continue
-            if token and said.kind == "github":
-                found[name] = await stack.enter_async_context(GitHub.opened(name, api_url(said), token))
-            elif token:
-                found[name] = await stack.enter_async_context(Gitea.opened(name, said.base_url.rstrip("/"), token))
+            if token:
+                found[name] = await stack.enter_async_context(_client(name, said, token))
         yield found
+
+
+def _client(name: str, said: SourceSettings, token: str) -> AbstractAsyncContextManager[Forge]:
+    if said.kind == "github":
+        from agenttalk.forge.github import GitHub
+
+        return GitHub.opened(name, api_url(said), token)
+    from agenttalk.forge.gitea import Gitea
+
+    return Gitea.opened(name, said.base_url.rstrip("/"), token)
 
 
 @dataclass(frozen=True, slots=True)

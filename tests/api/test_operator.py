@@ -17,6 +17,7 @@ from agenttalk.cli.main import call
 from agenttalk.errors import MachineError
 from agenttalk.ports import Tx
 from agenttalk.store import operator
+from agenttalk.store.heads import HEADS, Heads, kept_heads
 from agenttalk.store.ledger import Head
 from agenttalk.store.root import database_path
 from agenttalk.wiring import opened
@@ -92,10 +93,10 @@ def test_a_cut_stays_seen_however_long_the_chain_grows_afterwards(
 
 def test_a_chain_that_only_grew_is_written_down_anew(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worked(root)
-    before = operator.kept_heads(root)
+    before = kept_heads(root)
     worked(root)
     worked(root, witnessed=False)
-    after = operator.kept_heads(root)
+    after = kept_heads(root)
     assert before is not None
     assert after is not None
     assert after["default"].link > before["default"].link
@@ -104,27 +105,27 @@ def test_a_chain_that_only_grew_is_written_down_anew(root: Path, capsys: pytest.
 
 
 def test_parts_beside_each_other_forget_nothing_of_each_other(root: Path) -> None:
-    one, two = operator.Heads(root), operator.Heads(root)
+    one, two = Heads(root), Heads(root)
     one.note("a", Head(5, b"a" * 32))
     two.note("b", Head(7, b"b" * 32))
     two.note("a", Head(3, b"c" * 32))
     one.flush()
     two.flush()
-    assert operator.kept_heads(root) == {"a": Head(5, b"a" * 32), "b": Head(7, b"b" * 32)}
+    assert kept_heads(root) == {"a": Head(5, b"a" * 32), "b": Head(7, b"b" * 32)}
     one.flush()
     assert [path.name for path in operator.folder_of(root).glob("*.tmp")] == []
 
 
 def test_heads_that_cannot_be_written_are_written_later(root: Path, caplog: pytest.LogCaptureFixture) -> None:
-    heads = operator.Heads(root)
+    heads = Heads(root)
     heads.note("a", Head(5, b"a" * 32))
-    path = operator.folder_of(root) / operator.HEADS
+    path = operator.folder_of(root) / HEADS
     path.mkdir()
     heads.flush()
     assert "cannot keep the heads" in caplog.text
     path.rmdir()
     heads.flush()
-    assert operator.kept_heads(root) == {"a": Head(5, b"a" * 32)}
+    assert kept_heads(root) == {"a": Head(5, b"a" * 32)}
 
 
 def test_while_it_runs_the_heads_are_written_down_too(root: Path) -> None:
@@ -132,8 +133,8 @@ def test_while_it_runs_the_heads_are_written_down_too(root: Path) -> None:
         async with opened(root, witnessed=True) as deps:
             store = await deps.stores.board("default")
             await store.transact(lambda tx: tx.record("test.fact", "x", {}))
-            await asyncio.to_thread(until, lambda: operator.kept_heads(root), "the heads are written down")
-            assert "default" in (operator.kept_heads(root) or {})
+            await asyncio.to_thread(until, lambda: kept_heads(root), "the heads are written down")
+            assert "default" in (kept_heads(root) or {})
 
     asyncio.run(run())
 

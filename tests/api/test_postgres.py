@@ -19,13 +19,13 @@ from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.engine import deadletters, fsck, human, monitor, plans, publish
+from agenttalk.engine import deadletters, fsck, human, plans, publish, survey
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.monitor import Monitor
 from agenttalk.engine.router import Router
 from agenttalk.ports import Tx
-from agenttalk.store import operator
+from agenttalk.store.heads import kept_heads
 from agenttalk.wiring import opened
 from api.enginekit import REPORTS, agenttalk, clean, engine, programmed, until
 from treekit import Tree, dumped, node, output, sha256
@@ -109,7 +109,7 @@ def test_a_message_goes_its_whole_way_through_postgresql(sea: Tree, database: st
         second = await router.pass_()
         assert (second.delivered, second.problems) == (1, [])
         assert (await router.pass_()).idle
-        [plan] = (await monitor.overview(deps))["plans"]
+        [plan] = (await survey.overview(deps))["plans"]
         assert {task["task_id"]: task["state"] for task in plan["tasks"]}["build"] == "COMPLETED"
         assert plan["messages"] == {
             "sent": 3, "delivered": 2, "superseded": 0, "duplicate": 0, "dead": 1, "in_flight": 0,
@@ -269,9 +269,9 @@ def test_the_ledger_is_verified_anchored_and_exported(
     assert [each["board"] for each in found if each["kind"] == "test.fact"] == ["system"] * 3 + ["default"] * 3
     recorded(sea.root, store)
     assert audited(sea.root, capsys, "--anchor", str(anchor))[0] == 0
-    heads = operator.kept_heads(sea.root, shared=True)
+    heads = kept_heads(sea.root, shared=True)
     assert heads is not None
-    assert (set(heads), operator.kept_heads(sea.root)) == ({"system", "projects"}, None)
+    assert (set(heads), kept_heads(sea.root)) == ({"system", "projects"}, None)
 
 
 @pytest.mark.shows("E11")

@@ -23,6 +23,7 @@ import pytest
 import preloaded
 from agenttalk.cli.main import call
 from agenttalk.store import operator
+from agenttalk.store.heads import heads_file
 
 PATIENCE = 60.0
 PROGRAM = """
@@ -227,7 +228,7 @@ def test_a_root_that_is_put_into_its_old_place_is_not_called_cut_off(
     small.root.rename(small.folder / "lost")
     said(capsys, "restore", str(small.file), "--root", str(small.root), code=0)
     said(capsys, "audit", "verify", "--root", str(small.root), code=0)
-    assert operator.heads_file(small.root).with_name("heads.json.before-restore").is_file()
+    assert heads_file(small.root).with_name("heads.json.before-restore").is_file()
 
 
 def repacked(archive: Path, change: Callable[[str, bytes], tuple[str, bytes] | None]) -> None:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agenttalk.contracts.forge import ForgeEvent, ForgeKind
+from agenttalk.contracts.forge import ForgeEvent
+from agenttalk.contracts.words import ForgeKind
 from agenttalk.errors import Code
 from agenttalk.forge import webhooks
 from agenttalk.forge.webhooks import Ignored

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts.forge import EventName, ForgeEvent, ForgeKind
+from agenttalk.contracts.forge import EventName, ForgeEvent
+from agenttalk.contracts.words import ForgeKind
 from agenttalk.errors import Code
 from agenttalk.forge import gitea_events, webhooks
 from agenttalk.forge.webhooks import Ignored, check_signature, label, read

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts import wire
 from agenttalk.contracts.plan import ReleasePolicy
 from agenttalk.rules import release
+from agenttalk.rules.bundles import bundle
 from agenttalk.rules.release import GateFinding, Made
 
 SHA, OTHER = wire.sha256(b"app"), wire.sha256(b"other")
@@ -198,6 +199,6 @@ def test_what_is_no_result_says_why(name: str, data: bytes, why: str) -> None:
 
 
 def test_an_artifact_of_one_file_has_its_hash_and_others_one_over_all() -> None:
-    assert release.bundle({"a": SHA}) == SHA
-    assert release.bundle({"a": SHA, "b": OTHER}) == release.bundle({"b": OTHER, "a": SHA})
-    assert release.bundle({"a": SHA, "b": OTHER}) != release.bundle({"a": OTHER, "b": SHA})
+    assert bundle({"a": SHA}) == SHA
+    assert bundle({"a": SHA, "b": OTHER}) == bundle({"b": OTHER, "a": SHA})
+    assert bundle({"a": SHA, "b": OTHER}) != bundle({"a": OTHER, "b": SHA})

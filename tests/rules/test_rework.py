@@ -225,3 +225,15 @@ def test_what_a_person_says_of_an_input_counts_as_it_is_said() -> None:
     yes, no = (rework.by_person(Confirmation("ada", approved, "")) for approved in (True, False))
     assert (yes.accepted, no.accepted) == (True, False)
     assert "ada" in no.issues[0].description
+
+
+@pytest.mark.parametrize(
+    ("issues", "conflicted"),
+    [(None, False), ([], False), (["quality"], False), (["quality", "conflict"], True)],
+)
+def test_a_command_tells_whether_others_had_changed_the_same(issues: list[str] | None, conflicted: bool) -> None:
+    found = [{"severity": "HIGH", "category": each, "description": "?"} for each in issues or ()]
+    result = {"validator": "qa", "score": 1, "reason": "?", "issues": found}
+    again = {"original_task_id": "a", "original_agent": "dev", "attempt": 1, "validation_result": result}
+    asked = command(**({} if issues is None else {"reexecute": again}))
+    assert rework.conflicted(Command.from_json(asked)) is conflicted

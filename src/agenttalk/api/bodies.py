@@ -1,7 +1,5 @@
 """Bodies of requests: read up to a limit, strictly, and checked against what is asked for."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

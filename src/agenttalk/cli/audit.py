@@ -36,15 +36,16 @@ def verify(
     The chains are also compared with what your configuration folder knows of them. Entries that are not sealed
     cannot be checked, and then the answer is not 0 either.
     """
-    from agenttalk.store import audit, operator
+    from agenttalk.store import audit
+    from agenttalk.store.heads import heads_file, kept_heads
 
     out, folder, url = _setup(ctx, root, as_json)
     heads = audit.read_anchor(_read(anchor)) if anchor else None
-    kept = operator.kept_heads(folder, shared=bool(url))
+    kept = kept_heads(folder, shared=bool(url))
     reports = audit.verify(folder, heads, kept, url=url)
     _tell(out, reports, anchored=anchor is not None)
     if kept and not _intact(reports) and not out.as_json:
-        where = operator.heads_file(folder, shared=bool(url))
+        where = heads_file(folder, shared=bool(url))
         out.say(f"[dim]compared also with {plain(where)}; remove that file if you made this root anew[/]")
     return 0 if _intact(reports) else BROKEN
 
@@ -61,10 +62,11 @@ def write_anchor(
     Whoever rewrites or cuts a chain later is found by `audit verify --anchor FILE`. A broken chain is not anchored.
     """
     from agenttalk.mailbox import fsio
-    from agenttalk.store import audit, operator
+    from agenttalk.store import audit
+    from agenttalk.store.heads import kept_heads
 
     out, folder, url = _setup(ctx, root, as_json)
-    reports = audit.verify(folder, operator.kept_heads(folder, shared=bool(url)), url=url)
+    reports = audit.verify(folder, kept_heads(folder, shared=bool(url)), url=url)
     if not _intact(reports):
         _tell(out, reports, anchored=False)
         return BROKEN

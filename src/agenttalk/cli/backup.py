@@ -105,7 +105,8 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
 
     from agenttalk import settings
     from agenttalk.errors import Code, MachineError, UsageError
-    from agenttalk.store import archives, backup, dumping, files, operator
+    from agenttalk.store import archives, backup, dumping, files
+    from agenttalk.store.heads import forget_heads
 
     if root.is_symlink() or (root.exists() and (not root.is_dir() or any(root.iterdir()))):
         hint = "name a folder that is not there yet"
@@ -136,7 +137,7 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
             raise files.unwritable(root, error) from error
     finally:
         shutil.rmtree(bench, ignore_errors=True)
-    operator.forget_heads(root, shared=bool(url))
+    forget_heads(root, shared=bool(url))
     return {"root": str(root), "made_at": manifest.made_at, "files": len(manifest.files), **settled}
 
 

@@ -52,14 +52,15 @@ def reset(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fal
 def _asked(ctx: typer.Context, root: Path | None, as_json: bool, body: dict[str, Any] | None) -> int:  # noqa: FBT001 - as given
     import getpass
 
-    from agenttalk import settings
     from agenttalk.cli import roots
-    from agenttalk.engine import days
 
     out, folder = roots.chosen(ctx, root, as_json)
     by = getpass.getuser()
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk import settings
+        from agenttalk.engine import days
+
         if body is not None:
             said = body.get("limit_usd")
             await (days.reset(deps, by=by) if "reset" in body else days.change(deps, said, by=by))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import getpass
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agenttalk.cli.output import JsonOption, RootOption, plain
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
 
 app = typer.Typer(no_args_is_help=True, help="List, show and replay messages that were refused.", add_completion=False)
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The dead letter, as 'deadletter list' names it.")]
@@ -26,10 +29,10 @@ def list_(
 ) -> int:
     """List dead letters, the oldest first."""
     from agenttalk.cli import roots
-    from agenttalk.engine import deadletters
-    from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import deadletters
+
         return {"deadletters": [each.as_json() for each in reversed(await deadletters.found(deps))]}
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -60,10 +63,10 @@ def show(
     from base64 import b64decode, b64encode
 
     from agenttalk.cli import roots
-    from agenttalk.engine import deadletters
-    from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import deadletters
+
         letter, original = await deadletters.show(deps, deadletter_id)
         return {**letter.as_json(), "content": b64encode(original).decode() if original is not None else None}
 
@@ -99,10 +102,10 @@ def show(
 def replay(ctx: typer.Context, deadletter_id: IdArgument, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Judge a dead letter again and deliver it, now that its reason is gone. At most three times."""
     from agenttalk.cli import roots
-    from agenttalk.engine import deadletters
-    from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import deadletters
+
         return await deadletters.replay(deps, deadletter_id, by=getpass.getuser())
 
     out, folder = roots.chosen(ctx, root, as_json)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, plain
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
 
 honesty_app = typer.Typer(add_completion=False)
 
@@ -15,10 +18,14 @@ honesty_app = typer.Typer(add_completion=False)
 def honesty(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Show how often agents called work finished, and how often that held."""
     from agenttalk.cli import roots
-    from agenttalk.engine import honesty as counting
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import honesty as counting
+
+        return await counting.report(deps)
 
     out, folder = roots.chosen(ctx, root, as_json)
-    found = roots.asked(folder, "/api/honesty", counting.report)
+    found = roots.asked(folder, "/api/honesty", by_hand)
     if out.as_json:
         out.data({"ok": True, **found})
         return 0

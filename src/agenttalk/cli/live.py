@@ -63,8 +63,8 @@ class Live:
         """What was said last of what is done before the end."""
 
     def __enter__(self) -> Self:
-        console = self._out.console(err=True)
-        if console.is_terminal and not self._out.as_json:
+        draws = self._out.draws(err=True) and not self._out.as_json
+        if draws and (console := self._out.console(err=True)).is_terminal:
             from rich.live import Live as RichLive
 
             self._live = RichLive(console=console, refresh_per_second=8, transient=True)

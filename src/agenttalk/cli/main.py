@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from agenttalk import __version__
+from agenttalk.cli import given
 from agenttalk.cli.output import Output, Settings
 from agenttalk.errors import AgentTalkError, Code, ContractError, InputError
 
@@ -113,14 +114,18 @@ class LazyGroup(TyperGroup):
         """The real command in place of its entry in the list."""
         name, _, rest = super().resolve_command(ctx, args)
         module, _, attribute = COMMANDS[str(name)][0].partition(":")
-        return name, plain_help(typer.main.get_command(getattr(import_module(module), attribute or "app"))), rest
+        return name, light(typer.main.get_command(getattr(import_module(module), attribute or "app"))), rest
 
 
-def plain_help(command: Any) -> Any:
-    """The same command, whose help is plain text: drawing it would take longer than everything else of it."""
+def light(command: Any) -> Any:
+    """The same command, without what takes longer than the command itself.
+
+    Its help is plain text, which nobody has to draw, and what is plainly right nobody has to look at.
+    """
     command.rich_markup_mode = None
+    given.taken(command)
     for each in getattr(command, "commands", {}).values():
-        plain_help(each)
+        light(each)
     return command
 
 
@@ -160,7 +165,7 @@ def call(arguments: list[str]) -> int:
     out = Output(as_json="--json" in arguments)
     _tolerate_plain_terminals()
     try:
-        code = typer.main.get_command(app).main(arguments, prog_name="agenttalk", standalone_mode=False)
+        code = light(typer.main.get_command(app)).main(arguments, prog_name="agenttalk", standalone_mode=False)
     except TyperException as error:
         return _usage(out, error)
     except AgentTalkError as error:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from agenttalk.cli import markup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,11 +54,11 @@ class Output:
         self._consoles: dict[bool, Console] = {}
 
     def console(self, *, err: bool = False) -> Console:
-        """Rich is loaded only when somebody is to read something."""
+        """Rich is loaded only when something is to be drawn."""
         if err not in self._consoles:
             from rich.console import Console
 
-            self._consoles[err] = Console(stderr=err, highlight=False, soft_wrap=True)
+            self._consoles[err] = Console(stderr=err, highlight=False, soft_wrap=True, emoji=False)
         return self._consoles[err]
 
     def data(self, value: object) -> None:
@@ -69,9 +72,18 @@ class Output:
         sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
+    @staticmethod
+    def draws(*, err: bool = False) -> bool:
+        """Whether what is said may look like something: on a terminal, or where somebody wants that all the same."""
+        wanted = os.environ.get("TTY_COMPATIBLE") or os.environ.get("FORCE_COLOR")
+        return bool(wanted) or (sys.stderr if err else sys.stdout).isatty()
+
     def say(self, text: str, *, err: bool = False) -> None:
         """A line for people, with rich markup."""
-        self.console(err=err).print(text)
+        if self.draws(err=err):
+            self.console(err=err).print(text)
+        else:
+            print(markup.bare(text), file=sys.stderr if err else sys.stdout, flush=True)
 
     def error(self, code: str, message: str, hint: str = "") -> None:
         """What went wrong and what to do, on standard error (in JSON: on standard output)."""
@@ -108,9 +120,7 @@ class Output:
 
 def plain(text: object) -> str:
     """Text from outside: no markup, and no control characters that could act on the terminal."""
-    from rich.markup import escape
-
-    return escape("".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in str(text)))
+    return markup.escape("".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in str(text)))
 
 
 def one_line(text: object) -> str:

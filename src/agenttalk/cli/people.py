@@ -5,11 +5,14 @@ from __future__ import annotations
 import getpass
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
 
 inbox_app = typer.Typer(add_completion=False)
 answer_app = typer.Typer(add_completion=False)
@@ -20,10 +23,10 @@ approve_app = typer.Typer(add_completion=False)
 def inbox(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the questions that wait for a person, the oldest first."""
     from agenttalk.cli import roots
-    from agenttalk.engine import human
-    from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import human
+
         return {"requests": [each.as_json() for each in await human.requests(deps)]}
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -94,8 +97,6 @@ def answer(
     from base64 import b64encode
 
     from agenttalk.cli import engine_client, roots
-    from agenttalk.engine import human
-    from agenttalk.engine.deps import Deps
 
     out, folder = roots.chosen(ctx, root, as_json)
     asked = _asked(folder, request_id)
@@ -109,6 +110,8 @@ def answer(
     }
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import human
+
         return await human.answer(deps, request_id, files=given, **said)
 
     body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
@@ -163,10 +166,10 @@ def approve(
 def _asked(folder: Path, request_id: str) -> dict[str, Any]:
     """A question, with its hash."""
     from agenttalk.cli import roots
-    from agenttalk.engine import human
-    from agenttalk.engine.deps import Deps
 
     async def look(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import human
+
         return (await human.request(deps, request_id))[1].as_json()
 
     return roots.asked(folder, f"/api/human-requests/{request_id}", look)

@@ -22,9 +22,10 @@ _PROMPTS: Final = {
 def show_prompt(out: Output, folder: Path, plan: str, task_id: str) -> int:
     """The last prompt of a task: its text on standard output, what is to be said about it on standard error."""
     from agenttalk.cli import roots
-    from agenttalk.engine import injected
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import injected
+
         return (await injected.prompt(deps, plan, task_id)).as_json()
 
     told = roots.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/prompt", by_hand)

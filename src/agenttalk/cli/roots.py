@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from agenttalk import settings
 from agenttalk.cli.nearby import MARKS, named
 from agenttalk.cli.output import Output, Settings
-from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, MachineError, UsageError
-from agenttalk.store.rootlock import RootLock
-from agenttalk.wiring import opened_as_set
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from agenttalk.cli.engine_client import Client
+    from agenttalk.engine.deps import Deps
 
 T = TypeVar("T")
 EXIT_INTERRUPTED = 130
@@ -42,6 +43,10 @@ def chosen(ctx: typer.Context, root: Path | None, as_json: bool) -> tuple[Output
 @asynccontextmanager
 async def local(root: Path) -> AsyncIterator[Deps]:
     """A root without an engine, opened for one command."""
+    from agenttalk import settings
+    from agenttalk.store.rootlock import RootLock
+    from agenttalk.wiring import opened_as_set
+
     configured = settings.load(root)
     with RootLock.take(root, "part"):
         async with opened_as_set(root, configured) as deps:
@@ -66,21 +71,15 @@ def asked(
 ) -> T | Any:
     """The engine's answer when one runs (a POST when there is a body), else that of `by_hand` on the opened root.
 
-    An engine that is just starting or ending is waited for.
+    An engine that is just starting or ending is waited for. Where one runs, asking it is all that is loaded.
     """
-    from agenttalk.cli import engine_client
-
-    async def run() -> T:
-        async with local(root) as deps:
-            return await by_hand(deps)
-
     deadline = time.monotonic() + PATIENCE
     while True:
-        client = engine_client.running(root)
+        client = _engine(root)
         try:
             if client is not None:
                 return client.get(path) if body is None else client.post(path, body)
-            return asyncio.run(run())
+            return _done(root, by_hand)
         except MachineError as error:
             passing = error.code is Code.ENGINE_RUNNING if client is None else not client.reached
             if not passing or time.monotonic() > deadline:
@@ -88,8 +87,34 @@ def asked(
         time.sleep(0.05)
 
 
+def _engine(root: Path) -> Client | None:
+    """Who asks the engine of a root, if one runs."""
+    from agenttalk.store.rootlock import running_engine
+
+    if running_engine(root) is None:
+        return None
+    from agenttalk.cli import engine_client
+
+    return engine_client.running(root)
+
+
+def _done(root: Path, by_hand: Callable[[Deps], Awaitable[T]]) -> T:
+    import asyncio
+
+    from agenttalk.contracts.memory import collector_paused
+
+    async def run() -> T:
+        async with local(root) as deps:
+            return await by_hand(deps)
+
+    with collector_paused():  # what is loaded now is kept to the end, which is near
+        return asyncio.run(run())
+
+
 def looped(start: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     """Run a loop until it is told to end: 0 after SIGTERM, 130 after Ctrl-C."""
+    import asyncio
+
     heard: list[int] = []
 
     async def run() -> None:

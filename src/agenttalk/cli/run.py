@@ -292,13 +292,14 @@ def explain(
 ) -> int:
     """Say in plain words why a task is in its state, and what moves it on."""
     from agenttalk.cli import roots
-    from agenttalk.engine import foreign
 
     plan, task_id = named_task(task)
     if prompt:
         return show_prompt(*roots.chosen(ctx, root, as_json), plan, task_id)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import foreign
+
         return await foreign.explain(deps, plan, task_id)
 
     out, folder = roots.chosen(ctx, root, as_json)

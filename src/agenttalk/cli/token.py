@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, plain
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
 
 app = typer.Typer(no_args_is_help=True, help="Tokens of agents elsewhere, and of people.", add_completion=False)
 
@@ -34,7 +37,6 @@ def create(
     from agenttalk.cli import roots
     from agenttalk.contracts.base import is_id
     from agenttalk.engine import access
-    from agenttalk.engine.deps import Deps
     from agenttalk.errors import Code, UsageError
     from agenttalk.store import operator
 
@@ -63,8 +65,6 @@ def create(
 def _for_person(out: Output, folder: Path, name: str, role: str) -> int:
     """A token that is shown once."""
     from agenttalk.cli import roots
-    from agenttalk.engine import access
-    from agenttalk.engine.deps import Deps
     from agenttalk.errors import Code, UsageError
 
     if role not in {"viewer", "operator"}:
@@ -73,6 +73,8 @@ def _for_person(out: Output, folder: Path, name: str, role: str) -> int:
     token = f"{given[:3]}_{secrets.token_urlsafe(32)}"
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import access
+
         return (await access.admit_person(deps, token, given, name)).as_json()
 
     made = roots.asked(folder, "/api/tokens", by_hand, {"role": given, "name": name, "token": token})
@@ -90,12 +92,12 @@ def _for_person(out: Output, folder: Path, name: str, role: str) -> int:
 def list_tokens(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List the tokens that were made, revoked ones too."""
     from agenttalk.cli import roots
-    from agenttalk.engine import access
-    from agenttalk.engine.deps import Deps
 
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import access
+
         return {"tokens": [each.as_json() for each in await access.tokens(deps)]}
 
     found = roots.asked(folder, "/api/tokens", by_hand)["tokens"]
@@ -119,12 +121,12 @@ def revoke(
     from urllib.parse import quote
 
     from agenttalk.cli import roots
-    from agenttalk.engine import access
-    from agenttalk.engine.deps import Deps
 
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import access
+
         return (await access.revoke(deps, token_id)).as_json()
 
     revoked = roots.asked(folder, f"/api/tokens/{quote(token_id, safe='')}/revoke", by_hand, {})

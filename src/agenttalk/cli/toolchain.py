@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line
 
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
+
 app = typer.Typer(no_args_is_help=True, help="Tasks that forge events came to.", add_completion=False)
 _WAYS = {"sent": "green", "waiting": "yellow", "held": "red", "dropped": "dim", "answered": "green"}
 _COLOURS = {"done": "green", "failed": "red", "working": "cyan", "review": "cyan", "withdrawn": "dim"}
+_PAGE = 500
+"""Tasks that are asked for at once: as many as there may be."""
 
 
 @app.callback()
@@ -34,23 +39,23 @@ def tasks(
     from pathlib import Path
 
     from agenttalk.cli import roots
-    from agenttalk.engine import showing
-    from agenttalk.engine.deps import Deps
 
     out, folder = roots.chosen(ctx, root, as_json)
 
     def page(folder: Path, after: int) -> dict[str, Any]:
-        asked = showing.Asked(assignee, status, action_type, after, showing.LONGEST_PAGE)
-
         async def by_hand(deps: Deps) -> dict[str, Any]:
-            return await showing.page(deps, asked)
+            from agenttalk.engine import showing
+
+            return await showing.page(deps, showing.Asked(assignee, status, action_type, after, _PAGE))
 
         named = {"assignee": assignee, "status": status, "action_type": action_type, "after": str(after)}
-        query = urlencode({key: value for key, value in named.items() if value} | {"limit": asked.limit})
+        query = urlencode({key: value for key, value in named.items() if value} | {"limit": _PAGE})
         found: dict[str, Any] = roots.asked(folder, f"/api/toolchain/tasks?{query}", by_hand)
         return found
 
     async def told(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import showing
+
         return await showing.warnings(deps)
 
     found: list[dict[str, Any]] = []
@@ -88,10 +93,10 @@ def task(
     from urllib.parse import quote
 
     from agenttalk.cli import roots
-    from agenttalk.engine import auditing
-    from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import auditing
+
         return await auditing.audit(deps, task_id)
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -148,10 +153,10 @@ def _tell_result(out: Output, verify: dict[str, Any]) -> None:
 def warnings(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """List events that nobody could be given, with the account that no agent has."""
     from agenttalk.cli import roots
-    from agenttalk.engine import showing
-    from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import showing
+
         return await showing.warnings(deps)
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -175,8 +180,6 @@ def outgoing(
 ) -> int:
     """List what the engine has to say at forges: what waits, how often it was tried, and what a person must decide."""
     from agenttalk.cli import roots
-    from agenttalk.engine import showing
-    from agenttalk.engine.deps import Deps
 
     out, folder = roots.chosen(ctx, root, as_json)
     found: list[dict[str, Any]] = []
@@ -186,6 +189,8 @@ def outgoing(
         at = after
 
         async def by_hand(deps: Deps, at: int = at) -> dict[str, Any]:
+            from agenttalk.engine import showing
+
             return await showing.outgoing(deps, at)
 
         answer: dict[str, Any] = roots.asked(folder, f"/api/toolchain/outgoing?after={at}", by_hand)
@@ -219,13 +224,13 @@ def reconcile(
 
     Ends with 1 when something could not be read; nothing follows from that.
     """
-    from agenttalk import settings, wiring
     from agenttalk.cli import roots
-    from agenttalk.engine.deps import Deps
 
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk import settings, wiring
+
         return await wiring.reconciled(folder, deps, settings.load(folder), dry_run=dry_run)
 
     told = roots.asked(folder, "/api/toolchain/reconcile", by_hand, {"dry_run": dry_run})

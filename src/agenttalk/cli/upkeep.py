@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,9 @@ from agenttalk.cli import decisions
 from agenttalk.cli.honesty import line
 from agenttalk.cli.live import gate_line, spent
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
 
 status_app = typer.Typer(add_completion=False)
 fsck_app = typer.Typer(add_completion=False)
@@ -29,15 +32,15 @@ def status(
     as_json: JsonOption = False,
 ) -> int:
     """Show plans, their tasks and what became of their messages."""
-    from agenttalk import settings
     from agenttalk.cli import budget, roots
     from agenttalk.contracts.problem import nearest
-    from agenttalk.engine import days, honesty, monitor, showing
-    from agenttalk.engine.deps import Deps
     from agenttalk.errors import Code, UsageError
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        told = {**await monitor.overview(deps), **await showing.overview(deps)}
+        from agenttalk import settings
+        from agenttalk.engine import days, honesty, showing, survey
+
+        told = {**await survey.overview(deps), **await showing.overview(deps)}
         most = settings.load(folder).limits.cost_usd_per_day
         return {**told, "honesty": await honesty.total(deps), "day": await days.told(deps, most)}
 
@@ -120,10 +123,10 @@ def _remark(task: dict[str, Any]) -> str:
 def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Check that every message is in exactly one state, and every other invariant that the store shows."""
     from agenttalk.cli import roots
-    from agenttalk.engine import fsck as check
-    from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import fsck as check
+
         return {"faults": [each.as_json() for each in await check.check(deps)]}
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -143,11 +146,11 @@ def fsck(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fals
 def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
     """Write everything under system_runtime/ anew from the store."""
     from agenttalk.cli import roots
-    from agenttalk.engine import publish
-    from agenttalk.engine.deps import Deps
-    from agenttalk.engine.plans import boards
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk.engine import publish
+        from agenttalk.engine.plans import boards
+
         return {"written": sum([await publish.republish(deps, board) for board in await boards(deps)])}
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -170,14 +173,14 @@ def gc(
 
     How long they are kept, and how many of them, says [gc] in agenttalk.toml.
     """
-    from agenttalk import settings
     from agenttalk.cli import roots
-    from agenttalk.engine.deps import Deps
-    from agenttalk.garbage import Collector
 
     out, folder = roots.chosen(ctx, root, as_json)
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
+        from agenttalk import settings
+        from agenttalk.garbage import Collector
+
         return await Collector(deps, settings.load(folder).gc.keeps).collect(dry_run=dry_run)
 
     found = roots.asked(folder, "/api/gc", by_hand, {"dry_run": dry_run})

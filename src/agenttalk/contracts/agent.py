@@ -1,7 +1,5 @@
 """The agent's profile: who it is and how it is driven."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator

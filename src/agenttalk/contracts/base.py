@@ -5,8 +5,6 @@ frozen, read strictly (no `"3"` for 3), keep fields they do not know and write t
 null for a field as its absence.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, NewType, Self, TypeVar

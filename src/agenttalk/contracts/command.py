@@ -1,7 +1,5 @@
 """The command: the only instruction there is, one order for one task."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """The task DAG: who does what after whom, from which inputs, and where outputs go."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self

@@ -1,7 +1,5 @@
 """The envelope: a command or an artifact in transit."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """Evidence and gate results as they are handed in from outside."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar

@@ -3,15 +3,13 @@
 A webhook is only a hint: every object in it is what the forge saw at one moment. `Sighting` keeps the newest of them.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from agenttalk.contracts.base import MAX_INTEGER, Count, Many, Part, Positive
+from agenttalk.contracts.words import ForgeKind
 
-ForgeKind = Literal["gitea", "forgejo", "github"]
 EventName = Literal[
     "pull_request_opened",
     "pull_request_ready",

@@ -1,7 +1,5 @@
 """Questions to people and their answers, and requests for a new plan."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from agenttalk.contracts.base import (

@@ -1,7 +1,5 @@
 """Mail between agents and people."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Which model an agent is: one that is asked over the network, or one whose file lies on this machine."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 from pydantic import Field

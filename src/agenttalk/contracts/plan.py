@@ -1,7 +1,5 @@
 """The plan as files show it: its manifest, its status, and which DAG is active."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -24,18 +22,7 @@ from agenttalk.contracts.base import (
     Text,
 )
 from agenttalk.contracts.promise import AnyCheck
-
-TaskState = Literal[
-    "PENDING",
-    "READY",
-    "RUNNING",
-    "BLOCKED_WAITING_INPUT",
-    "BLOCKED_WAITING_REVIEW",
-    "BLOCKED_WAITING_HUMAN",
-    "COMPLETED",
-    "FAILED",
-    "SKIPPED",
-]
+from agenttalk.contracts.words import TaskState
 
 
 class ActiveDagRef(Document):

@@ -1,7 +1,5 @@
 """The plan file: one YAML or JSON file in which a person says who does what, from what, and what done means."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field

@@ -1,7 +1,5 @@
 """A policy that past work is held against: what it would have refused. It changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from agenttalk.errors import Code, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from pydantic import ValidationError
 
 
 def problems_of(error: ValidationError) -> tuple[Problem, ...]:

@@ -1,7 +1,5 @@
 """The completion promise: what done means for a task, and how the engine will see it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator

@@ -1,7 +1,5 @@
 """What is recorded on the way: deliveries, acks, states, results, alerts, dead letters."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from agenttalk.contracts.base import (
@@ -23,7 +21,8 @@ from agenttalk.contracts.base import (
 )
 from agenttalk.contracts.command import CommandIdText
 from agenttalk.contracts.envelope import PayloadFile, ReexecutionMark
-from agenttalk.contracts.plan import Blocking, TaskState
+from agenttalk.contracts.plan import Blocking
+from agenttalk.contracts.words import TaskState
 
 DeliveryStatus = Literal["DELIVERED", "SKIPPED_DUPLICATE", "SKIPPED_SUPERSEDED", "FAILED", "DEADLETTERED"]
 

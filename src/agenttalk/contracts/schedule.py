@@ -1,7 +1,5 @@
 """What is to be done again and again: a plan file, or a single task, by a cron expression."""
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, ConfigDict, model_validator

@@ -1,7 +1,5 @@
 """Tasks that forge events call for."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Judgements: feedback on an input, results of gates and reviews, decisions, the release manifest."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import model_validator

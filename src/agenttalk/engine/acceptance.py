@@ -14,8 +14,8 @@ from agenttalk.engine import records
 from agenttalk.engine.sheets import Sheet, sheet_of
 from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Blobs, Job, Row, Store, Tx
+from agenttalk.rules.bundles import bundle
 from agenttalk.rules.checks import Stored
-from agenttalk.rules.release import bundle
 from agenttalk.rules.rework import Judgement
 
 

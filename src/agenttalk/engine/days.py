@@ -9,18 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import write_time
-from agenttalk.engine import human, spending
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.moves import Moves
-from agenttalk.engine.plans import SYSTEM, boards
-from agenttalk.engine.spending import Purse
+from agenttalk.engine import spending
+from agenttalk.engine.boards import SYSTEM, boards
 from agenttalk.errors import Code, UsageError
-from agenttalk.ports import Tx
 from agenttalk.rules import budgets, usage
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.spending import Purse
+    from agenttalk.ports import Tx
 
 _NAME: Final = "cost_usd"
 _PAGE: Final = 1_000
@@ -147,16 +148,6 @@ class Days:
 
     def _now(self) -> tuple[str, float | None]:
         return self.deps.stamp()[:10], self.purse.day_cost_usd
-
-
-def let_go(moves: Moves) -> int:
-    """Let tasks of a board begin that the limit of a day held up; the checkpoint looks at each again."""
-    rows = moves.tx.run("held_by", like=HELD)
-    for plan_id, task_id, delivery, request_id, _ in rows:
-        if request_id is not None and moves.tx.run("request", request_id=request_id)[0][7] == "open":
-            human.close(moves.tx, request_id, "the day or its limit is another", at=moves.at)
-        moves.let_go(plan_id, task_id, delivery)
-    return len(rows)
 
 
 def _recount(tx: Tx, *, day: str, anew: bool) -> None:

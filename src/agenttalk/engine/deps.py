@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agenttalk.contracts.base import instant
 from agenttalk.engine.discretion import Discretion
-from agenttalk.ports import Clock, Folder, Ids, Stores, TaskKind
+
+if TYPE_CHECKING:
+    from agenttalk.ports import Clock, Folder, Ids, Stores, TaskKind
 
 
 @dataclass(frozen=True, slots=True)

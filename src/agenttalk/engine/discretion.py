@@ -7,13 +7,15 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError
-from agenttalk.ports import Ended, Folder, Proof
 from agenttalk.rules import redaction
-from agenttalk.rules.evidence import Result
 from agenttalk.rules.redaction import NONE, Secrets
+
+if TYPE_CHECKING:
+    from agenttalk.ports import Ended, Folder, Proof
+    from agenttalk.rules.evidence import Result
 
 LOG = logging.getLogger(__name__)
 TOKEN: Final = "AGENTTALK_TOKEN"  # noqa: S105 - the name of a variable

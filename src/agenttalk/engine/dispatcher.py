@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from agenttalk.contracts import wire
-from agenttalk.engine import days, ending, granting, regressing
+from agenttalk.engine import days, ending, gating, granting, regressing
 from agenttalk.engine.attending import Attending
 from agenttalk.engine.awaiting import Deciding
 from agenttalk.engine.closing import Closing
@@ -160,7 +160,7 @@ class Dispatcher(Attending, Operating, Recovering):
         more = False
         board = self._board(store)
         if another_day and await store.read("held_by", like=days.HELD):
-            await self._step(board, days.let_go)
+            await self._step(board, gating.let_go)
         runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING"]
         for plan_id in (row[0] for row in runs if not row[2]):
             self._close_plan(board, plan_id)

@@ -13,7 +13,7 @@ from typing import Final
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise
-from agenttalk.engine import objections, records
+from agenttalk.engine import days, human, objections, records
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.spending import Allowance, Purse
@@ -182,3 +182,13 @@ def by_hand(sheet: Sheet, node: Node, delivery: int, performance: Performance) -
 def told(decisions: Sequence[Decision]) -> list[dict[str, object]]:
     """Decisions for the ledger."""
     return [each.as_json() for each in decisions]
+
+
+def let_go(moves: Moves) -> int:
+    """Let tasks of a board begin that the limit of a day held up; the checkpoint looks at each again."""
+    rows = moves.tx.run("held_by", like=days.HELD)
+    for plan_id, task_id, delivery, request_id, _ in rows:
+        if request_id is not None and moves.tx.run("request", request_id=request_id)[0][7] == "open":
+            human.close(moves.tx, request_id, "the day or its limit is another", at=moves.at)
+        moves.let_go(plan_id, task_id, delivery)
+    return len(rows)

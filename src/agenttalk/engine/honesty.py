@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import boards
-from agenttalk.ports import Store, Tx
+from agenttalk.engine.boards import boards
 from agenttalk.rules import honesty
+from agenttalk.rules.bundles import bundle
 from agenttalk.rules.honesty import NOTHING, Tally, Who
-from agenttalk.rules.release import bundle
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
+    from agenttalk.ports import Store, Tx
 
 EVERY: Final = 30.0
 """Seconds between two passes."""

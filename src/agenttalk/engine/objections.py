@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenttalk.contracts import wire
-from agenttalk.ports import Row, Tx
-from agenttalk.rules.checkpoints import Decision
+
+if TYPE_CHECKING:
+    from agenttalk.ports import Row, Tx
+    from agenttalk.rules.checkpoints import Decision
 
 
 def note(tx: Tx, plan_id: str, task_id: str, decision: Decision, at: str) -> None:

@@ -10,7 +10,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.problem import nearest
-from agenttalk.engine import bookmarks, monitor, plans, records, standing
+from agenttalk.engine import bookmarks, plans, records, standing, survey
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import VIRTUAL, board_of
 from agenttalk.engine.superseding import files_of
@@ -187,7 +187,7 @@ async def plan(deps: Deps, plan_id: str) -> dict[str, Any]:
 
 async def _lying_there(deps: Deps, store: Store, plan_id: str) -> dict[str, Any]:
     """Where a plan stands that the engine does not run."""
-    known = (await monitor.overview(deps, plan_id=plan_id))["plans"]
+    known = (await survey.overview(deps, plan_id=plan_id))["plans"]
     if not known:
         raise _unknown(plan_id)
     untold = {"phase": None, "cause": None, "score": None, "retries": 0, "reexecutions": 0, "since": None}

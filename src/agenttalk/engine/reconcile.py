@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.forge import ForgeEvent, ForgeKind, Issue, PullRequest
+from agenttalk.contracts.forge import ForgeEvent, Issue, PullRequest
 from agenttalk.contracts.toolchain import ProposedTask
+from agenttalk.contracts.words import ForgeKind
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import BOARD, Board, Written, shown_by
 from agenttalk.engine.webhooks import Gather

@@ -9,12 +9,16 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.record import DeliveryStatus
-from agenttalk.errors import MEANINGS, Code, Problem
-from agenttalk.ports import Tx
+from agenttalk.contracts import wire
+from agenttalk.errors import MEANINGS, Code
+
+if TYPE_CHECKING:
+    from agenttalk.contracts import places
+    from agenttalk.contracts.record import DeliveryStatus
+    from agenttalk.errors import Problem
+    from agenttalk.ports import Tx
 
 SMALL: Final = 64 * 1024
 """Up to this size a content lies in the database."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.plan import Policies
 from agenttalk.engine import records
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import board_of
+from agenttalk.engine.boards import board_of
 from agenttalk.errors import Code, UsageError
-from agenttalk.ports import Row, Store, Tx
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.plan import Policies
+    from agenttalk.engine.deps import Deps
+    from agenttalk.ports import Row, Store, Tx
 
 MANIFEST: Final = "release_manifest.json"
 RECORD: Final = "decision_record.json"

@@ -23,6 +23,7 @@ from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.ports import Examined, Prover, Shipment, Store, Tx
 from agenttalk.rules import checkpoints
 from agenttalk.rules import release as rules
+from agenttalk.rules.bundles import bundle
 from agenttalk.rules.release import Decision, GateFinding, Made
 
 _TRIES: Final = 5
@@ -160,7 +161,7 @@ def _made(tx: Tx, sheet: Sheet, task_id: str, name: str) -> tuple[Made, dict[str
     if row is None:
         return Made(name, task_id, state, bool(fresh), needed), {}
     files = acceptance.files_of(bytes(row[4]))
-    sha256 = rules.bundle(files)
+    sha256 = bundle(files)
     said = [one for one in tx.run("judgements_of", plan_id=sheet.plan_id, sha256=sha256) if one[0] != row[2]]
     made = Made(
         name,

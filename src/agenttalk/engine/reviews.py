@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.plan import Policies
-from agenttalk.engine import human
 from agenttalk.errors import Code, UsageError
-from agenttalk.ports import Row, Store, Tx
-from agenttalk.rules import dag_review as rules
+
+if TYPE_CHECKING:
+    from agenttalk.ports import Row, Store, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +72,6 @@ async def goes_on(store: Store, review: Review) -> bool:
     """Whether a review comes to its end by itself: reviewers are at work, or a person has answered."""
     rows = await store.read("request", request_id=review.request_id) if review.state == "waits" else []
     return review.state == "open" or (bool(rows) and rows[0][7] == "answered")
-
-
-def open_review(
-    tx: Tx, plan_id: str, revision: int, dag_sha256: str, policies: Policies, *, at: str, held: bool = False
-) -> bool:
-    """Have a revision reviewed, if its policies say so; whether its tasks have to wait for that.
-
-    A DAG that was approved stays so. A review of an older revision counts no more.
-    """
-    known = latest(tx, plan_id) if revision > 1 else None
-    if known is not None and known.undecided:
-        for (request_id,) in tx.run("drop_reviews", plan_id=plan_id):
-            if request_id is not None:
-                human.close(tx, request_id, "the plan was changed since", at=at)
-    if policies.review is None or (known and known.state == "approved" and known.dag_sha256 == dag_sha256):
-        return False
-    review_plan = rules.review_plan_id(plan_id, revision, dag_sha256)
-    about: dict[str, Any] = {"revision": revision, "dag_sha256": dag_sha256, "review_plan": review_plan}
-    tx.run("add_review", plan_id=plan_id, **about, held=int(held), at=at)
-    tx.record("review.opened", plan_id, {**about, "reviewers": list(policies.review.reviewers)})
-    return True
 
 
 def require_approved(tx: Tx, plan_id: str) -> None:

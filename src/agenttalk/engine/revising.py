@@ -14,7 +14,7 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import PRIORITIES, ResolvedInput
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine import commanding, planning, records, releases, reviews, spending, steering, submission
+from agenttalk.engine import commanding, planning, records, releases, review_opening, spending, steering, submission
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet, keep_settings, settings_of
 from agenttalk.errors import Code, UsageError
@@ -126,7 +126,7 @@ def _decided_anew(moves: Moves, sheet: Sheet, found: Difference, *, held: bool) 
     tx, plan_id, revision = moves.tx, sheet.plan_id, sheet.revision
     if found.added or found.changed or found.removed:
         releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.at)
-    return reviews.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.at, held=held)
+    return review_opening.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.at, held=held)
 
 
 def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]) -> int:

@@ -26,7 +26,6 @@ from agenttalk.engine import (
     helping,
     honesty,
     human,
-    monitor,
     plan_actions,
     plans,
     publish,
@@ -35,6 +34,7 @@ from agenttalk.engine import (
     showing,
     standing,
     submission,
+    survey,
     tasks,
     tracing,
 )
@@ -380,7 +380,7 @@ class Service:
         """Where everything stands, and how much waits for people."""
         asked, dead = await self.waiting()
         return {
-            **await monitor.overview(self.deps),
+            **await survey.overview(self.deps),
             "open_requests": asked,
             "open_deadletters": dead,
             "honesty": await honesty.total(self.deps),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import sound
-from agenttalk.engine.tasks import TaskName
-from agenttalk.engine.toolchain import BOARD
-from agenttalk.ports import Row, Store
+from agenttalk.engine.boards import TOOLCHAIN as BOARD
+from agenttalk.engine.boards import sound
 from agenttalk.rules import lifecycle
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
+    from agenttalk.engine.tasks import TaskName
+    from agenttalk.ports import Row, Store
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500

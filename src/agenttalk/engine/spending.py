@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import boards
-from agenttalk.ports import Tx
-from agenttalk.rules.budgets import Limit, Scope
+from agenttalk.engine.boards import boards
 from agenttalk.rules.usage import NOTHING, Used
 
 if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
     from agenttalk.engine.watching import Watching
+    from agenttalk.ports import Tx
+    from agenttalk.rules.budgets import Limit, Scope
 
 
 def name_of(scope: Scope, plan_id: str, task_id: str, at: str) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agenttalk.contracts import wire
 from agenttalk.engine import objections, releases, reviews
-from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import board_of
+from agenttalk.engine.boards import board_of
 from agenttalk.errors import Code, UsageError
-from agenttalk.ports import Store
 from agenttalk.rules.lifecycle import board_status
+
+if TYPE_CHECKING:
+    from agenttalk.engine.deps import Deps
+    from agenttalk.ports import Store
 
 _NAMED: Final = 5
 Result = Literal["running", "done", "failed", "waiting", "paused"]

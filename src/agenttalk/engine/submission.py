@@ -21,7 +21,7 @@ from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.plan import PlanManifest, Policies
-from agenttalk.engine import planning, reviews
+from agenttalk.engine import planning, review_opening
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.planning import PrePlan
 from agenttalk.engine.plans import DEFAULT, place
@@ -240,7 +240,7 @@ def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
     """All of it is there: from this commit on it runs, or waits until its DAG is approved."""
     plan_id, sha256 = plan.dag.plan_id, papers.sha256
     tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=1, halted=None)
-    waits = reviews.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.at)
+    waits = review_opening.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.at)
     _put_run(tx, plan, "PAUSED" if waits else "RUNNING", keep_settings(tx, plan.team.settings))
     tx.run("put_documents", plan_id=plan_id, dag=papers.dag, pointer=papers.pointer, manifest=papers.manifest)
     tx.run("show_views", rows=papers.shown)

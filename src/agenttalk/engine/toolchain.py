@@ -16,9 +16,10 @@ from typing import Any, Final, Literal
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.base import instant
-from agenttalk.contracts.forge import ForgeEvent, ForgeKind, Sighting
+from agenttalk.contracts.forge import ForgeEvent, Sighting
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
+from agenttalk.contracts.words import ForgeKind
 from agenttalk.engine import appeals, kinds, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.moves import Moves

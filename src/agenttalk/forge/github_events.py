@@ -9,11 +9,11 @@ from agenttalk.contracts.forge import (
     Deployment,
     EventName,
     ForgeEvent,
-    ForgeKind,
     Review,
     ReviewVerdict,
     Run,
 )
+from agenttalk.contracts.words import ForgeKind
 from agenttalk.forge import events, reading
 from agenttalk.forge.events import Reader
 from agenttalk.forge.reading import body, moment, number, part, text

@@ -13,7 +13,8 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.forge import ForgeEvent, ForgeKind
+from agenttalk.contracts.forge import ForgeEvent
+from agenttalk.contracts.words import ForgeKind
 from agenttalk.errors import Code, InputError, JsonError
 from agenttalk.forge import gitea_events, github_events
 from agenttalk.forge.reading import UnreadableError

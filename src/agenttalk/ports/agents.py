@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from agenttalk.contracts.agent import AgentProfile, Tier
-from agenttalk.contracts.command import Command, ValidationCriteria
-from agenttalk.contracts.evidence import EvidenceEntry
-from agenttalk.contracts.plan import Workspace
-from agenttalk.rules.aborts import Abort
-from agenttalk.rules.checks import Stored
-from agenttalk.rules.notes import Note
-from agenttalk.rules.rework import CONFLICT, Judgement
+if TYPE_CHECKING:
+    from agenttalk.contracts.agent import AgentProfile, Tier
+    from agenttalk.contracts.command import Command, ValidationCriteria
+    from agenttalk.contracts.evidence import EvidenceEntry
+    from agenttalk.contracts.plan import Workspace
+    from agenttalk.rules.aborts import Abort
+    from agenttalk.rules.checks import Stored
+    from agenttalk.rules.notes import Note
+    from agenttalk.rules.rework import Judgement
 
 
 class Owner(NamedTuple):
@@ -228,12 +229,6 @@ class Job:
     """Outputs of other tasks that the promise wants to see, as they are stored."""
     again: bool = False
     """Whether it was being proven before, by an engine that ended meanwhile: the agent has done its part."""
-
-    @property
-    def conflicted(self) -> bool:
-        """Whether it is done again because others had changed the same meanwhile."""
-        again = self.command.reexecute
-        return again is not None and any(each.category == CONFLICT for each in again.validation_result.issues)
 
     @property
     def proven(self) -> bool:

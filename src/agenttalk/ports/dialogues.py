@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from agenttalk.rules.coding_events import Event
-from agenttalk.rules.permissions import Wish
+if TYPE_CHECKING:
+    from agenttalk.rules.coding_events import Event
+    from agenttalk.rules.permissions import Wish
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol, Self
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 
 class Entry(NamedTuple):

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from agenttalk.contracts.forge import (
-    Comment,
-    Comparison,
-    ForgeEvent,
-    ForgeKind,
-    ForgeUser,
-    Issue,
-    PullRequest,
-    Review,
-    ReviewVerdict,
-    Status,
-)
-from agenttalk.errors import Code
+if TYPE_CHECKING:
+    from agenttalk.contracts.forge import (
+        Comment,
+        Comparison,
+        ForgeEvent,
+        ForgeUser,
+        Issue,
+        PullRequest,
+        Review,
+        ReviewVerdict,
+        Status,
+    )
+    from agenttalk.contracts.words import ForgeKind
+    from agenttalk.errors import Code
 
 Merged: TypeAlias = 'Literal["merged", "scheduled"]'
 """Whether a pull request is merged, or will be when its checks are green."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.plan import Policies
-from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.contracts.wire import JsonValue
-from agenttalk.ports.agents import Performance
-from agenttalk.ports.proof import Confirm
-from agenttalk.ports.storage import Row, Tx
-from agenttalk.prompts.context import PromptContext, Section
-from agenttalk.prompts.wording import Locale
-from agenttalk.rules.done import Evidence
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.contracts.promise import CompletionPromise
+    from agenttalk.contracts.wire import JsonValue
+    from agenttalk.ports.agents import Performance
+    from agenttalk.ports.proof import Confirm
+    from agenttalk.ports.storage import Row, Tx
+    from agenttalk.prompts.context import PromptContext, Section
+    from agenttalk.prompts.wording import Locale
+    from agenttalk.rules.done import Evidence
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from agenttalk.contracts.command import ValidationCriteria
-from agenttalk.contracts.plan import Workspace
-from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
-from agenttalk.ports.agents import Handed, Job, Made, Performance
-from agenttalk.rules.checks import Confirmation
-from agenttalk.rules.done import Evidence
-from agenttalk.rules.evidence import Fingerprint, Result
-from agenttalk.rules.living import Ground
+if TYPE_CHECKING:
+    from agenttalk.contracts.command import ValidationCriteria
+    from agenttalk.contracts.plan import Workspace
+    from agenttalk.contracts.promise import AnyCheck, CompletionPromise, HumanCheck
+    from agenttalk.ports.agents import Handed, Job, Made, Performance
+    from agenttalk.rules.checks import Confirmation
+    from agenttalk.rules.done import Evidence
+    from agenttalk.rules.evidence import Fingerprint, Result
+    from agenttalk.rules.living import Ground
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
-from agenttalk.contracts.wire import JsonValue
+if TYPE_CHECKING:
+    from agenttalk.contracts.wire import JsonValue
 
 T = TypeVar("T")
 Value: TypeAlias = "str | bytes | int | float | None"

@@ -105,7 +105,7 @@ class Prover:
             await self._stood(job, "", None)
             return job
         space = await self._space(job)
-        if job.conflicted:  # once is enough: nobody merges before it has
+        if rework.conflicted(job.command):  # once is enough: nobody merges before it has
             await self._turnstile.hold(job.plan_id, job.lease)
         tip = await space.ensure()
         merged = await space.merged(job.command.command_id)  # and we died before that was written down

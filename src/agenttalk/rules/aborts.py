@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agenttalk.contracts.promise import AbortCondition, AbortType, CompletionPromise
+if TYPE_CHECKING:
+    from agenttalk.contracts.promise import AbortCondition, AbortType, CompletionPromise
 
 _KINDS: Final = {"token": "tokens", "cost": "cost_usd", "time": "seconds", "tool-calls": "tool_calls"}
 """How a promise names a kind of budget → how a budget does."""

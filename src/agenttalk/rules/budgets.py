@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from agenttalk.contracts.plan import PlanLimits
-from agenttalk.contracts.promise import Budget, CompletionPromise
 from agenttalk.rules import aborts
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.usage import NOTHING, Used
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.plan import PlanLimits
+    from agenttalk.contracts.promise import Budget, CompletionPromise
 
 Scope = Literal["task", "plan", "day"]
 Kind = Literal["tokens", "cost_usd", "seconds", "tool_calls"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
-from agenttalk.contracts.plan import TaskState
+from agenttalk.contracts.words import TaskState
 from agenttalk.errors import Code, ConflictError
 
 State = TaskState

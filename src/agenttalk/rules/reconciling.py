@@ -15,7 +15,6 @@ from agenttalk.contracts.forge import (
     Comment,
     EventName,
     ForgeEvent,
-    ForgeKind,
     ForgeUser,
     Issue,
     PullRequest,
@@ -25,6 +24,7 @@ from agenttalk.contracts.forge import (
     Status,
 )
 from agenttalk.contracts.toolchain import ActionType
+from agenttalk.contracts.words import ForgeKind
 from agenttalk.rules import intake, mentions, semantic_keys, sightings
 from agenttalk.rules.deploying import is_deployment
 from agenttalk.rules.forge_registry import Registry, same_user

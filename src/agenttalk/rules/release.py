@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.plan import ReleasePolicy
-from agenttalk.contracts.validation import Outcome, ReleaseGateResult
+from agenttalk.contracts.validation import ReleaseGateResult
 from agenttalk.errors import ContractError, JsonError
-from agenttalk.rules.lifecycle import State
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.plan import ReleasePolicy
+    from agenttalk.contracts.validation import Outcome
+    from agenttalk.rules.lifecycle import State
 
 ENGINE: Final = "engine"
 VALIDATION: Final = "artifact_validation_result"
@@ -72,12 +75,6 @@ class Decision:
     def decision(self) -> Literal["APPROVE", "REJECT"]:
         """In one word."""
         return "APPROVE" if self.approved else "REJECT"
-
-
-def bundle(files: Mapping[str, str]) -> str:
-    """The hash of an artifact, from its files' paths and hashes: that of its only file, else one over all of them."""
-    hashes = list(files.values())
-    return hashes[0] if len(hashes) == 1 else wire.sha256(wire.write(dict(sorted(files.items()))))
 
 
 def named_gate(output_name: str) -> str | None:

@@ -61,6 +61,12 @@ class Judgement:
         return {"validator": validator, **told}
 
 
+def conflicted(command: Command) -> bool:
+    """Whether a task is done again because others had changed the same meanwhile."""
+    again = command.reexecute
+    return again is not None and any(each.category == CONFLICT for each in again.validation_result.issues)
+
+
 def format_faults(criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
     """Files that are not of the format asked for, and why."""
     wanted = _TYPES.get((criteria.format or "").strip().lower(), criteria.format or "")

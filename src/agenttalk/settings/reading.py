@@ -40,7 +40,7 @@ def load(root: Path, environ: Mapping[str, str] | None = None) -> Settings:
     problems = _secrets(data) + _placed(data, os.environ if environ is None else environ) + _strange(Settings, data)
     if not problems:
         try:
-            return _with_url(root, Settings.model_validate(data))
+            return _with_url(root, Settings.model_validate(data) if data else Settings.model_construct())
         except ValidationError as error:
             problems = list(problems_of(error))
     first = problems[0]

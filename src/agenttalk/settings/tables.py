@@ -1,7 +1,5 @@
 """What can be set, table by table, with defaults and what each key says."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -20,13 +18,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse, ProgramLimits, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, CliUse, ProgramLimits, Switch, Tier, cli_named
 from agenttalk.contracts.base import IdText, Many, Text
-from agenttalk.contracts.forge import ForgeKind
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.schedule import Schedule
+from agenttalk.contracts.words import ForgeKind
 from agenttalk.errors import Code, UsageError
-from agenttalk.ports import MailRules
 from agenttalk.rules import redaction
 from agenttalk.rules.garbage import KINDS, Keep, Kind
 from agenttalk.rules.http_addresses import read_allowed
@@ -37,7 +34,10 @@ PASSWORD: Final = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=", re.IGNORECASE)
 
 
 class Section(BaseModel):
-    """A table of the file. Keys that nobody knows are errors."""
+    """A table of the file. Keys that nobody knows are errors.
+
+    Tables that nobody set are constructed, not validated: building validators takes longer than a short command.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
@@ -108,6 +108,17 @@ class AcpSettings(AcpUse):
     model_config = ConfigDict(extra="forbid")
 
 
+class AccountSettings(Section):
+    """An agent's account at a forge. Its token reaches the agent for its tasks; the engine's own never does."""
+
+    login: Text
+    """The account's name."""
+    id: Annotated[int, Field(ge=1)] | None = None
+    """The account's number. With it, a renamed account is still the same, and another of that name is not."""
+    token_env: Text | None = None
+    """The variable that holds the account's token. The agent's program gets it for tasks that come from this forge."""
+
+
 class AgentSettings(Section):
     """How an agent is driven. What is said here wins over the agent's own profile."""
 
@@ -144,17 +155,6 @@ class AgentSettings(Section):
     """Whether a coding agent is given our MCP server, with the attempt's own token."""
     forge: dict[IdText, AccountSettings] = Field(default_factory=dict)
     """Its accounts, by source."""
-
-
-class AccountSettings(Section):
-    """An agent's account at a forge. Its token reaches the agent for its tasks; the engine's own never does."""
-
-    login: Text
-    """The account's name."""
-    id: Annotated[int, Field(ge=1)] | None = None
-    """The account's number. With it, a renamed account is still the same, and another of that name is not."""
-    token_env: Text | None = None
-    """The variable that holds the account's token. The agent's program gets it for tasks that come from this forge."""
 
 
 class SourceSettings(Section):
@@ -213,7 +213,7 @@ class ToolchainSettings(Section):
     """Globs for contexts, names and files of workflows that deploy."""
     repos: Many[Text] = ("*",)
     """Globs for `owner/name`. Events of others are ignored."""
-    risk: RiskSettings = RiskSettings()
+    risk: RiskSettings = RiskSettings.model_construct()
     """Which changes need care."""
     remind_after: Annotated[int, Field(ge=1)] = 7200
     """Seconds without a report after which the agent is reminded."""
@@ -291,13 +291,13 @@ class GcSettings(Section):
     """Hours after which `agenttalk serve` does it by itself, and at its start; 0: never."""
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
     """Days for which everything is kept after its plan has ended."""
-    clones: KeepSettings = KeepSettings()
+    clones: KeepSettings = KeepSettings.model_construct()
     """Private clones, sealed checkouts and prepared environments."""
-    workspaces: KeepSettings = KeepSettings()
+    workspaces: KeepSettings = KeepSettings.model_construct()
     """Folders in which agents worked, with those of their attempts."""
-    blobs: KeepSettings = KeepSettings()
+    blobs: KeepSettings = KeepSettings.model_construct()
     """Large contents that nothing refers to. Those younger than a day stay in any case."""
-    transcripts: KeepSettings = KeepSettings()
+    transcripts: KeepSettings = KeepSettings.model_construct()
     """What coding agents told while they worked, and prompts as agents got them."""
 
     @property
@@ -404,41 +404,30 @@ class Settings(Section):
 
     locale: Literal["en", "zh"] = "en"
     """The language of prompts, where an agent does not say its own."""
-    server: ServerSettings = ServerSettings()
+    server: ServerSettings = ServerSettings.model_construct()
     """Where the engine listens."""
-    store: StoreSettings = StoreSettings()
+    store: StoreSettings = StoreSettings.model_construct()
     """Where state is kept."""
     agents: dict[IdText, AgentSettings] = Field(default_factory=dict)
     """Agents by their id."""
     sources: dict[IdText, SourceSettings] = Field(default_factory=dict)
     """Forges by a name of your own; their webhooks go to `/api/webhooks/NAME`."""
-    toolchain: ToolchainSettings = ToolchainSettings()
+    toolchain: ToolchainSettings = ToolchainSettings.model_construct()
     """What forge events come to."""
-    mail: MailSettings = MailSettings()
+    mail: MailSettings = MailSettings.model_construct()
     """Letters between agents and people."""
-    limits: LimitSettings = LimitSettings()
+    limits: LimitSettings = LimitSettings.model_construct()
     """How much is taken at once."""
-    gc: GcSettings = GcSettings()
+    gc: GcSettings = GcSettings.model_construct()
     """What is removed of what plans leave behind."""
-    log: LogSettings = LogSettings()
+    log: LogSettings = LogSettings.model_construct()
     """What is written to standard error."""
     notify: dict[IdText, NotifySettings] = Field(default_factory=dict)
     """Who elsewhere is told what happens, by a name of your own."""
-    telemetry: TelemetrySettings = TelemetrySettings()
+    telemetry: TelemetrySettings = TelemetrySettings.model_construct()
     """The tracing system that is told what happens."""
     schedules: dict[IdText, ScheduleSettings] = Field(default_factory=dict)
     """What is done again and again, by a name of your own."""
-
-    @property
-    def mail_rules(self) -> MailRules:
-        """What holds for letters. Agents are as the settings say; what they say of themselves does not count here."""
-        said = self.mail.model_dump()
-        profiles = {
-            name: AgentProfile.from_json(self.profile(name, {"schema_version": "1.0", "agent_id": name}))
-            for name in self.agents
-        }
-        driven = frozenset(name for name, each in self.agents.items() if each.driver is not None)
-        return MailRules(profiles, driven, **said)
 
     def profile(self, agent_id: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """An agent's profile: what is said here of the agent, else what it says itself, else what holds for all."""
@@ -456,7 +445,7 @@ class Settings(Section):
         """
         environ = os.environ if environ is None else environ
         found: dict[str, str] = {}
-        for key, named in _named(self.model_dump()):
+        for key, named in _named(self):
             value = environ.get(named, "") if key.endswith("_env") else _content(root / named)
             found[named if key.endswith("_env") else key] = value.strip()
         handed = {name: environ.get(name, "") for each in self.agents.values() for name in each.env or ()}
@@ -473,7 +462,7 @@ class Settings(Section):
 
 def _named(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
     """Keys that name where a secret is, and what they name."""
-    for key, each in value.items() if isinstance(value, dict) else ():
+    for key, each in dict(value).items() if isinstance(value, BaseModel | dict) else ():
         path = f"{above}.{key}" if above else key
         if isinstance(each, str) and key.endswith(("_env", "_file")):
             yield path, each

@@ -29,6 +29,7 @@ from agenttalk.ports import Forge, Performer
 from agenttalk.reloading import Reloading
 from agenttalk.settings import Settings
 from agenttalk.store import audit, operator
+from agenttalk.store.heads import kept_heads
 from agenttalk.store.root import RootStores
 from agenttalk.store.rootlock import RootLock, running_engine
 from agenttalk.wiring.doors import engine_api
@@ -146,7 +147,7 @@ def _equip(running: Running, root: Path, deps: Deps, settings: Settings, collect
 
 def _verified(root: Path, url: str) -> list[dict[str, Any]]:
     """What came of checking every chain of the ledger."""
-    kept = operator.kept_heads(root, shared=bool(url))
+    kept = kept_heads(root, shared=bool(url))
     return [audit.shown(each) for each in audit.verify(root, kept, url=url)]
 
 

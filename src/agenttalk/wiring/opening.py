@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.engine.deps import Deps, Limits, Walls
-from agenttalk.engine.discretion import Discretion
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
-from agenttalk.ports import Clock, Ids, TaskKind
 from agenttalk.store import operator
-from agenttalk.store.root import RootStores
+from agenttalk.store.heads import Heads
+from agenttalk.store.root import MAIL, RootStores
 from agenttalk.wiring.machine import RandomIds, SystemClock
 
 if TYPE_CHECKING:
+    from agenttalk.engine.discretion import Discretion
+    from agenttalk.ports import Clock, Ids, TaskKind
     from agenttalk.settings import Settings
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
@@ -51,7 +52,7 @@ async def opened(
     everything that lies under the root is seen too.
     """
     clock = clock or SystemClock()
-    heads = operator.Heads(root, shared=bool(url)) if witnessed else None
+    heads = Heads(root, shared=bool(url)) if witnessed else None
     stores = RootStores(root, clock, url=url, witness=heads)
     with Folder.open(root) as folder:
         keeping = asyncio.create_task(_keep(heads)) if heads else None
@@ -79,7 +80,7 @@ async def opened(
                 await asyncio.to_thread(heads.flush)
 
 
-async def _keep(heads: operator.Heads) -> None:
+async def _keep(heads: Heads) -> None:
     while True:
         await asyncio.sleep(KEEP)
         await asyncio.to_thread(heads.flush)
@@ -93,21 +94,45 @@ async def opened_as_set(
 
     Who names no kinds takes letters all the same.
     """
-    from agenttalk.kinds.mail import BOARD, Letters  # commands that ask an engine load this module, and open nothing
-
     async with opened(
         root,
         limits=_limits(settings),
         url=settings.store_url,
         witnessed=True,
         hidden=_hidden(root, settings),
-        kinds={BOARD: Letters(settings.mail_rules)} if kinds is None else kinds,
+        kinds=_Letters(settings) if kinds is None else kinds,
         traced=settings.telemetry.endpoint is not None,
     ) as deps:
         own = operator.token_of(root)
         deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))
         with _discreet_logs(deps.discretion):
             yield deps
+
+
+class _Letters(Mapping[str, "TaskKind"]):
+    """The kind of letters alone, by its board. It is made when somebody wants it, and most commands do not."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._made: TaskKind | None = None
+
+    def __getitem__(self, board: str) -> TaskKind:
+        from agenttalk.kinds.mail import Letters
+        from agenttalk.settings.letters import mail_rules
+
+        if board != MAIL:
+            raise KeyError(board)
+        self._made = self._made or Letters(mail_rules(self._settings))
+        return self._made
+
+    def __contains__(self, board: object) -> bool:
+        return board == MAIL
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((MAIL,))
+
+    def __len__(self) -> int:
+        return 1
 
 
 def _limits(settings: Settings) -> Limits:

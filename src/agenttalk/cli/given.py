@@ -1,0 +1,65 @@
+"""Values of options and arguments that are plainly right, taken as they are given.
+
+Typer has pydantic look at every value, and loading pydantic takes longer than asking an engine does. Of a text
+there is nothing to find out, and of most paths neither. Typer looks at all other values as usual.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+_LOOK: Final = "get_runtime_param"
+"""How a parameter of typer names whoever looks at its values. Releases that name it otherwise look at all of them."""
+
+
+def taken(command: Any) -> None:
+    """Have a command take what is plainly right without a further look."""
+    listed = command.get_params
+
+    def get_params(ctx: Any) -> Any:
+        params = listed(ctx)  # with the option for help, which is made now
+        for param in params:
+            _take(param)
+        return params
+
+    command.get_params = get_params
+
+
+def _take(param: Any) -> None:
+    described, look = getattr(param, "type_descriptor", None), getattr(param, _LOOK, None)
+    taken_before = _LOOK in vars(param)
+    if described is not None and look is not None and not taken_before and described.parameter_info.parser is None:
+        setattr(param, _LOOK, _AsGiven(described.annotation, look).own)
+
+
+class _AsGiven:
+    """Stands in for whoever looks at the values of one parameter."""
+
+    def __init__(self, kind: object, look: Callable[[], Any]) -> None:
+        self._kind = kind
+        self._look = look
+
+    def own(self) -> _AsGiven:
+        """The one that looks."""
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value as the command gets it. Raises what typer raises."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        right = _right(self._kind, value)
+        return self._look().coerce(value, param=param, ctx=ctx) if right is None else right
+
+
+def _right(kind: object, value: Any) -> Any:
+    """What a value plainly is; None where it takes a look."""
+    if type(value) is kind:  # a text, or a default
+        return value
+    if kind is Path and isinstance(value, str) and (os.access(value, os.R_OK) or not Path(value).exists()):
+        return Path(value)
+    if kind == list[str] and isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return list(value)
+    return None
