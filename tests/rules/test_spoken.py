@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agenttalk
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.rules import done, spoken, words_of_checks, words_of_forges, words_of_verdicts
@@ -41,6 +44,39 @@ def test_every_sentence_is_found_again_by_its_words_and_names_the_same(saying: S
 def test_no_two_sentences_are_the_same_in_english() -> None:
     told = [re.sub(r"\{[^}]*\}", "{}", each.en) for each in ALL if each.words]
     assert len(told) == len(set(told))
+
+
+def calls() -> list[tuple[str, str, str, set[str | None]]]:
+    """Every place where a sentence is said: file, module, sentence, and what is filled in."""
+    folder = Path(agenttalk.__file__).parent
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "words_of_" in text else ():
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name), keywords=given):
+                    if module.startswith("words_of_"):
+                        found.append((str(path), module, name, {each.arg for each in given}))
+    return found
+
+
+def test_whoever_says_a_sentence_fills_in_all_of_its_names() -> None:
+    modules = {each.__name__.rpartition(".")[2]: vars(each) for each in spoken.CATALOGUE}
+    wrong = [
+        (path, name)
+        for path, module, name, given in calls()
+        if None not in given and given != facts_of(modules[module][name]).keys()
+    ]
+    assert wrong == []
+    assert len(calls()) > 150
+
+
+def test_every_sentence_is_said_somewhere() -> None:
+    folder = Path(agenttalk.__file__).parent
+    told = "".join(path.read_text() for path in folder.rglob("*.py") if not path.name.startswith("words_of_"))
+    names = [(each.__name__.rpartition(".")[2], name) for each in spoken.CATALOGUE for name in vars(each)]
+    silent = {f"{module}.{name}" for module, name in names if name.isupper() and f"{module}.{name}" not in told}
+    assert silent == {"words_of_verdicts.CODED"}, "which is how a code and a sentence stand together"
 
 
 def promised(*evidence: str) -> CompletionPromise:

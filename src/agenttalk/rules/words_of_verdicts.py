@@ -132,8 +132,8 @@ PRINTED: Final = Saying(
     "{check} 的输出：{text}",
 )
 BROKE: Final = Saying(
-    "what it merged broke the check {name}",
-    "它合并的内容破坏了检查 {name}",
+    "what it merged broke the check {names}",
+    "它合并的内容破坏了检查 {names}",
 )
 AS_ASKED: Final = Saying(
     "it is as asked for",
