@@ -184,5 +184,5 @@ class Attending(Dispatching):
                     else await asyncio.to_thread(media.misfit, wanted, data)
                 )
                 if why is not None:
-                    misfits[made.output_name] = words_of_verdicts.MISFIT_FILE(path=made.path, why=why)
+                    misfits[made.output_name] = f"({made.path}) {why}"
         return replace(performance, misfits=misfits) if misfits else performance

@@ -221,7 +221,7 @@ def _faults(performance: Performance, verdict: Verdict) -> list[str]:
     """Everything that stands in the way of done, in words."""
     return [
         *([performance.error] if performance.code is not None else []),
-        *(words_of_verdicts.MISFIT(name=name, why=why) for name, why in performance.misfits.items()),
+        *(f"{name} {why}" for name, why in performance.misfits.items()),
         *verdict.blockers,
         *(words_of_verdicts.MISSING(name=name) for name in verdict.missing),
         *([performance.remark] if performance.remark else []),

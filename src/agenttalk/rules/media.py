@@ -24,7 +24,7 @@ def misfit(content_type: str, data: bytes) -> str | None:
     kind = content_type.partition(";")[0].strip().lower()
     beginnings = _BEGINNINGS.get(kind)
     if beginnings is not None:
-        return None if data.startswith(beginnings) else words_of_checks.OTHER_BEGINNING(kind=kind)
+        return None if data.startswith(beginnings) else words_of_checks.OTHER_BEGINNING(what="", kind=kind)
     if kind == "application/json" or kind.endswith("+json"):
         return _json_fault(data)
     if kind.startswith("text/") or kind in _TEXTS or kind.endswith(("+xml", "+yaml")):
@@ -36,7 +36,7 @@ def _json_fault(data: bytes) -> str | None:
     try:
         wire.read(data, limit=wire.DOCUMENT_LIMIT)
     except JsonError as error:
-        return words_of_checks.NOT_JSON(error=error.message)
+        return words_of_checks.NOT_JSON(what="", error=error.message)
     return None
 
 
@@ -44,5 +44,5 @@ def _text_fault(data: bytes) -> str | None:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        return words_of_checks.NOT_UTF8(at=error.start)
-    return words_of_checks.ZERO_BYTE() if "\0" in text else None
+        return words_of_checks.NOT_UTF8(what="", at=error.start)
+    return words_of_checks.ZERO_BYTE(what="") if "\0" in text else None

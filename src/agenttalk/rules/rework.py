@@ -71,7 +71,7 @@ def format_faults(criteria: ValidationCriteria, files: Mapping[str, bytes]) -> l
     """Files that are not of the format asked for, and why."""
     wanted = _TYPES.get((criteria.format or "").strip().lower(), criteria.format or "")
     found = {path: media.misfit(wanted, data) for path, data in files.items()} if "/" in wanted else {}
-    return [words_of_verdicts.MISFIT(name=path, why=why) for path, why in found.items() if why is not None]
+    return [f"{path} {why}" for path, why in found.items() if why is not None]
 
 
 def wants_judgement(criteria: ValidationCriteria) -> bool:

@@ -34,6 +34,11 @@ class Saying:
         return sum(each.isalpha() for text, *_ in Formatter().parse(self.en) for each in text)
 
     @cached_property
+    def length(self) -> int:
+        """How many characters are its own."""
+        return sum(len(text) for text, *_ in Formatter().parse(self.en))
+
+    @cached_property
     def _mark(self) -> str:
         """The longest of what it says in its own words."""
         return max((text for text, *_ in Formatter().parse(self.en)), key=len)

@@ -184,20 +184,20 @@ ODD_COUNT: Final = Saying(
     "失败数是 {text}",
 )
 OTHER_BEGINNING: Final = Saying(
-    "does not begin like {kind}",
-    "的开头不像 {kind}",
+    "{what}does not begin like {kind}",
+    "{what}的开头不像 {kind}",
 )
 NOT_JSON: Final = Saying(
-    "is not JSON: {error}",
-    "不是 JSON：{error}",
+    "{what}is not JSON: {error}",
+    "{what}不是 JSON：{error}",
 )
 NOT_UTF8: Final = Saying(
-    "is not text in UTF-8: byte {at:d} is wrong",
-    "不是 UTF-8 文本：第 {at} 字节有误",
+    "{what}is not text in UTF-8: byte {at:d} is wrong",
+    "{what}不是 UTF-8 文本：第 {at} 字节有误",
 )
 ZERO_BYTE: Final = Saying(
-    "holds a zero byte, which no text does",
-    "含有零字节，文本中不会有",
+    "{what}holds a zero byte, which no text does",
+    "{what}含有零字节，文本中不会有",
 )
 NO_ADDRESS: Final = Saying(
     "{address!r} is no address",

@@ -103,14 +103,6 @@ NO_TOOL: Final = Saying(
     "the agent says that it is finished, and has called no tool",
     "智能体说已经完成，但没有调用任何工具",
 )
-MISFIT: Final = Saying(
-    "{name:s} {why}",
-    "{name} {why}",
-)
-MISFIT_FILE: Final = Saying(
-    "({path}) {why}",
-    "（{path}）{why}",
-)
 MISSING: Final = Saying(
     "{name:s} is missing",
     "缺少 {name}",
@@ -140,8 +132,8 @@ PRINTED: Final = Saying(
     "{check} 的输出：{text}",
 )
 BROKE: Final = Saying(
-    "what it merged broke the check {name}",
-    "它合并的内容破坏了检查 {name}",
+    "what it merged broke the check {names}",
+    "它合并的内容破坏了检查 {names}",
 )
 AS_ASKED: Final = Saying(
     "it is as asked for",
