@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise, DoneCondition
-from agenttalk.rules import promises
+from agenttalk.rules import promises, scope
 from agenttalk.rules.done import TRUST, Evidence, GateResult, Trust, Verdict, decide, derive, merge
 
 ID = "cp-1717980000000-a3f1"
@@ -48,6 +48,7 @@ def test_evidence_that_passed_is_fresh_and_is_trusted_fulfils() -> None:
         ([], "'tests' is not there"),
         ([seen("other")], "'tests' is not there"),
         ([seen("tests", passed=False)], "'tests' failed"),
+        ([seen("tests", passed=False, detail="2 failed: a, b")], "'tests' failed (2 failed: a, b)"),
         ([seen("tests", fresh=False)], "'tests' is stale"),
         ([seen("tests", "observed")], "'tests' is only observed, and executed is needed"),
         ([seen("tests", fresh=False), seen("tests", passed=False)], "'tests' failed"),
@@ -127,8 +128,9 @@ def test_claims_that_nothing_proves_are_listed() -> None:
         seen("proven"),
         seen("denied", "claimed", passed=False),
     ]
-    verdict = decide(lenient, [*claims, seen("old", fresh=False), seen("old", "claimed")], [])
-    assert verdict == Verdict(fulfilled=True, unverified=("said", "old", "criterion:nice"), trust="claimed")
+    worthless = [seen("old", fresh=False), seen("old", "claimed"), seen("red", passed=False), seen("red", "claimed")]
+    verdict = decide(lenient, [*claims, *worthless], [])
+    assert verdict == Verdict(fulfilled=True, unverified=("said", "old", "red", "criterion:nice"), trust="claimed")
 
 
 def done_when(*conditions: dict[str, Any], name: str = "works") -> CompletionPromise:
@@ -167,6 +169,10 @@ def test_the_other_conditions_of_being_done() -> None:
     assert decide(confirmed, [seen("user-confirmed", "confirmed")], []).blockers == ("no person has confirmed it",)
     named = promise(criterion("works", "x"), doneWhen=[{"type": "acceptance-met", "target": "works"}])
     assert decide(named, [seen("x")], []).fulfilled
+    one_of_two = promise(
+        criterion("fast", "x"), criterion("works", "x"), doneWhen=[{"type": "acceptance-met", "target": "works"}]
+    )
+    assert decide(one_of_two, [seen("x")], []).fulfilled
     unknown = promise(criterion("works", "x"), doneWhen=[{"type": "acceptance-met", "target": "wrks"}])
     assert decide(unknown, [seen("x")], []).blockers == ("there is no criterion 'wrks'",)
 
@@ -187,6 +193,8 @@ def test_nothing_checked_is_never_done() -> None:
         "nothing was checked",
     )
     assert decide(promise(criterion("works"), doneWhen=[]), [], []).blockers == ("nothing was checked",)
+    asked = promise(criterion("works"), requiredEvidence=["x"])
+    assert decide(asked, [seen("x")], []).fulfilled
     empty = promise(requiredEvidence=["x"])
     assert decide(empty, [seen("x")], []).blockers == ("there is no acceptance criterion",)
 
@@ -224,7 +232,8 @@ checks = st.builds(
     minimums,
 )
 scopes = st.lists(
-    st.sampled_from(["**", "src/**", "src/a/**", "src/a/b.py", "docs/**", "*.py", "!src/a/**", "s*/**"]), max_size=3
+    st.sampled_from(["**", "src/**", "src/", "src/a/**", "src/a/b.py", "docs/**", "*.py", "!src/a/**", "s*/**"]),
+    max_size=3,
 )
 budgets = st.none() | st.dictionaries(st.sampled_from(["tokens", "seconds"]), st.integers(1, 9))
 made = st.builds(
@@ -337,6 +346,7 @@ def test_a_task_without_a_promise_gets_one(fields: dict[str, Any], score: float 
     assert promises.validate(derived).issues == ()
     assert CompletionPromise.read(derived.as_json()) == derived
     assert list(derived.required_evidence) == evidence == [each.id for each in derived.acceptance]
+    assert derived.objective == ("Task t is done: Write" if "name" in fields else "Task t is done")
     assert decide(derived, [seen(each, "observed") for each in evidence], []).trust == "observed"
     for gap in evidence:
         rest = [seen(each, "observed") for each in evidence if each != gap]
@@ -410,12 +420,43 @@ def test_a_command_cannot_give_the_nodes_names_another_meaning() -> None:
     assert merge(merged, commands) == merged
 
 
+def test_two_checks_of_a_command_never_get_one_name() -> None:
+    other, third = ({"id": name, "kind": "run", "run": name} for name in ("tests", "command:tests"))
+    merged = merge(TESTED, promise(criterion("works", "tests", "command:tests"), checks=[other, third]))
+    assert [(each.id, each.run) for each in merged.checks if each.kind == "run"] == [
+        ("tests", "make test"),
+        ("command:tests", "tests"),
+        ("command:command:tests", "command:tests"),
+    ]
+
+
+def test_evidence_that_the_node_only_names_is_not_given_by_a_check_of_the_command() -> None:
+    nodes = promise(
+        criterion("works", "x"),
+        requiredEvidence=["required"],
+        doneWhen=[
+            {"type": "evidence-present", "target": "present"},
+            {"type": "acceptance-met", "target": "works"},
+            {"type": "gate-passed", "target": "post-act"},
+        ],
+    )
+    names = ["required", "present", "works", "post-act"]
+    checks = [{"id": name, "kind": "run", "run": "true"} for name in names]
+    merged = merge(nodes, promise(criterion("present", "x"), criterion("post-act", "x"), checks=checks))
+    # What the node calls a criterion or a checkpoint is not evidence, and the other way round.
+    assert [each.id for each in merged.checks] == ["command:required", "command:present", "works", "post-act"]
+    assert [each.id for each in merged.acceptance] == ["works", "present", "post-act"]
+    good = [seen("x"), seen("command:required"), seen("command:present")]
+    verdict = decide(merged, good, [gate("post-act", allowed=True)])
+    assert (verdict.missing, verdict.blockers) == (("required",), ("evidence 'present' is not there",))
+
+
 def test_a_command_that_repeats_the_nodes_promise_adds_nothing() -> None:
     assert merge(TESTED, TESTED) == TESTED
 
 
 def test_a_promise_that_nothing_fulfils_is_not_saved_by_a_command() -> None:
-    for hopeless in (promise(), promise(criterion("works"))):
+    for hopeless in (promise(), promise(criterion("works")), promise(requiredEvidence=["tests"])):
         assert merge(hopeless, TESTED) == hopeless
 
 
@@ -430,15 +471,57 @@ def test_a_promise_that_nothing_fulfils_is_not_saved_by_a_command() -> None:
         (["src/**"], ["source/x"], ["src/**"], ["**"]),
         (["s*/**"], ["src/**"], ["s*/**"], ["**"]),
         (["src/**", "!src/secret/**"], ["src/**"], ["src/**", "!src/secret/**"], []),
+        (["src/**"], ["src/**", "!src/secret/**"], ["src/**", "!src/secret/**"], []),
         (["src/**"], ["!src/secret/**"], ["src/**"], ["**"]),
+        (["!src/secret/**"], ["**"], ["!src/secret/**"], ["**"]),
+        (["*.py", "docs/**"], ["*.py"], ["*.py"], []),
+        (["s*/**"], ["s*/a/"], ["s*/a/"], []),
+        (["src/**"], ["src/"], ["src/**"], ["**"]),
     ],
 )
 def test_a_scope_can_only_become_narrower(
     nodes: list[str], commands: list[str], allowed: list[str], forbidden: list[str]
 ) -> None:
-    own, added = (promise(criterion("works", "x"), allowedScope=scope) for scope in (nodes, commands))
+    own, added = (promise(criterion("works", "x"), allowedScope=globs) for globs in (nodes, commands))
     merged = merge(own, added)
     assert (list(merged.allowed_scope), list(merged.disallowed_scope)) == (allowed, forbidden)
+
+
+def test_a_folder_of_the_same_name_elsewhere_is_not_opened_by_a_command() -> None:
+    merged = merge(*(promise(criterion("works", "x"), allowedScope=[glob]) for glob in ("src/**", "src/")))
+    assert not scope.scope(merged.allowed_scope, merged.disallowed_scope).permits("vendor/src/a.py")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "commands", "forbidden"),
+    [
+        (["ci/**"], ["ci/**", "!ci/docs/**"], ["ci/**"]),
+        (["ci/**"], ["src/**", "!ci/**"], ["ci/**", "src/**"]),
+        (["ci/**", "!ci/docs/**"], ["ci/**"], ["!ci/docs/**", "ci/**"]),
+        ([], ["src/**", "!src/a/**"], ["src/**"]),
+    ],
+)
+def test_what_either_side_forbids_stays_forbidden(nodes: list[str], commands: list[str], forbidden: list[str]) -> None:
+    own, added = (promise(criterion("works", "x"), disallowedScope=globs) for globs in (nodes, commands))
+    assert list(merge(own, added).disallowed_scope) == forbidden
+
+
+PATHS = ["a.py", "src/x.py", "src/a/b.py", "src/a/src/c", "docs/src/d.py", "docs/s/e", "s/f.py", "vendor/src/g.py"]
+
+
+@given(made, made)
+def test_a_command_opens_no_path_that_the_node_keeps_shut(
+    nodes: CompletionPromise, commands: CompletionPromise
+) -> None:
+    merged = merge(nodes, commands)
+    before, after = (scope.scope(each.allowed_scope, each.disallowed_scope) for each in (nodes, merged))
+    assert set(before.breaches(PATHS)) <= set(after.breaches(PATHS))
+
+
+def test_a_limit_that_only_the_command_sets_holds() -> None:
+    merged = merge(TESTED, promise(criterion("works", "tests"), budget={"tokens": 5}))
+    assert merged.budget is not None
+    assert merged.budget.as_json() == {"tokens": 5}
 
 
 def renamed(evidence: list[Evidence]) -> list[Evidence]:

@@ -30,6 +30,7 @@ def node(**fields: Any) -> Node:
         ("score != 70", None, False),
         ("score != 70", math.nan, False),
         ("score > 70", math.inf, False),
+        ("score < 70", -math.inf, False),
         ("score >= -5", 3, False),
         ("score is high", 99, False),
         ("score < 70\n70", 3, False),
@@ -89,11 +90,21 @@ def test_without_a_branch_thresholds_and_documents_count() -> None:
     assert not judge(task, scores={}, evidence={"report.json"}).met
 
 
-@pytest.mark.parametrize("name", ["quality", "_min_score", "t_max_score"])
+@pytest.mark.parametrize("name", ["quality", "_min_score", "t_max_score", "t"])
 def test_a_threshold_that_nobody_knows_is_unmet(name: str) -> None:
     gate = judge(node(gates={"required": True, "thresholds": {name: 0}}), scores={"t": 100, "": 100}, evidence=())
     assert not gate.met
     assert repr(name) in gate.unmet[0]
+
+
+def test_a_threshold_that_nobody_knows_hides_no_other() -> None:
+    gate = judge(
+        node(gates={"required": True, "thresholds": {"quality": 0, "t_min_score": 80}}), scores={"t": 10}, evidence=()
+    )
+    assert gate.unmet == (
+        "nobody knows the threshold 'quality'; one is named <task_id>_min_score",
+        "'t' has the score 10, and at least 80 is needed",
+    )
 
 
 def test_a_gate_that_need_not_be_met_only_says_what_is_unmet() -> None:

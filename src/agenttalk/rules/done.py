@@ -274,9 +274,7 @@ def merge(nodes_promise: CompletionPromise, commands_promise: CompletionPromise)
             "done_when": _joined(nodes_promise.done_when, done),
             "abort_when": _joined(nodes_promise.abort_when, commands_promise.abort_when),
             "allowed_scope": allowed,
-            "disallowed_scope": tuple(
-                dict.fromkeys([*nodes_promise.disallowed_scope, *commands_promise.disallowed_scope, *shut])
-            ),
+            "disallowed_scope": _forbidden(nodes_promise.disallowed_scope, commands_promise.disallowed_scope, shut),
             "budget": _tighter(nodes_promise.budget, commands_promise.budget),
         }
     )
@@ -362,13 +360,23 @@ def _narrowed(theirs: Sequence[str], added: Sequence[str]) -> tuple[tuple[str, .
     return tuple(dict.fromkeys([*both, *exceptions])), ()
 
 
+def _forbidden(theirs: Sequence[str], added: Sequence[str], shut: Sequence[str]) -> tuple[str, ...]:
+    """What either side forbids.
+
+    The last glob that matches decides, so exceptions (`!glob`) of what is added count for nothing: they would take
+    back what the node forbids. Of a glob that comes twice, only the last place means anything.
+    """
+    every = [*theirs, *(glob for glob in added if not glob.startswith("!")), *shut]
+    return tuple(reversed(dict.fromkeys(reversed(every))))
+
+
 def _within(narrow: str, wide: str) -> bool:
     """Whether all that one glob allows is certainly allowed by the other."""
     if narrow.startswith("!") or wide.startswith("!"):
         return False
-    folder = wide.removesuffix("**")
-    plain = wide.endswith("/**") and not any(mark in folder for mark in "*?[\\")
-    return wide in {narrow, "**"} or (plain and narrow.startswith(folder))
+    # A glob that is the folder's name alone, without anything behind it, means folders of that name at any depth.
+    inside = wide.endswith("/**") and narrow.rstrip("/").startswith(wide.removesuffix("**"))
+    return wide in {narrow, "**"} or inside
 
 
 def _tighter(theirs: Budget | None, added: Budget | None) -> Budget | None:
