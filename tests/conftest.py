@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
+import postgres_cluster
 from effort import EFFORT
 
 settings.register_profile(
@@ -66,3 +68,13 @@ def _spread(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
         mine = long[worker::workers]
         found += [*mine, *islice(rest, max(0, len(items) // workers - len(mine)))]
     return [*found, *rest]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """The URL of a PostgreSQL cluster of our own."""
+    if postgres_cluster.programs() is None:
+        pytest.skip(postgres_cluster.MISSING)
+    memory = Path("/dev/shm")  # processes are killed here, not machines: no disk is needed
+    with postgres_cluster.running(memory if os.access(memory, os.W_OK) else None) as url:
+        yield url

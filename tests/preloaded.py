@@ -76,6 +76,20 @@ def program() -> str:
     return str(folder / "agenttalk")
 
 
+def run(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Call it as somebody does whose terminal is wide, and who has set nothing up."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
+    return subprocess.run(
+        [program(), *arguments],
+        input=stdin,
+        env={**clean, "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
 @contextmanager
 def _preloaded() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="at-program-") as name:

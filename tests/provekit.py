@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,20 @@ def promise(*checks: dict[str, Any], **keys: Any) -> dict[str, Any]:
 
 
 def git(folder: Path, *args: str) -> str:
+    """Call git as a person."""
     command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *args]
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def repository(folder: Path, files: Mapping[str, str]) -> Path:
+    """A repository whose first commit has these files."""
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "begin")
+    return folder
 
 
 def program(root: Path, name: str, text: str) -> dict[str, Any]:

@@ -20,6 +20,19 @@ def dumped(document: object) -> bytes:
     return json.dumps(document, ensure_ascii=False, indent=2).encode()
 
 
+def question(request_id: str, *, for_whom: str) -> dict[str, Any]:
+    """What the developer asks people for: a file that somebody is to get."""
+    return {
+        "schema_version": "1.0",
+        "request_id": request_id,
+        "created_by": {"agent_id": "dev", "task_id": "build"},
+        "severity": "HIGH",
+        "type": "MISSING_FILE",
+        "title": "Which prices?",
+        "needed": {"files": [{"name": "prices.csv", "deliver_to_agent_id": for_whom}]},
+    }
+
+
 @dataclass
 class Tree:
     """A root with one plan; more plans by `plan_id`."""

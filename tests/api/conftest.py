@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-import postgres_cluster
 from api.doorkit import Door, listening
 from treekit import Tree, node
 
@@ -24,15 +22,6 @@ def operator_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     yield tmp_path / "config" / "agenttalk"
     shutil.rmtree(runtime)
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[str]:
-    if postgres_cluster.programs() is None:
-        pytest.skip(postgres_cluster.MISSING)
-    memory = Path("/dev/shm")  # processes are killed here, not machines: no disk is needed
-    with postgres_cluster.running(memory if os.access(memory, os.W_OK) else None) as url:
-        yield url
 
 
 @pytest.fixture

@@ -20,16 +20,7 @@ from agenttalk.engine import human
 from agenttalk.engine.deps import Deps
 from agenttalk.wiring import opened
 from api.enginekit import engine, programmed
-from treekit import Tree, dumped, node
-
-ASKED = {
-    "schema_version": "1.0",
-    "created_by": {"agent_id": "dev", "task_id": "build"},
-    "severity": "HIGH",
-    "type": "MISSING_FILE",
-    "title": "Which prices?",
-    "needed": {"files": [{"name": "prices.csv", "deliver_to_agent_id": "pm"}]},
-}
+from treekit import Tree, dumped, node, question
 
 COMMAND = {
     "schema_version": "1.0",
@@ -100,7 +91,7 @@ def prepared(root: Path) -> str:
     async def ask(deps: Deps) -> str:
         store = await deps.stores.board("default")
         for name in ("req_1", "req_2"):
-            request = HumanInterventionRequest.from_json({**ASKED, "request_id": name})
+            request = HumanInterventionRequest.from_json(question(name, for_whom="pm"))
             await store.transact(partial(human.ask, request=request, plan_id="plan_shop", at=deps.stamp()))
         [(letter, *_)] = await store.read("deadletters", before=2**62, limit=10)
         return str(letter)

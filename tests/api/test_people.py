@@ -13,17 +13,8 @@ from agenttalk.engine import human
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.router import Router
 from api.doorkit import Door
-from treekit import Tree
+from treekit import Tree, question
 
-ASKED = {
-    "schema_version": "1.0",
-    "request_id": "req_1",
-    "created_by": {"agent_id": "dev", "task_id": "build"},
-    "severity": "HIGH",
-    "type": "MISSING_FILE",
-    "title": "Which prices?",
-    "needed": {"files": [{"name": "prices.csv", "deliver_to_agent_id": "pm"}]},
-}
 PATH = "/api/human-requests/req_1"
 
 
@@ -33,7 +24,7 @@ def sha256(door: Door) -> str:
 
     async def work(deps: Deps) -> None:
         store = await deps.stores.board("default")
-        request = HumanInterventionRequest.from_json(ASKED)
+        request = HumanInterventionRequest.from_json(question("req_1", for_whom="pm"))
         await store.transact(lambda tx: human.ask(tx, request, plan_id="plan_shop", at=deps.stamp()))
 
     door.run(work)

@@ -28,7 +28,7 @@ from agenttalk.ports import Tx
 from agenttalk.store.heads import kept_heads
 from agenttalk.wiring import opened
 from api.enginekit import REPORTS, agenttalk, clean, engine, programmed, until
-from treekit import Tree, dumped, node, output, sha256
+from treekit import Tree, dumped, node, output, question, sha256
 
 T = TypeVar("T")
 DAG = dumped(
@@ -42,15 +42,6 @@ DAG = dumped(
     }
 )
 MANIFEST = dumped({"schema_version": "1.0", "plan_id": "plan_sea", "commanders": ["lead"]})
-ASKED = {
-    "schema_version": "1.0",
-    "request_id": "req_1",
-    "created_by": {"agent_id": "dev", "task_id": "build"},
-    "severity": "HIGH",
-    "type": "MISSING_FILE",
-    "title": "Which prices?",
-    "needed": {"files": [{"name": "prices.csv", "deliver_to_agent_id": "tester"}]},
-}
 BUILDS = "pathlib.Path(os.environ['AGENTTALK_OUTPUTS'], 'app.txt').write_text('built')\n"
 
 
@@ -131,7 +122,7 @@ def test_large_payloads_questions_and_dead_letters_work_there_too(sea: Tree, dat
     async def use(deps: Deps) -> None:
         await plans.submit(deps, DAG, manifest=MANIFEST)
         board = await deps.stores.board("default")
-        request = HumanInterventionRequest.from_json(ASKED)
+        request = HumanInterventionRequest.from_json(question("req_1", for_whom="tester"))
         await board.transact(lambda tx: human.ask(tx, request, plan_id="plan_sea", at=deps.stamp()))
         [asked] = await human.requests(deps)
         await human.answer(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+import hanging
 from agenttalk import sandbox
 from agenttalk.checking.running import Context, Runner
 from agenttalk.drivers.processes import LocalProcesses
@@ -34,14 +34,7 @@ def working_sandbox() -> Path | None:
 
 @pytest.fixture(autouse=True)
 def _no_hanging() -> Iterator[None]:
-    def tell(_: int, __: object) -> None:
-        pytest.fail("this hangs")
-
-    before = signal.signal(signal.SIGALRM, tell)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    yield from hanging.ended_after(60)
 
 
 @pytest.fixture

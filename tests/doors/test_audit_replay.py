@@ -15,7 +15,7 @@ from agenttalk.drivers.calls import Turn
 from agenttalk.engine import replaying
 from agenttalk.engine.replaying import Asked
 from plankit import Engine, plan, play, states, task
-from provekit import CALC, FIXES, RUNS, SUITE, git, program, promise
+from provekit import CALC, FIXES, RUNS, SUITE, program, promise, repository
 
 
 @pytest.fixture
@@ -23,13 +23,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root in which a check passed, a result was enough, and a person took refused work as it was."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    repo = tmp_path / "repo"
-    repo.mkdir()
-    git(repo, "init", "-q", "-b", "main")
-    (repo / "calc.py").write_text(CALC)
-    (repo / "test_calc.py").write_text(SUITE)
-    git(repo, "add", ".")
-    git(repo, "commit", "-q", "-m", "begin")
+    repo = repository(tmp_path / "repo", {"calc.py": CALC, "test_calc.py": SUITE})
     clock = Clock()
 
     async def use(engine: Engine) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,26 +10,13 @@ from typing import Any
 
 import pytest
 
-import preloaded
 from agenttalk.cli.main import COMMANDS, call
 from agenttalk.contracts import catalogue, wire
 from agenttalk.contracts.envelope import CommandEnvelope
+from preloaded import run
 from samples import DIGEST, artifact, command
 
 LEAST = ("plan_id=_mail", "task_id=hello", "prompt=Say hello.")
-
-
-def run(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
-    return subprocess.run(
-        [preloaded.program(), *arguments],
-        input=stdin,
-        env={**clean, "COLUMNS": "200", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def answer(*arguments: str, stdin: str = "") -> tuple[int, Any]:

@@ -11,13 +11,9 @@ from typing import Any
 import pytest
 
 import preloaded
+from provekit import git, repository
 
 RIGHT = "def price(n):\n    return 10 * n\n"
-
-
-def git(folder: Path, *args: str) -> str:
-    command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *args]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def agenttalk(folder: Path, *args: str, code: int = 0) -> str:
@@ -30,12 +26,7 @@ def agenttalk(folder: Path, *args: str, code: int = 0) -> str:
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A plan beside the repository that it works on; it has run."""
-    repo = tmp_path / "shop"
-    repo.mkdir()
-    (repo / "price.py").write_text("def price(n):\n    return 0\n")
-    git(repo, "init", "-q", "-b", "main")
-    git(repo, "add", ".")
-    git(repo, "commit", "-qm", "begin")
+    repository(tmp_path / "shop", {"price.py": "def price(n):\n    return 0\n"})
     text = f"import pathlib\npathlib.Path('price.py').write_text({RIGHT!r})\nprint('done')\n"
     (tmp_path / "dev.py").write_text(text)
     check = {"id": "right", "kind": "run", "run": f'{sys.executable} -c "import price; assert price.price(2) == 20"'}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -44,16 +43,7 @@ tasks:
 
 
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
-    return subprocess.run(
-        [preloaded.program(), "plan", "check", *arguments],
-        input=stdin,
-        env={**clean, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return preloaded.run("plan", "check", *arguments, stdin=stdin)
 
 
 def answer(*arguments: str, stdin: str = "") -> tuple[int, Any]:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import hanging
 from drivers.yard import Yard
 
 
 @pytest.fixture(autouse=True)
 def _no_hanging() -> Iterator[None]:
-    def tell(_: int, __: object) -> None:
-        pytest.fail("this hangs")
-
-    before = signal.signal(signal.SIGALRM, tell)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    yield from hanging.ended_after(60)
 
 
 @pytest.fixture

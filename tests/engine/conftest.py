@@ -11,7 +11,7 @@ import pytest
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.router import Report, Router
 from agenttalk.wiring import opened
-from provekit import CALC, SUITE, git
+from provekit import CALC, SUITE, repository
 from treekit import Tree, node, output
 
 Route = Callable[[], Report]
@@ -46,14 +46,7 @@ def route(tree: Tree) -> Route:
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A repository with a function that is wrong and a test that says so."""
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "calc.py").write_text(CALC)
-    (folder / "test_calc.py").write_text(SUITE)
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "begin")
-    return folder
+    return repository(tmp_path / "repo", {"calc.py": CALC, "test_calc.py": SUITE})
 
 
 __all__ = ["SHOP", "Deps", "Route", "routed"]

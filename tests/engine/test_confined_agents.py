@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from agenttalk.engine import explaining
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task
+from provekit import git, repository
 from sandboxkit import needs
 from treekit import Tree
 
@@ -31,21 +31,10 @@ def _bubblewrap() -> None:
     needs("bubblewrap")
 
 
-def git(folder: Path, *args: str) -> str:
-    command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *args]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
-
-
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    for path, text in {"src/a.py": "a = 1\n", "src/keep.py": "k\n", "docs/a.md": "# a\n", "test_a.py": "t\n"}.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "begin")
-    return folder
+    files = {"src/a.py": "a = 1\n", "src/keep.py": "k\n", "docs/a.md": "# a\n", "test_a.py": "t\n"}
+    return repository(tmp_path / "repo", files)
 
 
 def agent(top: Path, name: str, text: str, **keys: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,25 +15,15 @@ from agenttalk.contracts.promise import RunCheck
 from agenttalk.engine import explaining, human
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task
+from provekit import git, repository
 
 ADD = "def add(a, b):\n    return a + b\n"
-
-
-def git(folder: Path, *args: str) -> str:
-    command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *args]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A repository with nothing but a note."""
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "readme.md").write_text("hello\n")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "begin")
-    return folder
+    return repository(tmp_path / "repo", {"readme.md": "hello\n"})
 
 
 def runs(repo: Path, check_id: str, text: str, **keys: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from agenttalk.engine.releases import Release
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError
 from plankit import Engine, plan, play, proved, states, task
+from provekit import git, repository
 
 APP = {"name": "app.txt", "deliverable": True, "deliver_to": ["tester"]}
 BUILD = {"build": {"kind": "run", "run": "grep -q hello app.txt"}}
@@ -319,18 +319,7 @@ FIX = "pathlib.Path('calc.py').write_text('print(2)\\n')"
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A repository with a program."""
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "calc.py").write_text("print(1)\n")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "begin")
-    return folder
-
-
-def git(folder: Path, *args: str) -> str:
-    command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *args]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    return repository(tmp_path / "repo", {"calc.py": "print(1)\n"})
 
 
 def program(root: Path, name: str, text: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError
 from agenttalk.rules.rework import Abort, Accept, Grant
 from plankit import Engine, plan, play, states, task
+from provekit import git, repository
 from treekit import Tree, sha256
 
 OUT = [{"name": "text.md", "deliverable": True}]
@@ -508,20 +508,9 @@ def test_who_has_no_round_left_against_the_verifier_depends_on_a_person(tmp_path
         assert agents.turns[1].inputs["previous_output"] == {"text.md/text.md": b"nothing"}
 
 
-def git(folder: Path, *args: str) -> str:
-    command = ["git", "-c", "user.name=ada", "-c", "user.email=ada@example.org", *args]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
-
-
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "notes.md").write_text("begin\n")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "begin")
-    return folder
+    return repository(tmp_path / "repo", {"notes.md": "begin\n"})
 
 
 def program(root: Path, name: str, text: str) -> dict[str, Any]:

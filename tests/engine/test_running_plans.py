@@ -15,6 +15,7 @@ from agenttalk.engine import deadletters, human, publish, standing
 from agenttalk.engine.dispatcher import POLL
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError
+from agenttalk.rules.planfile import Compiled
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
 
@@ -168,6 +169,22 @@ def test_what_is_blocked_by_a_failure_waits_for_a_person(
     assert states(found)["next"] == ends
 
 
+def with_fallback() -> Compiled:
+    """A task that can do with either of two texts."""
+    return plan(
+        task("first", "x", outputs=[{"name": "text.md"}]),
+        task("spare", "s", outputs=[{"name": "text.md"}]),
+        task(
+            "use",
+            "u",
+            needs=["first"],
+            inputs=[{"name": "text", "from": "text.md"}],
+            on_dependency_failed="FALLBACK",
+            fallback="spare",
+        ),
+    )
+
+
 @pytest.mark.shows("X13")
 def test_a_fallback_takes_the_place_of_what_failed(tmp_path: Path) -> None:
     seen: list[bytes] = []
@@ -176,37 +193,13 @@ def test_a_fallback_takes_the_place_of_what_failed(tmp_path: Path) -> None:
         seen.append(turn.read("text"))
         return "used"
 
-    compiled = plan(
-        task("first", "x", outputs=[{"name": "text.md"}]),
-        task("spare", "s", outputs=[{"name": "text.md"}]),
-        task(
-            "use",
-            "u",
-            needs=["first"],
-            inputs=[{"name": "text", "from": "text.md"}],
-            on_dependency_failed="FALLBACK",
-            fallback="spare",
-        ),
-    )
-    found = run(tmp_path, compiled, x=broken, u=use_it)
+    found = run(tmp_path, with_fallback(), x=broken, u=use_it)
     assert states(found) == {"first": "FAILED", "spare": "COMPLETED", "use": "COMPLETED"}
     assert seen == [b"spare/text.md"]
 
 
 def test_a_fallback_that_is_not_needed_does_not_run(tmp_path: Path) -> None:
-    compiled = plan(
-        task("first", "x", outputs=[{"name": "text.md"}]),
-        task("spare", "s", outputs=[{"name": "text.md"}]),
-        task(
-            "use",
-            "u",
-            needs=["first"],
-            inputs=[{"name": "text", "from": "text.md"}],
-            on_dependency_failed="FALLBACK",
-            fallback="spare",
-        ),
-    )
-    found = run(tmp_path, compiled)
+    found = run(tmp_path, with_fallback())
     assert (found.result, states(found)["spare"]) == ("done", "SKIPPED")
 
 

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 import pytest
-from hypothesis import HealthCheck, Phase, note, settings
+from hypothesis import Phase, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from agenttalk.engine import access, deadletters, fsck, human, intake, leases
 from agenttalk.errors import AgentTalkError, UsageError
 from agenttalk.rules import routing
-from effort import EFFORT
+from effort import EFFORT, tried
 from machinekit import (
     DAGS,
     DRIVEN,
@@ -921,17 +921,6 @@ class Orders(Traffic):
     def step(self, happens: Act) -> None:
         name, fields = happens
         getattr(self, name)(**fields)
-
-
-def tried(examples: int, steps: int, *phases: Phase) -> settings:
-    return settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        phases=phases,
-        deadline=None,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
 
 
 @pytest.mark.shows("M04", "M07", "M08", "M11", "M15")

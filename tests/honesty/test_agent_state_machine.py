@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -25,7 +25,7 @@ from agenttalk.engine.deps import Deps
 from agenttalk.ports import Ended
 from agenttalk.rules import checks, done, routing
 from agenttalk.rules.tokens import attempt_token, read_token
-from effort import EFFORT
+from effort import EFFORT, tried
 from hostilekit import AGENTS, CHECK, COFFEE, HEADING, OPERATOR, OUTPUTS, PLAN, QUESTION, Program, Row, World, kept
 from treekit import dumped, sha256
 
@@ -501,17 +501,6 @@ def _forged(token: str, how: str) -> str:
 
 def _shown(row: Row) -> str:
     return f"{row.agent_id}, epoch {row.epoch}"
-
-
-def tried(examples: int, steps: int, *phases: Phase) -> settings:
-    return settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        phases=phases,
-        deadline=None,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from api.conftest import cluster, database, operator_folders
+from api.conftest import database, operator_folders
 
-__all__ = ["cluster", "database", "operator_folders"]
+__all__ = ["database", "operator_folders"]

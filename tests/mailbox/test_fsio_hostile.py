@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import socket
 import stat
 import subprocess
@@ -16,6 +15,7 @@ from threading import Thread
 
 import pytest
 
+import hanging
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.mailbox import syscalls
 from agenttalk.mailbox.fsio import Folder
@@ -65,14 +65,7 @@ while os.getppid() == parent:
 
 @pytest.fixture(autouse=True)
 def _no_hanging() -> Iterator[None]:
-    def tell(_: int, __: object) -> None:
-        pytest.fail("this hangs")
-
-    before = signal.signal(signal.SIGALRM, tell)
-    signal.alarm(240)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    yield from hanging.ended_after(240)
 
 
 @pytest.fixture(params=["native", "portable"])

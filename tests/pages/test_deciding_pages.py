@@ -16,20 +16,14 @@ from agenttalk.pages.diffs import Block
 from agenttalk.rules import done, lifecycle
 from pages.pagekit import HOSTILE, Guest, text, visit
 from plankit import plan, task
-from provekit import CALC, FIXES, git, program, promise
+from provekit import CALC, FIXES, program, promise, repository
 
 NICE = {"id": "nice", "kind": "human", "question": "Is it nice?"}
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    (folder / "calc.py").write_text(CALC)
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "first")
-    return folder
+    return repository(tmp_path / "repo", {"calc.py": CALC})
 
 
 @pytest.mark.shows("E10")

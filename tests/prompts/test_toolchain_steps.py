@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from agenttalk.contracts.toolchain import ACTION_TYPES, NOTICES, Intent, MustHaves, ProposedTask
-from agenttalk.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style, tell, unknown_names
+from agenttalk.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style, tell
 from agenttalk.prompts.toolchain_wording import TOOLCHAIN
 from agenttalk.prompts.wording import Locale
 
@@ -163,7 +163,6 @@ def test_the_configuration_can_put_its_own_steps_in_place() -> None:
         == "Look at acme/widgets#5 {nothing}"
     )
     assert tell(task("review_result.APPROVED"), "tc-1", GITEA, style=style).must_haves.steps[0] == "Do APPROVED"
-    assert unknown_names(style.steps, CONTEXTS["review_result.APPROVED"]) == ["nothing"]
 
 
 def test_names_from_the_forge_cannot_break_out_of_their_line() -> None:

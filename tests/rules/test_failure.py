@@ -22,7 +22,6 @@ from agenttalk.rules.failure import (
     cascade,
     day_spent,
     on_failed_dependency,
-    stand_in,
     standing,
 )
 from agenttalk.rules.lifecycle import FINAL, Cause, State
@@ -83,14 +82,6 @@ def test_without_a_fallback_each_follows_its_own_policy() -> None:
 def test_a_fallback_never_waits_for_itself() -> None:
     nodes = [node("b", "a", policy=fallback("spare")), node("spare", "a")]
     assert cascade(nodes, "a") == {"b": Fallback("spare"), "spare": Block()}
-
-
-def test_the_fallback_stands_where_the_failed_dependency_was() -> None:
-    task = node("b", "a", "c", "a", policy=fallback("spare"))
-    replaced = stand_in(task, "a", "spare")
-    assert replaced.depends_on == ("spare", "c")
-    assert stand_in(task, "gone", "spare") is task
-    assert on_failed_dependency(replaced, "spare") == Block()
 
 
 names = st.sampled_from("abcde")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts.dag import Node, TaskDag
-from agenttalk.rules.gates import Gate, conditional_tasks, due_outputs, holds, judge
+from agenttalk.contracts.dag import Node
+from agenttalk.rules.gates import Gate, due_outputs, holds, judge
 
 
 def node(**fields: Any) -> Node:
@@ -141,14 +141,3 @@ OUTPUTS = [
 @pytest.mark.parametrize(("score", "due"), [(None, ["always"]), (70, ["always", "good"]), (69, ["always", "bad"])])
 def test_the_score_chooses_among_the_outputs(score: float | None, due: list[str]) -> None:
     assert [output.name for output in due_outputs(node(outputs=OUTPUTS), score)] == due
-
-
-def test_tasks_that_are_activated_or_stand_in_do_not_run_by_themselves() -> None:
-    nodes = [
-        {"task_id": "t", "assigned_agent_id": "x", "gates": {"branches": BRANCHES}},
-        {"task_id": "u", "assigned_agent_id": "x", "failure_policy": {"fallback_task_id": "spare"}},
-        {"task_id": "v", "assigned_agent_id": "x", "failure_policy": {}},
-        *({"task_id": name, "assigned_agent_id": "x"} for name in ("rescue", "polish", "ask", "spare")),
-    ]
-    dag = TaskDag.from_json({"schema_version": "1.1", "plan_id": "p", "nodes": nodes})
-    assert conditional_tasks(dag) == {"rescue", "polish", "ask", "spare"}

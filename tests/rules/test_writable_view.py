@@ -128,10 +128,6 @@ def test_a_writable_place_in_a_folder_that_was_given_up_is_not_needed() -> None:
     assert (len(found.readonly), len(found.unguarded), len(found.writable)) == (5, 15, 6)
 
 
-def test_outermost_places_are_those_in_no_other() -> None:
-    assert View(writable=("a", "a/b", "ab")).outermost == ("a", "ab")
-
-
 NAMES = st.sampled_from(["a", "b", "src", "x.py", "y.md", "z"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 PIECES = st.sampled_from(["a", "b", "src", "x.py", "*", "*.py", "**", "?", "y.md", "[ab]"])

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-import postgres_cluster
 from storekit import Place
 
 NUMBERS = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[str]:
-    if postgres_cluster.programs() is None:
-        pytest.skip(postgres_cluster.MISSING)
-    memory = Path("/dev/shm")  # processes are killed here, not machines: no disk is needed
-    with postgres_cluster.running(memory if os.access(memory, os.W_OK) else None) as url:
-        yield url
 
 
 @pytest.fixture

@@ -105,32 +105,33 @@ def _for_agents(service: Service) -> list[Route]:
 def _for_engines(service: Service) -> list[Route]:
     """What people, programs and forges ask an engine for."""
     return [
+        *_of_forges(service),
+        *_of_plans(service),
+        *_of_messages(service),
+        *_of_agents(service),
+        *_of_the_engine(service),
+    ]
+
+
+def _of_forges(service: Service) -> list[Route]:
+    """What forges and pipelines tell, and what came of it."""
+    return [
         Route("/api/webhooks/{source}", Webhooks(service), methods=["POST"]),
         _route(service, "GET", "/api/webhooks", ledger.webhooks, _READERS),
         _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
         _route(service, "POST", "/api/webhooks/{id}/replay", ledger.replay, _OPERATOR),
-        _route(service, "GET", "/api/ledger", ledger.facts, _READERS),
-        _route(service, "GET", "/api/ledger/verify", ledger.verified, _READERS),
-        _route(service, "POST", "/api/audit/replay", ledger.replayed, _OPERATOR),
-        _route(service, "GET", "/api/agents", numbers.agents, _READERS),
-        _route(service, "GET", "/api/agents/{id}", numbers.agent, _READERS),
-        _route(service, "GET", "/api/honesty", numbers.believed, _READERS),
-        _route(service, "GET", "/api/spending", numbers.spending, _READERS),
-        _route(service, "POST", "/api/spending", numbers.limit_day, _OPERATOR),
-        _route(service, "GET", "/api/metrics", numbers.measured, _READERS),
         _route(service, "POST", "/api/toolchain/events", toolchain.event, _PIPELINES),
         _route(service, "GET", "/api/toolchain/tasks", toolchain.tasks, _READERS),
         _route(service, "GET", "/api/toolchain/tasks/{id}", toolchain.task, _READERS),
         _route(service, "GET", "/api/toolchain/warnings", toolchain.warnings, _READERS),
         _route(service, "GET", "/api/toolchain/outgoing", toolchain.outgoing, _READERS),
-        _route(service, "POST", "/api/mail", mail.send, _WRITERS),
-        _route(service, "GET", "/api/mail", mail.listed, _WITH_MAIL),
-        _route(service, "GET", "/api/mail/threads", mail.threads, _WITH_MAIL),
-        _route(service, "GET", "/api/mail/threads/{id}", mail.thread, _WITH_MAIL),
-        _route(service, "GET", "/api/mail/{id}", mail.one, _WITH_MAIL),
-        _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _WRITERS),
         _route(service, "POST", "/api/toolchain/reconcile", toolchain.reconcile, _OPERATOR),
-        _route(service, "GET", "/api/status", operating.status, _READERS),
+    ]
+
+
+def _of_plans(service: Service) -> list[Route]:
+    """Plans and their tasks."""
+    return [
         _route(service, "GET", "/api/plans", plans.listed, _READERS),
         _route(service, "POST", "/api/plans", operating.submit, _OPERATOR),
         _route(service, "POST", "/api/plans/apply", operating.apply, _OPERATOR),
@@ -152,7 +153,21 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "GET", "/api/plans/{id}/release_manifest", operating.release_manifest, _READERS),
         _route(service, "POST", "/api/plans/{id}/verify", operating.verify, _OPERATOR),
         _route(service, "POST", "/api/plans/{id}/{action}", operating.steer, _OPERATOR),
-        _route(service, "POST", "/api/passes", operating.pass_, _OPERATOR),
+        _route(service, "GET", "/api/schedules", schedules.listed, _READERS),
+        _route(service, "POST", "/api/schedules", schedules.add, _OPERATOR),
+        _route(service, "POST", "/api/schedules/{id}/{action}", schedules.act, _OPERATOR),
+    ]
+
+
+def _of_messages(service: Service) -> list[Route]:
+    """Letters, commands, questions to people, and what was refused."""
+    return [
+        _route(service, "POST", "/api/mail", mail.send, _WRITERS),
+        _route(service, "GET", "/api/mail", mail.listed, _WITH_MAIL),
+        _route(service, "GET", "/api/mail/threads", mail.threads, _WITH_MAIL),
+        _route(service, "GET", "/api/mail/threads/{id}", mail.thread, _WITH_MAIL),
+        _route(service, "GET", "/api/mail/{id}", mail.one, _WITH_MAIL),
+        _route(service, "POST", "/api/mail/{id}/reply", mail.reply, _WRITERS),
         _route(service, "GET", "/api/human-requests", people.requests, _READERS),
         _route(service, "GET", "/api/human-requests/{id}", people.request, _READERS),
         _route(service, "GET", "/api/human-requests/{id}/files/{sha256}", people.exhibited, _READERS),
@@ -160,20 +175,40 @@ def _for_engines(service: Service) -> list[Route]:
         _route(service, "GET", "/api/deadletters", people.deadletters, _READERS),
         _route(service, "GET", "/api/deadletters/{id}", people.deadletter, _READERS),
         _route(service, "POST", "/api/deadletters/{id}/replay", people.replay, _OPERATOR),
-        _route(service, "GET", "/api/agent/tasks", agents.offered, _REMOTE),
-        _route(service, "POST", "/api/agent/claim", agents.claim, _REMOTE),
-        _route(service, "GET", "/api/events", events.events, _READERS, sessions=True),
-        _route(service, "POST", "/api/login-links", people.login_link, _OPERATOR, secret=True),
-        _route(service, "GET", "/api/tokens", agents.tokens, _OPERATOR),
-        _route(service, "POST", "/api/tokens", agents.make_token, _OPERATOR),
-        _route(service, "POST", "/api/tokens/{id}/revoke", agents.revoke_token, _OPERATOR),
         _route(service, "POST", "/api/commands/generate", agents.generate, _OPERATOR),
         _route(service, "POST", "/api/commands/validate", agents.validate, _OPERATOR),
         _route(service, "POST", "/api/commands/send", operating.send, _OPERATOR),
         _route(service, "POST", "/api/commands/log", operating.log, _OPERATOR),
-        _route(service, "GET", "/api/schedules", schedules.listed, _READERS),
-        _route(service, "POST", "/api/schedules", schedules.add, _OPERATOR),
-        _route(service, "POST", "/api/schedules/{id}/{action}", schedules.act, _OPERATOR),
+    ]
+
+
+def _of_agents(service: Service) -> list[Route]:
+    """Agents, those that are elsewhere, and who may come in."""
+    return [
+        _route(service, "GET", "/api/agents", numbers.agents, _READERS),
+        _route(service, "GET", "/api/agents/{id}", numbers.agent, _READERS),
+        _route(service, "GET", "/api/honesty", numbers.believed, _READERS),
+        _route(service, "GET", "/api/agent/tasks", agents.offered, _REMOTE),
+        _route(service, "POST", "/api/agent/claim", agents.claim, _REMOTE),
+        _route(service, "POST", "/api/login-links", people.login_link, _OPERATOR, secret=True),
+        _route(service, "GET", "/api/tokens", agents.tokens, _OPERATOR),
+        _route(service, "POST", "/api/tokens", agents.make_token, _OPERATOR),
+        _route(service, "POST", "/api/tokens/{id}/revoke", agents.revoke_token, _OPERATOR),
+    ]
+
+
+def _of_the_engine(service: Service) -> list[Route]:
+    """The engine itself: its ledger, its numbers, its upkeep."""
+    return [
+        _route(service, "GET", "/api/ledger", ledger.facts, _READERS),
+        _route(service, "GET", "/api/ledger/verify", ledger.verified, _READERS),
+        _route(service, "POST", "/api/audit/replay", ledger.replayed, _OPERATOR),
+        _route(service, "GET", "/api/spending", numbers.spending, _READERS),
+        _route(service, "POST", "/api/spending", numbers.limit_day, _OPERATOR),
+        _route(service, "GET", "/api/metrics", numbers.measured, _READERS),
+        _route(service, "GET", "/api/status", operating.status, _READERS),
+        _route(service, "POST", "/api/passes", operating.pass_, _OPERATOR),
+        _route(service, "GET", "/api/events", events.events, _READERS, sessions=True),
         _route(service, "GET", "/api/fsck", operating.fsck, _READERS),
         _route(service, "POST", "/api/republish", operating.republish, _OPERATOR),
         _route(service, "POST", "/api/gc", operating.gc, _OPERATOR),

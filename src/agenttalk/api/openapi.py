@@ -147,10 +147,7 @@ _EPOCH: Final[Mapping[str, Schema]] = {"epoch": _COUNT}
 _DAY: Final = _object(
     *("set_by", "set_at", "goes_on_at"),
     day=_TEXT,
-    limit_usd=_some(_NUMBER),
-    spent_usd=_some(_NUMBER),
-    left_usd=_some(_NUMBER),
-    configured_usd=_some(_NUMBER),
+    **dict.fromkeys(("limit_usd", "spent_usd", "left_usd", "configured_usd"), _some(_NUMBER)),
     paused=_FLAG,
     waiting=_COUNT,
     stopped=_list(_TEXT),

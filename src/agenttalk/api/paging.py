@@ -23,6 +23,12 @@ def filters(request: Request, *known: str) -> dict[str, str]:
     return said
 
 
+def place(request: Request, usual: int) -> tuple[str, int]:
+    """Where a page of a list begins, and how many are wanted of it: `usual` where nothing is said."""
+    said = filters(request, "after", "limit")
+    return said.get("after", ""), number(said, "limit") or usual
+
+
 def number(said: dict[str, str], name: str, default: int = 0) -> int:
     """A number of them. Raises UsageError when it is none."""
     text = said.get(name, "")

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenttalk.api import bodies
-from agenttalk.api.paging import filters, number
+from agenttalk.api.paging import place
 from agenttalk.api.problems import answered
 from agenttalk.engine import deadletters as refused
 from agenttalk.engine import exhibits, human
@@ -24,9 +24,8 @@ async def login_link(service: Service, request: Request, caller: Caller) -> Resp
 
 async def requests(service: Service, request: Request, _: Caller) -> Response:
     """Open questions, a page of them."""
-    said = filters(request, "after", "limit")
-    limit = number(said, "limit") or human.PAGE
-    found = await human.page(service.deps, after=said.get("after", ""), limit=limit)
+    after, limit = place(request, human.PAGE)
+    found = await human.page(service.deps, after=after, limit=limit)
     return answered({"requests": [each.as_json() for each in found.requests], "next": found.next})
 
 
@@ -61,9 +60,8 @@ async def exhibited(service: Service, request: Request, _: Caller) -> Response:
 
 async def deadletters(service: Service, request: Request, _: Caller) -> Response:
     """Dead letters, a page of them."""
-    said = filters(request, "after", "limit")
-    limit = number(said, "limit") or refused.PAGE
-    found = await refused.page(service.deps, after=said.get("after", ""), limit=limit)
+    after, limit = place(request, refused.PAGE)
+    found = await refused.page(service.deps, after=after, limit=limit)
     return answered({"deadletters": [each.as_json() for each in found.letters], "next": found.next})
 
 

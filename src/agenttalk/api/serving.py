@@ -82,8 +82,26 @@ async def _running(doors: list[_Server]) -> AsyncIterator[None]:
         await asyncio.gather(*tasks)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn on a socket that is bound already. Signals are not its business."""
+class QuietServer(uvicorn.Server):
+    """uvicorn that leaves signals to whoever runs it, and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.opened = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and tell."""
+        await super().startup(sockets)
+        self.opened.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are not its business."""
+        yield
+
+
+class _Server(QuietServer):
+    """One on a socket that is bound already."""
 
     def __init__(self, app: ASGIApp, bound: socket.socket) -> None:
         super().__init__(
@@ -101,22 +119,11 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=_GRACE,
             )
         )
-        self.opened = asyncio.Event()
         self._bound = bound
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer until `should_exit`."""
         await super().serve(sockets or [self._bound])
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and tell."""
-        await super().startup(sockets)
-        self.opened.set()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to whoever runs the engine."""
-        yield
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 from agenttalk.contracts.model_use import LlmUse, LocalUse
 from agenttalk.engine import given
 from agenttalk.engine.layout import Layout
-from agenttalk.engine.performing import Programs, content, layout_of
-from agenttalk.engine.seat import Seat, take_seat
+from agenttalk.engine.performing import Programs, content
+from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import Transcript
 from agenttalk.errors import Code, InputError
 from agenttalk.ports import Ended, Job, Performance, Turn
@@ -49,17 +49,17 @@ class Models(Programs):
     program: tuple[str, ...] = field(kw_only=True)
     """How the program that asks is started."""
 
-    async def perform(self, job: Job) -> Performance:
-        """Lay out, ask, take in. Every process of the program is dead when it returns."""
-        seat = await take_seat(self.deps, job.agent_id, job.plan_id)
-        with self.deps.discretion.during(job.token):
-            try:
-                layout, feedback = await self._lay_out(seat, job, layout_of(job))
-                turn = await self._turn(seat, job, layout, feedback)
-                call = await self._call(seat, job, layout, turn)
-            except InputError as error:
-                return Performance("not_started", error=f"{error.code}: {error.message}")
-            return await self._judged(call, await call.go())
+    async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+        """Ask, and take in what was answered."""
+        try:
+            call = await self._call(seat, job, layout, turn)
+        except InputError as error:
+            return self._not_started(error)
+        return await self._judged(call, await call.go())
+
+    @staticmethod
+    def _not_started(error: InputError) -> Performance:
+        return Performance("not_started", error=f"{error.code}: {error.message}")
 
     async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
         """Ask once, as for a judgement. Raises InputError when nobody answers: that is no judgement."""

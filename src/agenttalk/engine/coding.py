@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Final
 
 from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
 from agenttalk.engine.layout import Layout
-from agenttalk.engine.performing import Programs, layout_of
-from agenttalk.engine.seat import Seat, take_seat
+from agenttalk.engine.performing import Programs
+from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import Transcript
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Ended, Folder, Job, Performance, Tiers, Turn
 from agenttalk.prompts.missing import still_missing
 from agenttalk.rules import codecs, coding_agents, coding_events, spoken
-from agenttalk.rules.coding_agents import CodingAgent, Room
+from agenttalk.rules.coding_agents import CodingAgent, Room, Start
 from agenttalk.rules.coding_events import Account, Event
 from agenttalk.rules.notes import Note
 from agenttalk.rules.usage import NOTHING, Used
@@ -44,23 +44,12 @@ class CodingAgents(Programs):
     tiers: Tiers = field(kw_only=True)
     spared: ClassVar[str] = HOME
 
-    async def perform(self, job: Job) -> Performance:
-        """Lay out, run, ask for what is missing, take in. Every process of the agent is dead when it returns."""
-        seat = await take_seat(self.deps, job.agent_id, job.plan_id)
-        with self.deps.discretion.during(job.token):
-            try:
-                layout, feedback = await self._lay_out(seat, job, layout_of(job))
-                turn = await self._turn(seat, job, layout, feedback)
-            except InputError as error:
-                return Performance("not_started", error=error.message)
-            return await self.carry_out(seat, job, layout, turn)
-
     async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
         """Run a turn that is laid out, ask for what is missing, take in."""
         try:
             return await self._performed(await self._attempt(seat, job, layout, turn, hooked=True))
         except InputError as error:
-            return Performance("not_started", error=error.message)
+            return self._not_started(error)
         finally:
             await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
 
@@ -231,10 +220,7 @@ class Attempt:
             codec = self.agent.reader()
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
-        for path, text in start.files.items():
-            where = f"{self.layout.base}/{path}"
-            await asyncio.to_thread(self.seat.root.write, where, text.encode("utf-8", "replace"), parents=True)
-        self._before, self.runs = self.used if self.runs else NOTHING, self.runs + 1
+        await self._begin(start)
         self.account = Account(codec.says_end, session=session, model=self.account.model)
         turn = replace(
             self.turn,
@@ -248,6 +234,13 @@ class Attempt:
         self._hear(codec.close())
         self.seconds += ended.seconds
         return ended
+
+    async def _begin(self, start: Start) -> None:
+        """Lay down the files that a run is started with, and count it."""
+        for path, text in start.files.items():
+            where = f"{self.layout.base}/{path}"
+            await asyncio.to_thread(self.seat.root.write, where, text.encode("utf-8", "replace"), parents=True)
+        self._before, self.runs = self.used if self.runs else NOTHING, self.runs + 1
 
     def _hear(self, events: Iterator[Event]) -> None:
         secrets = self.owner.deps.discretion.secrets

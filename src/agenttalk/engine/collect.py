@@ -18,7 +18,6 @@ from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
-from agenttalk.engine.records import Refused
 from agenttalk.errors import Code, InputError
 from agenttalk.ports import Tx
 from agenttalk.rules import control, routing
@@ -240,19 +239,6 @@ def _report(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) ->
 
 
 def _bury(tx: Tx, found: Found, data: bytes | str | None, why: Rejection, at: str) -> None:
-    refused = Refused(
-        plan_id=found.plan_id,
-        agent_id=found.agent_id,
-        box="outbox",
-        name=found.name,
-        key=found.key,
-        code=Code(why.code),
-        reason=why.message,
-        original=data,
-        message_id=why.message_id,
-        sha256=wire.sha256(data) if isinstance(data, bytes) else data,
-        problems=why.problems,
-    )
-    records.bury(tx, refused, at=at)
-    reason: wire.JsonValue = {"code": str(why.code), "message": why.message, "at": at}
-    intake.leave(tx, found, places.REJECTED, reason=reason)
+    sha256 = wire.sha256(data) if isinstance(data, bytes) else data
+    records.bury(tx, intake.refused_file(found, why, data, message_id=why.message_id, sha256=sha256), at=at)
+    intake.leave_rejected(tx, found, why, at)

@@ -323,19 +323,9 @@ def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
     """Dead-letter a message, and have its file moved away with the reason beside it."""
     found = arrival.found
     letter = _letter(arrival.parcel) if isinstance(arrival.parcel, Parcel) else _unread(arrival, why)
-    refused = Refused(
-        plan_id=found.plan_id,
-        agent_id=found.agent_id,
-        box="outbox",
-        name=found.name,
-        key=found.key,
-        code=why.code,
-        reason=why.message,
-        original=arrival.original,
-        message_id=letter.message_id if letter else None,
-        sha256=wire.sha256(arrival.data) if arrival.data else None,
-        problems=why.problems,
-    )
+    message_id = letter.message_id if letter else None
+    sha256 = wire.sha256(arrival.data) if arrival.data else None
+    refused = refused_file(found, why, arrival.original, message_id=message_id, sha256=sha256)
     if records.bury(tx, refused, at=at):
         records.tally(tx, found.plan_id, sent=1, dead=1)
         if letter:
@@ -343,9 +333,33 @@ def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
             records.journal(tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, skip_reason=str(why.code))
         for content in arrival.contents:
             records.keep(tx, content)
+    leave_rejected(tx, found, why, at)
+    return "dead"
+
+
+def refused_file(
+    found: Found, why: Rejection, original: bytes | str | None, *, message_id: str | None, sha256: str | None
+) -> Refused:
+    """A file of an outbox that is dead-lettered."""
+    return Refused(
+        plan_id=found.plan_id,
+        agent_id=found.agent_id,
+        box="outbox",
+        name=found.name,
+        key=found.key,
+        code=why.code,
+        reason=why.message,
+        original=original,
+        message_id=message_id,
+        sha256=sha256,
+        problems=why.problems,
+    )
+
+
+def leave_rejected(tx: Tx, found: Found, why: Rejection, at: str) -> None:
+    """Have a file of an outbox moved away, with the reason beside it."""
     reason: wire.JsonValue = {"code": str(why.code), "message": why.message, "at": at}
     leave(tx, found, places.REJECTED, reason=reason)
-    return "dead"
 
 
 def leave(tx: Tx, found: Found, target: str, *, reason: wire.JsonValue = None, payloads: Sequence[str] = ()) -> None:

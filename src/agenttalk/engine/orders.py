@@ -210,22 +210,30 @@ def _block(tx: Tx, *, seat: Seat, order: Order, missing: tuple[str, ...], reques
     )
 
 
-def _ask(tx: Tx, seat: Seat, order: Order, missing: tuple[str, ...], request_id: str, at: str) -> None:
-    """Ask people for what is missing; asking twice asks once."""
-    command_id = order.command.command_id
-    request = HumanInterventionRequest.from_json(
+def question(seat: Seat, order: Order, request_id: str, at: str, **said: Any) -> HumanInterventionRequest:
+    """A question to people about a claimed command."""
+    return HumanInterventionRequest.from_json(
         {
             "request_id": request_id,
             "plan_id": seat.plan_id,
             "created_at": write_time(moment(at)),
-            "created_by": {"agent_id": seat.agent_id, "task_id": order.task_id, "command_id": command_id},
+            "created_by": {
+                "agent_id": seat.agent_id,
+                "task_id": order.task_id,
+                "command_id": order.command.command_id,
+            },
             "severity": "HIGH",
-            "type": "MISSING_FILE",
-            "title": f"{order.task_id}: {len(missing)} missing input(s)",
-            "blocking": True,
-            "needed": {"files": [{"name": name, "deliver_to_agent_id": seat.agent_id} for name in missing]},
+            **said,
         }
     )
+
+
+def _ask(tx: Tx, seat: Seat, order: Order, missing: tuple[str, ...], request_id: str, at: str) -> None:
+    """Ask people for what is missing; asking twice asks once."""
+    command_id = order.command.command_id
+    needed = {"files": [{"name": name, "deliver_to_agent_id": seat.agent_id} for name in missing]}
+    title = f"{order.task_id}: {len(missing)} missing input(s)"
+    request = question(seat, order, request_id, at, type="MISSING_FILE", title=title, blocking=True, needed=needed)
     if not human.ask(tx, request, plan_id=seat.plan_id, at=at):
         return
     records.alert(

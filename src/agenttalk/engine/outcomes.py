@@ -11,10 +11,9 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import ArtifactEnvelope
-from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine import handover, human, leases, records
 from agenttalk.engine.leases import Lease
-from agenttalk.engine.orders import Order
+from agenttalk.engine.orders import Order, question
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import Code, ConflictError, ContractError, InputError, MissingError
 from agenttalk.ports import Ended, Folder, Performance, Tx
@@ -387,18 +386,8 @@ def _finish(tx: Tx, seat: Seat, order: Order, fault: Fault | None, at: str) -> N
 
 def _ask_who(tx: Tx, seat: Seat, order: Order, why: str, at: str) -> None:
     """Ask a person who shall carry out a command that its agent returned."""
-    command_id = order.command.command_id
-    request = HumanInterventionRequest.from_json(
-        {
-            "request_id": records.named("req", f"{seat.plan_id}/{order.message_id}/unfit"),
-            "plan_id": seat.plan_id,
-            "created_at": write_time(moment(at)),
-            "created_by": {"agent_id": seat.agent_id, "task_id": order.task_id, "command_id": command_id},
-            "severity": "HIGH",
-            "type": "DECISION",
-            "title": f"{seat.agent_id} is not fit for {order.task_id}",
-            "blocking": False,
-            "needed": {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}},
-        }
-    )
+    request_id = records.named("req", f"{seat.plan_id}/{order.message_id}/unfit")
+    needed = {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}}
+    title = f"{seat.agent_id} is not fit for {order.task_id}"
+    request = question(seat, order, request_id, at, type="DECISION", title=title, blocking=False, needed=needed)
     human.ask(tx, request, plan_id=seat.plan_id, at=at)

@@ -48,8 +48,16 @@ class Programs:
                 layout, feedback = await self._lay_out(seat, job, layout_of(job))
                 turn = await self._turn(seat, job, layout, feedback)
             except InputError as error:
-                return Performance("not_started", error=error.message)
-            return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
+                return self._not_started(error)
+            return await self.carry_out(seat, job, layout, turn)
+
+    async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
+        """Run a turn that is laid out, and take in what it left."""
+        return await self._taken_in(seat, job, layout, await self._run(seat, job, layout, turn))
+
+    @staticmethod
+    def _not_started(error: InputError) -> Performance:
+        return Performance("not_started", error=error.message)
 
     async def judge(self, job: Job, input_name: str, prompt: str) -> Any:
         """Run the program once more beforehand, to have it judge an input; what it says, if that is an object.

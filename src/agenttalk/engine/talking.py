@@ -20,7 +20,6 @@ from agenttalk.rules import acp_agents, coding_agents, permissions, scope
 from agenttalk.rules.acp_agents import SpokenAgent
 from agenttalk.rules.coding_events import Account, Event
 from agenttalk.rules.permissions import Policy, Wish
-from agenttalk.rules.usage import NOTHING
 
 _SHORTEST: Final = 5.0
 _STDERR: Final = 500
@@ -73,10 +72,7 @@ class Spoken(Attempt):
             dialogue = await asyncio.to_thread(owner.dialogues, opening)
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
-        for path, text in start.files.items():
-            where = f"{self.layout.base}/{path}"
-            await asyncio.to_thread(self.seat.root.write, where, text.encode("utf-8", "replace"), parents=True)
-        self._before, self.runs = self.used if self.runs else NOTHING, self.runs + 1
+        await self._begin(start)
         self.account = Account(session=session, model=self.account.model, permit="permit it by acp.allow")
         speaking = Speaking(
             dialogue,

@@ -46,6 +46,26 @@ def before(data: Mapping[str, Any], field: str = "body") -> str | None:
     return body(change, "from") if isinstance(change.get("from"), str) else None
 
 
+def commented(
+    data: Mapping[str, Any], source: str, kind: ForgeKind, about: Callable[[], Mapping[str, Any]]
+) -> ForgeEvent | str:
+    """Something was said, or edited. `about` reads what it was said about."""
+    action = text(data, "action")
+    if action not in COMMENT:
+        return f"a comment was {action[:40] or 'touched'}"
+    comment = reading.comment(part(data, "comment"), source)
+    return event(
+        data,
+        source,
+        kind,
+        COMMENT[action],
+        comment.created_at,
+        comment=comment,
+        body_before=before(data),
+        **about(),
+    )
+
+
 def needed(data: Mapping[str, Any], name: str) -> str:
     """A text that must be there."""
     value = text(data, name)

@@ -72,38 +72,17 @@ def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEv
 
 
 def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    action = text(data, "action")
-    if action not in events.COMMENT:
-        return f"a comment was {action[:40] or 'touched'}"
-    comment = reading.comment(part(data, "comment"), source)
-    return events.event(
-        data,
-        source,
-        kind,
-        events.COMMENT[action],
-        comment.created_at,
-        issue=reading.issue(part(data, "issue"), source),
-        comment=comment,
-        body_before=events.before(data),
-    )
+    return events.commented(data, source, kind, lambda: {"issue": reading.issue(part(data, "issue"), source)})
 
 
 def _line_comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     """A comment on a line. Its review comes as an event of its own; only the names in it are news."""
-    action = text(data, "action")
-    if action not in events.COMMENT:
-        return f"a comment was {action[:40] or 'touched'}"
-    comment = reading.comment(part(data, "comment"), source)
-    return events.event(
-        data,
-        source,
-        kind,
-        events.COMMENT[action],
-        comment.created_at,
-        pull_request=reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data),
-        comment=comment,
-        body_before=events.before(data),
-    )
+
+    def about() -> dict[str, Any]:
+        pull = part(data, "pull_request")
+        return {"pull_request": reading.pull_request(pull, source, wip_titles=False, outer=data)}
+
+    return events.commented(data, source, kind, about)
 
 
 def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:

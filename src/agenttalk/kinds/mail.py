@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.kinds import contexts
 from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, MailRules, Row, Tx
 from agenttalk.prompts.context import PromptContext, Section
 from agenttalk.prompts.mail_sections import sections
@@ -61,19 +62,7 @@ class Letters:
 
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
         """The letter for the prompt."""
-        return PromptContext(
-            board=self.board,
-            task_id=task.task_id,
-            agent_id=task.agent_id,
-            title=task.title,
-            description=task.description,
-            event_type=task.action_type,
-            action_type=task.action_type,
-            event_data=task.context,
-            sender=task.sender,
-            fence=fence,
-            locale=locale,
-        )
+        return contexts.context(self.board, task, fence=fence, locale=locale)
 
     def prompt(self, context: PromptContext) -> list[Section]:
         """Letter, unread notices, how to answer, promise."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, HumanCheck
 from agenttalk.contracts.toolchain import NOTICES
+from agenttalk.kinds import contexts
 from agenttalk.ports import FollowUp, KindOutcome, KindTask, KindTurn, Tx
 from agenttalk.prompts.context import PromptContext, Section
 from agenttalk.prompts.toolchain_promise import PROMISED
@@ -81,23 +82,13 @@ class Toolchain:
     def context(self, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
         """Event and action data for the prompt."""
         words = PROMISED[locale]
-        return PromptContext(
-            board=self.board,
-            task_id=task.task_id,
-            agent_id=task.agent_id,
-            title=task.title,
-            description=task.description,
-            event_type=task.action_type,
-            action_type=task.action_type,
+        return replace(
+            contexts.context(self.board, task, fence=fence, locale=locale),
             action_steps=task.steps,
-            event_data=task.context,
-            sender=task.sender,
             source=task.source,
             promised=tuple(words[each] for each in self.demanded(task).evidence),
             token_variable=self.tokens.get((task.agent_id, task.source), ""),
             marker=write_marker(Marker(task.task_id, task.hop)),
-            fence=fence,
-            locale=locale,
         )
 
     def prompt(self, context: PromptContext) -> list[Section]:

@@ -59,49 +59,51 @@ class PageRoute(Route):
 def shown(service: Service, path: str, view: View) -> Route:
     """A page. Who is not logged in is told how to come in."""
 
-    async def work(request: Request) -> Response:
-        reader = await _reader(service, request)
-        if reader.session is None:
-            return page("login", reader, 401, bad=False)
-        try:
-            return _forgotten(request, await view(service, request, reader))
-        except AgentTalkError as error:
-            return _trouble(reader, error)
-        except Exception:
-            LOG.exception("a page failed", extra={"action": "pages.failed"})
-            return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, "the engine failed at this"))
+    async def work(request: Request, reader: Reader, _: Session) -> Response:
+        return _forgotten(request, await view(service, request, reader))
 
-    return PageRoute(path, work, methods=["GET"])
+    return PageRoute(path, _guarded(service, "page", work), methods=["GET"])
 
 
 def form(service: Service, path: str, act: Act) -> Route:
     """What a form asks for: only an operator's, and only from a page of its own session."""
 
-    async def work(request: Request) -> Response:
+    async def work(request: Request, reader: Reader, session: Session) -> Response:
+        sent = await _form(request)
+        _require_own(session, sent)
+        _require_operator(reader)
+        try:
+            told = await act(service, request, reader, sent)
+        finally:
+            await sent.close()
+        if isinstance(told, Response):
+            return told
+        service.feed.nudge()
+        answer = RedirectResponse(told.where, 303, headers=HEADERS)
+        answer.set_cookie(_named(request, "told"), quote(told.text[:_TOLD]), max_age=60, **_KEPT)
+        return answer
+
+    return PageRoute(path, _guarded(service, "form", work), methods=["POST"])
+
+
+def _guarded(
+    service: Service, what: str, work: Callable[[Request, Reader, Session], Awaitable[Response]]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Do something for whoever is logged in; what goes wrong is told on a page."""
+
+    async def guarded(request: Request) -> Response:
         reader = await _reader(service, request)
         if reader.session is None:
             return page("login", reader, 401, bad=False)
         try:
-            sent = await _form(request)
-            _require_own(reader.session, sent)
-            _require_operator(reader)
-            try:
-                told = await act(service, request, reader, sent)
-            finally:
-                await sent.close()
-            if isinstance(told, Response):
-                return told
-            service.feed.nudge()
-            answer: Response = RedirectResponse(told.where, 303, headers=HEADERS)
-            answer.set_cookie(_named(request, "told"), quote(told.text[:_TOLD]), max_age=60, **_KEPT)
+            return await work(request, reader, reader.session)
         except AgentTalkError as error:
             return _trouble(reader, error)
         except Exception:
-            LOG.exception("a form failed", extra={"action": "pages.failed"})
+            LOG.exception("a %s failed", what, extra={"action": "pages.failed"})
             return _trouble(reader, MachineError(Code.UNHANDLED_EXCEPTION, "the engine failed at this"))
-        return answer
 
-    return PageRoute(path, work, methods=["POST"])
+    return guarded
 
 
 def entrance(service: Service) -> list[Route]:

@@ -42,7 +42,6 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "login_once": ("A link opens the pages once, for twelve hours.", "每个链接只能使用一次，登录有效期十二小时。"),
     "login_done": ("You are logged in.", "您已登录。"),
     "go_on": ("Go on", "继续"),
-    "logged_out": ("You are logged out.", "您已退出。"),
     # The overview
     "needs_you": ("Needs you", "需要您处理"),
     "running_now": ("Running now", "正在运行"),
@@ -111,7 +110,6 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "{n} 个任务过多，无法绘制；列表中包含全部任务。",
     ),
     "last_of": ("The last {n} of {all} that have begun", "最近开始的 {n} 个，共 {all} 个"),
-    "too_wide": ("Scroll to see all of it.", "滚动查看全部。"),
     "filter": ("Filter", "筛选"),
     "all": ("All", "全部"),
     # States, as people call them
@@ -209,11 +207,9 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "attempt": ("Attempt", "尝试"),
     "said": ("It said", "它说"),
     "checks": ("Checks", "检查"),
-    "printed": ("printed", "输出"),
     "merged_as": ("merged as", "合并为"),
     "history": ("Rework rounds", "返工轮次"),
     "refused_by": ("refused by", "被拒绝，拒绝者"),
-    "no_history": ("Nobody has sent it back.", "没有被退回过。"),
     "remarks": ("Said about it", "相关发言"),
     "events": ("What the agent told while it ran", "智能体运行时的记录"),
     "actions": ("Actions", "操作"),
@@ -223,7 +219,6 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "score": ("Score", "得分"),
     # Actions
     "a_retry": ("Try again", "重试"),
-    "a_retry_from": ("Try again, and all that follows", "重试并重做后续"),
     "a_abort": ("Stop it", "中止"),
     "a_verify": ("Verify again", "重新验证"),
     "a_override": ("Let it begin all the same", "仍然放行"),
@@ -239,11 +234,9 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "rounds_number": ("How many", "数量"),
     "done_it": ("Done: {what}.", "完成：{what}。"),
     "refused_it": ("Not done: {what}", "未执行：{what}"),
-    "sure": ("Really?", "确定？"),
     # The inbox
     "no_requests": ("Nobody asks anything.", "没有人提问。"),
     "asks": ("asks", "提问"),
-    "needed_files": ("Files that are needed", "需要的文件"),
     "needed_decision": ("What is to be decided", "需要决定"),
     "option": ("Option", "选项"),
     "give_file": ("Choose a file", "选择文件"),
@@ -291,7 +284,6 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "turns": ("Turns", "轮次"),
     "idle": ("idle", "空闲"),
     "honesty_hint": ("claims of “done” held against what was found", "“完成”声明与查证结果的对照"),
-    "refuted": ("refuted", "被证伪"),
     # The toolchain
     "no_toolchain": ("No forge event has come to a task yet.", "还没有来自代码托管平台的任务。"),
     "title": ("Title", "标题"),
@@ -332,7 +324,6 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "fact": ("Fact", "事实"),
     "about": ("About", "对象"),
     "at": ("At", "时间"),
-    "chain": ("Chain", "链"),
     "export": ("Export", "导出"),
     # Deliveries
     "no_webhooks": ("No forge has delivered anything.", "没有收到平台投递。"),
@@ -341,13 +332,6 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "outcome": ("Outcome", "结果"),
     "received": ("Received", "接收"),
     # Errors
-    "not_found": ("There is nothing here", "这里什么也没有"),
-    "not_allowed": ("This is not yours to do", "您无权执行此操作"),
-    "form_old": (
-        "This form does not belong to your session. Open the page anew and try again.",
-        "此表单不属于您的会话，请重新打开页面后再试。",
-    ),
-    "too_large": ("This is too much at once.", "内容过大。"),
     "back": ("Back to the overview", "返回总览"),
     "hint": ("Hint", "提示"),
     "trouble": ("This did not work", "操作未成功"),

@@ -108,12 +108,6 @@ def tell(
     )
 
 
-def unknown_names(templates: Mapping[str, Sequence[str]], example: Mapping[str, Any]) -> list[str]:
-    """Names in braces that no fact has, in steps from the configuration."""
-    used = {name for steps in templates.values() for step in steps for _, name, _, _ in Formatter().parse(step) if name}
-    return sorted(used - example.keys())
-
-
 def _kind(task: ProposedTask) -> str:
     return f"review_result.{task.context['result']}" if task.action_type == "review_result" else task.action_type
 

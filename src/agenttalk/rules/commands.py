@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import is_hash, same_hash
-from agenttalk.contracts.command import Command, DagRef, make_command_id, parse_command_id
+from agenttalk.contracts.command import Command, CommandIdParts, DagRef, make_command_id, parse_command_id
 from agenttalk.contracts.generation import ValidateResult
 from agenttalk.contracts.problem import nearest, problems_of
 from agenttalk.contracts.promise import CompletionPromise
@@ -107,7 +107,8 @@ def payload_hash(document: Mapping[str, Any]) -> str:
 def _consistency(document: dict[str, Any], known: Known) -> list[Problem]:
     """What a field's own type cannot see. Fields of a wrong type are passed over: they were named already."""
     return [
-        *_identity_problems(document, known),
+        *_task_problems(document, known),
+        *_command_id_problems(document, known),
         *_dag_problems(document, known),
         *_score_problems(document),
         *_routing_problems(document),
@@ -115,56 +116,34 @@ def _consistency(document: dict[str, Any], known: Known) -> list[Problem]:
     ]
 
 
-def _identity_problems(document: dict[str, Any], known: Known) -> list[Problem]:
-    task_id, command_id = document.get("task_id"), document.get("command_id")
-    problems = []
-    if isinstance(task_id, str):
-        if known.task_ids is not None and task_id not in known.task_ids:
-            near = nearest(task_id, known.task_ids)
-            hint = f"did you mean {near!r}?" if near else "the DAG decides which tasks exist"
-            problems.append(_problem(Code.TASK_NOT_IN_DAG, "task_id", f"the plan has no task {task_id!r}", hint))
-        original = _dig(document, "reexecute", "original_task_id")
-        if isinstance(original, str) and original != task_id:
-            problems.append(
-                _problem(
-                    Code.COMMAND_TASK_MISMATCH,
-                    "reexecute.original_task_id",
-                    f"it re-executes {original!r} but is an order for {task_id!r}",
-                    "a re-execution is an order for the task that is done again",
-                )
-            )
-    parts = parse_command_id(command_id) if isinstance(command_id, str) else None
-    if parts is None:
+def _task_problems(document: dict[str, Any], known: Known) -> list[Problem]:
+    task_id = document.get("task_id")
+    problems: list[Problem] = []
+    if not isinstance(task_id, str):
         return problems
-    if command_id == f"cmd_{task_id}":
-        problems.append(
-            _problem(
-                Code.COMMAND_SEQ_INVALID_FORMAT,
-                "command_id",
-                "it is cmd_ and the task_id: the number at the end is missing",
-                f"write {command_id}_001",
-            )
-        )
-    elif isinstance(task_id, str) and parts.task_id != task_id:
+    if known.task_ids is not None and task_id not in known.task_ids:
+        near = nearest(task_id, known.task_ids)
+        hint = f"did you mean {near!r}?" if near else "the DAG decides which tasks exist"
+        problems.append(_problem(Code.TASK_NOT_IN_DAG, "task_id", f"the plan has no task {task_id!r}", hint))
+    original = _dig(document, "reexecute", "original_task_id")
+    if isinstance(original, str) and original != task_id:
         problems.append(
             _problem(
                 Code.COMMAND_TASK_MISMATCH,
-                "command_id",
-                f"it names the task {parts.task_id!r}, but task_id is {task_id!r}",
-                f"write cmd_{task_id}_<NNN>",
+                "reexecute.original_task_id",
+                f"it re-executes {original!r} but is an order for {task_id!r}",
+                "a re-execution is an order for the task that is done again",
             )
         )
-    else:
-        seq = document.get("command_seq")
-        if isinstance(seq, int) and not isinstance(seq, bool) and seq != parts.seq:
-            problems.append(
-                _problem(
-                    Code.COMMAND_SEQ_MISMATCH,
-                    "command_seq",
-                    f"it is {seq}, but command_id ends in {parts.seq}",
-                    "make both the same number",
-                )
-            )
+    return problems
+
+
+def _command_id_problems(document: dict[str, Any], known: Known) -> list[Problem]:
+    command_id = document.get("command_id")
+    parts = parse_command_id(command_id) if isinstance(command_id, str) else None
+    if parts is None:
+        return []
+    problems = _disagreements(document, parts)
     if make_command_id(parts.task_id, parts.seq) in known.command_ids:
         problems.append(
             _problem(
@@ -175,6 +154,39 @@ def _identity_problems(document: dict[str, Any], known: Known) -> list[Problem]:
             )
         )
     return problems
+
+
+def _disagreements(document: dict[str, Any], parts: CommandIdParts) -> list[Problem]:
+    """Where task and number are not those that the command's id names: the first that is not."""
+    task_id, command_id, seq = document.get("task_id"), document.get("command_id"), document.get("command_seq")
+    if command_id == f"cmd_{task_id}":
+        return [
+            _problem(
+                Code.COMMAND_SEQ_INVALID_FORMAT,
+                "command_id",
+                "it is cmd_ and the task_id: the number at the end is missing",
+                f"write {command_id}_001",
+            )
+        ]
+    if isinstance(task_id, str) and parts.task_id != task_id:
+        return [
+            _problem(
+                Code.COMMAND_TASK_MISMATCH,
+                "command_id",
+                f"it names the task {parts.task_id!r}, but task_id is {task_id!r}",
+                f"write cmd_{task_id}_<NNN>",
+            )
+        ]
+    if isinstance(seq, int) and not isinstance(seq, bool) and seq != parts.seq:
+        return [
+            _problem(
+                Code.COMMAND_SEQ_MISMATCH,
+                "command_seq",
+                f"it is {seq}, but command_id ends in {parts.seq}",
+                "make both the same number",
+            )
+        ]
+    return []
 
 
 def _dag_problems(document: dict[str, Any], known: Known) -> list[Problem]:

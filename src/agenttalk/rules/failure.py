@@ -83,14 +83,6 @@ def cascade(dependants: Iterable[Node], failed: str) -> dict[str, Consequence]:
     }
 
 
-def stand_in(node: Node, failed: str, fallback: str) -> Node:
-    """The task with the fallback where the failed dependency was; other tasks stay as they are."""
-    if failed not in node.depends_on:
-        return node
-    changed = dict.fromkeys(fallback if task_id == failed else task_id for task_id in node.depends_on)
-    return node.model_copy(update={"depends_on": tuple(changed)})
-
-
 def standing(state: State, cause: Cause | None) -> Standing:
     """What a dependency means to its dependants, from its state and the cause that brought it there.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agenttalk.contracts.dag import CONDITION_PATTERN, Gates, Node, Output, TaskDag
+from agenttalk.contracts.dag import CONDITION_PATTERN, Gates, Node, Output
 from agenttalk.rules import words_of_verdicts
 
 MIN_SCORE: Final = "_min_score"
@@ -67,17 +67,6 @@ def due_outputs(node: Node, score: float | None) -> tuple[Output, ...]:
     return tuple(
         output for output in node.outputs if not output.optional and (output.when is None or holds(output.when, score))
     )
-
-
-def conditional_tasks(dag: TaskDag) -> frozenset[str]:
-    """Tasks that do not run by themselves: those that a branch activates, and fallbacks."""
-    named: set[str] = set()
-    for node in dag.nodes:
-        if node.failure_policy and node.failure_policy.fallback_task_id:
-            named.add(node.failure_policy.fallback_task_id)
-        for branch in node.gates.branches if node.gates else ():
-            named.update(branch.activate)
-    return frozenset(named)
 
 
 def _is_finite(score: float) -> bool:

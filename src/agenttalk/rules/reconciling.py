@@ -23,14 +23,12 @@ from agenttalk.contracts.forge import (
     Sighting,
     Status,
 )
-from agenttalk.contracts.toolchain import ActionType
 from agenttalk.contracts.words import ForgeKind
 from agenttalk.rules import intake, mentions, semantic_keys, sightings
 from agenttalk.rules.deploying import is_deployment
 from agenttalk.rules.forge_registry import Registry, same_user
 from agenttalk.rules.proposing import Decision, Known, KnownTask, Withdrawal
 
-_REVIEWS: Final[tuple[ActionType, ...]] = ("review_request", "review_updated")
 REVIEWED: Final = "the review is there already"
 GREEN: Final = "the head is green again"
 TAKEN_BACK: Final = "the review was withdrawn"

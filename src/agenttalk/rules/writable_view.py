@@ -51,12 +51,6 @@ class View:
     closed: tuple[str, ...] = ()
     """Folders in which something permitted could be made, and which are read-only because there are so many."""
 
-    @property
-    def outermost(self) -> tuple[str, ...]:
-        """The writable folders that lie in no other one."""
-        found = set(self.writable)
-        return tuple(path for path in self.writable if not found.intersection(_above(path)))
-
     def allows(self, path: str) -> bool:
         """Whether a path can be written."""
         writable, readonly = set(self.writable), set(self.readonly)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import uvicorn
 
+from agenttalk.api.serving import QuietServer
 from agenttalk.testing.faults import Fault, FaultyApp
 from agenttalk.testing.gitea_api import Api, application
 from agenttalk.testing.gitea_hooks import Deliveries
@@ -46,7 +47,7 @@ class FakeGitea:
         """Everything it knows, and every deed."""
         self._app = FaultyApp(application(Api(self.state, self.shapes, page)))
         self._port = port
-        self._server: _Server | None = None
+        self._server: QuietServer | None = None
         self._serving: asyncio.Task[None] | None = None
         self.admin = self.user("root", is_admin=True)
         """The token of an account that may do everything."""
@@ -84,7 +85,11 @@ class FakeGitea:
         bound.bind(("127.0.0.1", self._port))
         self._port = bound.getsockname()[1]
         self.url = f"http://127.0.0.1:{self._port}"
-        self._server = _Server(self._app)
+        self._server = QuietServer(
+            uvicorn.Config(
+                self._app, ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False
+            )
+        )
         self._serving = asyncio.create_task(self._server.serve([bound]))
         await self._server.opened.wait()
 
@@ -195,23 +200,3 @@ class FakeGitea:
             return  # it has no such event
         body = self.shapes().event(repository, who, what)
         self.deliveries.tell(repository.hooks, coarse, exact, body)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn that leaves signals to others and says when it listens."""
-
-    def __init__(self, app: FaultyApp) -> None:
-        super().__init__(
-            uvicorn.Config(app, ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False)
-        )
-        self.opened = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and tell."""
-        await super().startup(sockets)
-        self.opened.set()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to whoever runs the tests."""
-        yield

@@ -49,23 +49,29 @@ class Shapes:
         """Empty lists are null before 1.24."""
         return [self.user(each) for each in users] or ([] if self.version >= (1, 24) else None)
 
-    def issue(self, repository: Repository, issue: Issue) -> dict[str, Any]:
-        """An issue."""
-        pull = repository.pulls.get(issue.number)
-        kind = "pulls" if pull else "issues"
+    def _thread(self, issue: Issue) -> dict[str, Any]:
+        """What an issue and a pull request have in common."""
         return {
-            "id": 900 + issue.number,
             "number": issue.number,
             "user": self.user(issue.author),
             "title": issue.title,
             "body": issue.body,
             "labels": [],
             "assignee": self.user(issue.assignees[0]) if issue.assignees else None,
-            "assignees": [self.user(each) for each in issue.assignees] or None,
             "state": issue.state,
-            "html_url": f"{self.base_url}/{repository.full_name}/{kind}/{issue.number}",
             "created_at": issue.created,
             "updated_at": issue.updated,
+        }
+
+    def issue(self, repository: Repository, issue: Issue) -> dict[str, Any]:
+        """An issue."""
+        pull = repository.pulls.get(issue.number)
+        kind = "pulls" if pull else "issues"
+        return {
+            "id": 900 + issue.number,
+            **self._thread(issue),
+            "assignees": [self.user(each) for each in issue.assignees] or None,
+            "html_url": f"{self.base_url}/{repository.full_name}/{kind}/{issue.number}",
             "pull_request": {"merged": pull.merged, "merged_at": pull.merged_at} if pull else None,
         }
 
@@ -78,15 +84,9 @@ class Shapes:
         return {
             "id": 500 + issue.number,
             "url": url,
-            "number": issue.number,
-            "user": self.user(issue.author),
-            "title": issue.title,
-            "body": issue.body,
-            "labels": [],
-            "assignee": self.user(issue.assignees[0]) if issue.assignees else None,
+            **self._thread(issue),
             "assignees": self._people(issue.assignees),
             "requested_reviewers": self._people(pull.requested),
-            "state": issue.state,
             "draft": pull.draft,
             "html_url": url,
             "diff_url": f"{url}.diff",
@@ -101,8 +101,6 @@ class Shapes:
                 "repo_id": -1 if fork else repository.id,
                 "repo": None if fork else self.repository(repository),
             },
-            "created_at": issue.created,
-            "updated_at": issue.updated,
         }
 
     def comment(self, repository: Repository, comment: Comment) -> dict[str, Any]:

@@ -250,13 +250,6 @@ RETURNING delivery
 -- name: free_payloads
 DELETE FROM payloads WHERE board = :board AND delivery = :delivery
 
--- name: held_payloads
-SELECT p.plan_id, p.receiver, p.path, p.delivery, m.name
-FROM payloads AS p
-JOIN deliveries AS d ON d.id = p.delivery
-JOIN messages AS m ON m.id = d.message
-WHERE p.board = :board AND p.plan_id = :plan_id AND p.receiver = :receiver AND p.path = :path
-
 -- Dead letters.
 -- name: add_deadletter
 INSERT INTO deadletters (board, plan_id, deadletter_id, key, code, reason, agent_id, box, name, message_id, sha256,
@@ -345,10 +338,6 @@ RETURNING request_id
 INSERT INTO handovers (board, plan_id, agent_id, name, content, message_id)
 VALUES (:board, :plan_id, :agent_id, :name, :content, :message_id)
 RETURNING id
-
--- name: handovers
-SELECT id, plan_id, name, content, message_id
-FROM handovers WHERE board = :board AND agent_id = :agent_id ORDER BY id LIMIT :limit
 
 -- name: handed_over
 DELETE FROM handovers WHERE board = :board AND id = :id

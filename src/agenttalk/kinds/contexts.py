@@ -1,0 +1,24 @@
+"""What every kind of task tells the makers of its prompt."""
+
+from __future__ import annotations
+
+from agenttalk.ports import KindTask
+from agenttalk.prompts.context import PromptContext
+from agenttalk.prompts.wording import Locale
+
+
+def context(board: str, task: KindTask, *, fence: str, locale: Locale) -> PromptContext:
+    """A task of a board as its prompt needs it; a kind adds what only it knows."""
+    return PromptContext(
+        board=board,
+        task_id=task.task_id,
+        agent_id=task.agent_id,
+        title=task.title,
+        description=task.description,
+        event_type=task.action_type,
+        action_type=task.action_type,
+        event_data=task.context,
+        sender=task.sender,
+        fence=fence,
+        locale=locale,
+    )
