@@ -7,7 +7,7 @@ it and asks again, so that exactly what is needed is read, and what is answered 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -245,6 +245,11 @@ def succeeded(facts: Facts, repository: str, ref: str, context: str = "") -> Ans
             count=len(found), place=place, names=", ".join(each.context for each in found[:3])
         ),
     )
+
+
+def of_context(statuses: Iterable[Status], context: str) -> list[Status]:
+    """Those of a context: of that name, or of a job of a workflow of that name."""
+    return [each for each in statuses if each.context == context or each.context.startswith(f"{context} /")]
 
 
 def closed(facts: Facts, repository: str, number: int) -> Answer:
