@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agenttalk.api import (
     agents,
     bodies,
+    callers,
     events,
     ledger,
     mail,
@@ -37,13 +38,11 @@ from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.pages import app as pages
-from agenttalk.pages import door
 from agenttalk.rules.notes import note_of
 from agenttalk.rules.tokens import Attempt
 
 Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
 TaskHandler: TypeAlias = "Callable[[Service, Request, Caller, TaskName], Awaitable[Response]]"
-_LONGEST_TOKEN: Final = 4096
 _OPERATOR: Final[tuple[Role, ...]] = ("operator",)
 _READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
 _AGENTS: Final[tuple[Role, ...]] = ("agent", "remote")
@@ -197,8 +196,8 @@ def _route(
     """
 
     async def work(request: Request) -> Response:
-        caller = await (_of_session(service, request) if sessions else _caller(service, request))
-        _require(caller, roles)
+        caller = await (callers.of_session(service, request) if sessions else callers.of_token(service, request))
+        callers.require(caller, roles)
 
         async def act(asked: Request) -> Response:
             return await handler(service, asked, caller)
@@ -268,7 +267,7 @@ class _Mcp:
         """One request."""
         request = Request(scope, receive)
         try:
-            _require(await _caller(self._service, request), _MCP)
+            callers.require(await callers.of_token(self._service, request), _MCP)
             self._door = self._door or _mcp_door(self._app)
         except AgentTalkError as error:
             await refused(error)(scope, receive, send)
@@ -305,35 +304,6 @@ def _open(handler: Callable[[], Response]) -> Callable[[Request], Awaitable[Resp
         return handler()
 
     return endpoint
-
-
-async def _of_session(service: Service, request: Request) -> Caller:
-    session = await door.session_of(service, request) if "authorization" not in request.headers else None
-    return Caller(session.role, session.name) if session is not None else await _caller(service, request)
-
-
-async def _caller(service: Service, request: Request) -> Caller:
-    given = request.headers.getlist("authorization")
-    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    token = token.strip()
-    if scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST_TOKEN:
-        caller = await service.identify(token)
-        if caller is not None:
-            return caller
-    raise UsageError(
-        Code.TOKEN_REFUSED,
-        "this token is unknown or no longer good" if given else "this takes a token",
-        hint="send the header Authorization: Bearer and a token",
-    )
-
-
-def _require(caller: Caller, roles: tuple[Role, ...]) -> None:
-    if caller.role not in roles:
-        raise UsageError(
-            Code.NOT_ALLOWED,
-            f"a token of the role {caller.role!r} may not do this",
-            hint=f"it takes one of the role {' or '.join(roles)}",
-        )
 
 
 async def _no_such_route(_: Request, error: Exception) -> Response:
