@@ -29,6 +29,7 @@ from agenttalk.api import (
     toolchain,
 )
 from agenttalk.api.openapi import Guarded
+from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered, failed, refused
 from agenttalk.api.webhooks import PATH, Doors, Webhooks
 from agenttalk.contracts.base import is_id
@@ -56,12 +57,6 @@ _PIPELINES: Final[tuple[Role, ...]] = ("operator", "worker")
 _WHO_BUILDS: Final[tuple[Role, ...]] = ("operator", "viewer", "worker")
 _ANYBODY: Final[tuple[Role, ...]] = (*_WHO_BUILDS, *_AGENTS)
 _TASK: Final = "/api/projects/{board}/tasks/{task}"
-_SETS_STATE: Final = (
-    ("PATCH", _TASK),
-    ("PUT", _TASK),
-    ("DELETE", _TASK),
-    *((method, f"{_TASK}/{what}") for method in ("POST", "PUT", "PATCH") for what in ("state", "status", "done")),
-)
 
 
 def create_app(service: Service, *, serves: Literal["everything", "agents"] = "everything") -> Starlette:
@@ -71,7 +66,9 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
     shown = pages.routes(service) if serves == "everything" else []
     app = Doors(routes=[*routes, *shown], exception_handlers={HTTPException: _no_such_route})
     app.direct = _direct(service) if serves == "everything" else {}
-    app.router.routes.append(Route("/mcp", _Mcp(service, app), methods=["POST"]))
+    mcp = Guarded("/mcp", _Mcp(service, app), methods=["POST"])
+    mcp.roles = _MCP
+    app.router.routes.append(mcp)
     app.router.redirect_slashes = False
     return app
 
@@ -97,7 +94,7 @@ def _for_agents(service: Service) -> list[Route]:
         _on_task(service, "POST", f"{task}/disputes", agents.dispute, _AGENTS),
         _on_task(service, "POST", f"{task}/commands/generate", agents.generate_for, _AGENTS),
         _on_task(service, "POST", f"{task}/commands/validate", agents.validate_for, _AGENTS),
-        *(_route(service, method, path, toolchain.set_state, _ANYBODY) for method, path in _SETS_STATE),
+        *(_route(service, method, path, toolchain.set_state, _ANYBODY) for method, path in openapi.SETS_STATE),
     ]
 
 
@@ -192,12 +189,15 @@ def _route(
 ) -> Route:
     """A route that only tokens of some roles may take; with `sessions`, also a browser that is logged in.
 
-    An answer that is a `secret` is kept under no key.
+    An answer that is a `secret` is kept under no key. What an address is asked with has to be what is said of it.
     """
+    asked = openapi.asked(method, path)
 
     async def work(request: Request) -> Response:
         caller = await (callers.of_session(service, request) if sessions else callers.of_token(service, request))
         callers.require(caller, roles)
+        if asked is not None:
+            filters(request, *asked)
 
         async def act(asked: Request) -> Response:
             return await handler(service, asked, caller)
@@ -324,9 +324,7 @@ def _ready(service: Service) -> Response:
 
 
 async def _task(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
-    after = request.query_params.get("after", "0")
-    number = int(after) if after.isascii() and after.isdecimal() and len(after) < 18 else 0
-    return answered(await service.task(task, after=number))
+    return answered(await service.task(task, after=number(dict(request.query_params), "after")))
 
 
 async def _comment(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:

@@ -23,6 +23,14 @@ def filters(request: Request, *known: str) -> dict[str, str]:
     return said
 
 
+def flag(said: dict[str, str], name: str) -> bool:
+    """Whether one of them is `true`. Raises UsageError when it is neither that nor `false`."""
+    text = said.get(name, "")
+    if text not in {"", "true", "false"}:
+        raise UsageError(Code.FIELD_VALUE, f"{name} is true or false", hint=f"it is {text[:40]!r}")
+    return text == "true"
+
+
 def number(said: dict[str, str], name: str, default: int = 0) -> int:
     """A number of them. Raises UsageError when it is none."""
     text = said.get(name, "")
