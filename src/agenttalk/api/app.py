@@ -17,6 +17,7 @@ from agenttalk.api import (
     bodies,
     callers,
     events,
+    health,
     ledger,
     mail,
     numbers,
@@ -77,8 +78,8 @@ def _for_agents(service: Service) -> list[Route]:
     """What attempts ask for, wherever they are run."""
     task = _TASK
     return [
-        Route("/healthz", _open(_alive), methods=["GET"]),
-        Route("/readyz", _open(lambda: _ready(service)), methods=["GET"]),
+        Route("/healthz", health.alive, methods=["GET"]),
+        Route("/readyz", health.Ready(service).__call__, methods=["GET"]),
         _route(service, "GET", "/api/me", agents.me, _ANYBODY),
         _on_task(service, "GET", task, _task, (*_ON_TASKS, "viewer")),
         _on_task(service, "GET", f"{task}/promise", agents.promise, (*_ON_TASKS, "viewer")),
@@ -297,15 +298,6 @@ def _answering(
     return endpoint
 
 
-def _open(handler: Callable[[], Response]) -> Callable[[Request], Awaitable[Response]]:
-    """A route without a token."""
-
-    async def endpoint(_: Request) -> Response:
-        return handler()
-
-    return endpoint
-
-
 async def _no_such_route(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
     said = "this cannot be asked of that address" if status == 405 else "there is nothing at this address"
@@ -313,14 +305,6 @@ async def _no_such_route(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.headers:
         response.headers.update(error.headers)
     return response
-
-
-def _alive() -> Response:
-    return answered({"ok": True})
-
-
-def _ready(service: Service) -> Response:
-    return answered({"ok": service.ready}, 200 if service.ready else 503)
 
 
 async def _task(service: Service, request: Request, _: Caller, task: TaskName) -> Response:

@@ -18,7 +18,7 @@ from agenttalk.contracts.base import is_id
 from agenttalk.engine.access import Caller
 from agenttalk.engine.recent import KEPT, Anew, News
 from agenttalk.engine.service import Service
-from agenttalk.errors import Code, UsageError
+from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.rules import news
 
 PATIENCE: Final = 30.0
@@ -46,7 +46,7 @@ async def events(service: Service, request: Request, caller: Caller) -> Response
     async def allowed() -> bool:
         try:
             return await callers.of_session(service, request) == caller
-        except UsageError:
+        except AgentTalkError:
             return False
 
     return _Stream(_told(first, found, allowed))
@@ -105,7 +105,7 @@ class _Stream(Response):
             for each in (sending, leaving):
                 each.cancel()
             for each in (sending, leaving):
-                with suppress(asyncio.CancelledError, TimeoutError, OSError):
+                with suppress(asyncio.CancelledError, TimeoutError, OSError, AgentTalkError):
                     await each
 
     async def _send(self, send: Send) -> None:
