@@ -28,6 +28,7 @@ from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
 from agenttalk.rules import intake
 from agenttalk.rules.carried_out import Verify
 from agenttalk.rules.forge_registry import Identity, Registry
+from agenttalk.rules.mentions import Marker, write_marker
 from agenttalk.testing import FakeGitea
 from agenttalk.testing.gitea_hooks import Delivery
 from agenttalk.wiring import opened
@@ -302,6 +303,27 @@ def test_only_a_verdict_by_the_agent_s_own_account_is_a_review(
         await place.ran()
         assert place.outcomes[0].code == "no_action"
         assert words in place.outcomes[0].detail
+
+    play(tmp_path, work)
+
+
+@pytest.mark.shows("T19")
+def test_what_the_engine_wrote_is_no_answer_of_the_agent_whose_account_it_shares(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        number = await called(place)
+        told = f"@agent-dev this is not done.\n\n{write_marker(Marker('tc-1', 0, by_engine=True))}"
+        place.forge.state.create_comment(place.repository, place.user("agent-dev"), number, told)
+        await place.ran()
+        [outcome] = place.outcomes
+        assert (outcome.code, "there is no comment" in outcome.detail) == ("no_action", True)
+
+        async def answers(job: Job) -> None:
+            place.forge.state.create_comment(place.repository, place.user("agent-dev"), number, "Forty.")
+            await place.say(job)
+
+        place.deeds = [answers]
+        await place.ran()
+        assert (await only(place))["trust"] == "observed"
 
     play(tmp_path, work)
 

@@ -23,6 +23,7 @@ from agenttalk.contracts.forge import (
 )
 from agenttalk.rules import words_of_forges
 from agenttalk.rules.forge_registry import same_user
+from agenttalk.rules.mentions import read_marker
 
 What = Literal["pull", "reviews", "review_comments", "comments", "statuses", "issue", "compare", "pulls_since"]
 _SHORT: Final = 10
@@ -203,13 +204,19 @@ def new_head(facts: Facts, repository: str, number: int, before: str, *, by: For
     )
 
 
+def is_by(comment: Comment, user: ForgeUser) -> bool:
+    """Whether somebody wrote a comment. What the engine wrote is nobody's deed, also where it shares an account."""
+    marker = read_marker(comment.body)
+    return same_user(comment.author, user) and not (marker is not None and marker.by_engine)
+
+
 def commented(
     facts: Facts, repository: str, number: int, by: ForgeUser, *, since: str = "", id_: int | None = None
 ) -> Answer:
     """Whether somebody has written a comment."""
     place = f"{repository}#{number}"
     every = facts.comments(repository, number)
-    own = [each for each in every if same_user(each.author, by) and each.created_at >= since]
+    own = [each for each in every if is_by(each, by) and each.created_at >= since]
     found = [each for each in own if id_ in {None, each.id}]
     if found:
         return Answer(True, words_of_forges.COMMENTED(by=by.login, id=found[-1].id, place=place))

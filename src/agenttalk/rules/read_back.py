@@ -129,7 +129,7 @@ def _answered(order: Order, facts: Facts) -> Answer:
     written = [
         each
         for each in facts.comments(repository, number)
-        if same_user(each.author, account) and each.created_at >= order.since
+        if forge_facts.is_by(each, account) and each.created_at >= order.since
     ]
     if len(written) >= needed:
         return Answer(
