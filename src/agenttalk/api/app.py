@@ -299,11 +299,14 @@ def _answering(
 
 
 async def _no_such_route(_: Request, error: Exception) -> Response:
+    told = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        said, hint = "this cannot be asked of that address", f"it takes {told.get('Allow', 'another method')}"
+    else:
+        said, hint = "there is nothing at this address", "GET /api/openapi.json names every address"
     status = error.status_code if isinstance(error, HTTPException) else 404
-    said = "this cannot be asked of that address" if status == 405 else "there is nothing at this address"
-    response = refused(UsageError(Code.NAME_UNKNOWN, said), status)
-    if isinstance(error, HTTPException) and error.headers:
-        response.headers.update(error.headers)
+    response = refused(UsageError(Code.NAME_UNKNOWN, said, hint=hint), status)
+    response.headers.update(told)
     return response
 
 
