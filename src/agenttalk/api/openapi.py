@@ -464,12 +464,13 @@ def _operation(method: str, path: str, route: Route, schemas: dict[str, Schema])
     content: Schema = {said.media: {"schema": said.answer if said.media == JSON else {}}}
     answer = {"description": "What was asked for.", "content": content}
     problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    why_not = {"description": "Why not.", "content": problem}
     operation: Schema = {
         "summary": said.summary,
         "parameters": [*named, *asked, *_headers(method, route)],
         "responses": {
-            **{str(status): answer for status in said.statuses},
-            "default": {"description": "Why not.", "content": problem},
+            **{str(status): why_not if status == 403 else answer for status in said.statuses},
+            "default": why_not,
         },
         "security": _security(route),
     }
