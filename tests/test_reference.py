@@ -253,13 +253,13 @@ acts, a *viewer* reads, a *worker* is a pipeline that reports, an *agent* is one
 **Errors** are `application/problem+json` with a `code` of [ours](errors.md), a `detail` and a `hint`. The tables say with which
 status an address answers when all is well; every one of them may answer 401 without a good token, 403 to the wrong role, 404 if
 there is no such thing, 409 if it does not fit what is there, 413 or 422 if what was sent is too large or wrong, and 503 if it may
-be tried again. A filter or field that nobody knows is an error.
+be tried again. A filter or field that nobody knows is an error, and so is a value that it cannot have.
 
-**Pages.** Lists are bounded. `limit` is how many (100 by default, 500 at most), `next` of an answer is what to give as `after`
+**Pages.** Lists are bounded. `limit` is how many (100 by default, 500 at most; of letters 50 and 200), `next` of an answer is what to give as `after`
 (or `before`, where the newest come first) for the next page; null at the end. A filter that fits little may give a short or
 empty page whose `next` goes on.
 
-**Writing once.** Every POST of an operator takes `Idempotency-Key: TEXT` (1 to 255 characters). The same request to the same
+**Writing once.** Every POST of an operator or a worker takes `Idempotency-Key: TEXT` (1 to 255 characters). The same request to the same
 address under the same key is carried out once and gets the same answer for 24 hours, with `Idempotency-Replayed: true`, also
 after the engine was killed. Another body under that key is 409 `KEY_REUSED`; while the first is carried out, 409 `KEY_IN_USE`.
 If the engine died in the middle, it answers 409 `KEY_IN_DOUBT` where doing it again could do harm: look, and ask under
@@ -280,10 +280,9 @@ def http_page(folder: Path) -> str:
         group = next(name for name, begins in HTTP_GROUPS.items() if path.startswith(begins))
         for method, said in operations.items():
             filters = [f"`{each['name']}`" for each in said["parameters"] if each["in"] == "query"]
-            told = (said["summary"] or "Refused: states are set by the engine alone.") + _asked(filters)
+            told = said["summary"] + _asked(filters)
             roles = ", ".join(said.get("x-roles", ())) or "open"
-            good = ", ".join(status for status in said["responses"] if status.isdecimal())
-            answers = good if said["summary"] else "403"
+            answers = ", ".join(status for status in said["responses"] if status.isdecimal())
             groups[group].append(f"| {method.upper()} | `{path}` | {roles} | {answers} | {told} |")
     parts = [HTTP_INTRODUCTION]
     for name, rows in groups.items():

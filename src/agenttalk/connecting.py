@@ -123,6 +123,7 @@ def registry(settings: Settings) -> Registry:
                     Code.NAME_UNKNOWN, f"agents.{agent}.forge names {source!r}, which is no source", hint=hint
                 )
             identities.append(Identity(agent, source, account.login, account.id))
+    _require_apart(identities, {name: each.login for name, each in settings.sources.items() if each.login})
     comments = [
         CiComment(name, pattern, login)
         for name, source in settings.sources.items()
@@ -141,6 +142,22 @@ def registry(settings: Settings) -> Registry:
         engines={name: each.login for name, each in settings.sources.items() if each.login},
         hops=settings.limits.hops,
     )
+
+
+def _require_apart(identities: Sequence[Identity], engines: Mapping[str, str]) -> None:
+    """Raise UsageError for an account that two have: nobody could tell who did what."""
+    holders: dict[tuple[str, str | int], str] = {
+        (source, login.lower()): "the engine" for source, login in engines.items()
+    }
+    for each in identities:
+        for name in (each.login.lower(), each.id):
+            holder = holders.setdefault((each.source, name), each.agent) if name is not None else each.agent
+            if holder != each.agent:
+                raise UsageError(
+                    Code.NAME_TAKEN,
+                    f"agents.{each.agent}.forge.{each.source} names {each.login!r}, which is the account of {holder}",
+                    hint="give each agent an account of its own, and the engine another",
+                )
 
 
 def setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> Setup:

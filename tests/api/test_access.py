@@ -268,7 +268,7 @@ def test_tokens_of_people_may_do_what_their_role_may_and_are_revoked(door: Door)
     for wrong in (
         {"role": "operator", "name": access.ENGINE},
         {"role": "viewer"},
-        {"role": "worker", "name": "ann"},
+        {"role": "agent", "name": "ann"},
         {"agent_id": "far", "role": "viewer", "name": "ann"},
         {},
     ):

@@ -95,12 +95,14 @@ def test_an_unknown_address_is_a_problem_like_every_other(door: Door, path: str)
     answer = door.get(path)
     assert (answer.status, answer.code) == (404, "NAME_UNKNOWN")
     assert set(answer.json) == {"type", "title", "status", "code", "detail", "hint"}
+    assert "openapi" in answer.json["hint"]
 
 
 def test_a_wrong_method_is_told_with_those_that_work(door: Door) -> None:
     answer = door.ask("DELETE", "/api/status", token=OPERATOR)
     assert (answer.status, answer.code) == (405, "NAME_UNKNOWN")
     assert "GET" in answer.headers["allow"]
+    assert "GET" in answer.json["hint"]
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(door: Door) -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.forge import Status
 from agenttalk.rules import deploying, semantic_keys
-from agenttalk.rules.deploying import Newest
+from agenttalk.rules.deploying import Newest, Undone
 from agenttalk.rules.proposing import Known
 from effort import EFFORT
-from forge.test_intake import A
+from forge.test_intake import A, B
 from forge.world import SOURCE, registry
 
 REGISTRY = replace(registry(), ops="agent-ops", deploy_patterns=("*deploy*",))
@@ -22,9 +22,12 @@ REPO = "acme/widgets"
 CONTEXTS = ("deploy / production", "deploy / staging", "build", "deploy (pull_request)", "Deploy")
 
 
-def newest(undone: Mapping[str, str] | None = None, **outcomes: str) -> Newest:
+NOON = "2026-01-31T12:00:00Z"
+
+
+def newest(undone: Mapping[str, Undone] | None = None, **outcomes: str) -> Newest:
     statuses = tuple(
-        Status(sha=A, outcome=outcome, context=CONTEXTS[int(at[1:])])  # type: ignore[arg-type]
+        Status(sha=A, outcome=outcome, context=CONTEXTS[int(at[1:])], at=NOON)  # type: ignore[arg-type]
         for at, outcome in outcomes.items()
     )
     return Newest(SOURCE, "gitea", REPO, "main", A, statuses, undone or {})
@@ -57,17 +60,29 @@ outcomes = st.dictionaries(
 )
 
 
-@given(outcomes, st.dictionaries(st.text("ab", min_size=1), st.sampled_from(["", "deploy", "gone", *CONTEXTS])))
+undones = st.builds(
+    Undone,
+    st.sampled_from(["", "deploy", "gone", *CONTEXTS]),
+    st.sampled_from(["", "2026-01-31T11:59:59Z", NOON, "2026-01-31T12:00:01Z"]),
+    st.sampled_from([A, B]),
+)
+
+
+@given(outcomes, st.dictionaries(st.text("ab", min_size=1), undones))
 @settings(max_examples=200 * EFFORT, deadline=None)
-def test_only_what_is_green_under_its_own_name_is_over(seen: dict[str, str], undone: dict[str, str]) -> None:
+def test_only_what_is_green_under_its_own_name_since_then_is_over(
+    seen: dict[str, str], undone: dict[str, Undone]
+) -> None:
     found = newest(undone, **seen)
     for event in deploying.events(found, REGISTRY):
         decision = deploying.decide(found, event, REGISTRY, Known())
         shown = {CONTEXTS[int(at[1:])]: outcome for at, outcome in seen.items()}
-        for key, context in undone.items():
+        red = [name for name, outcome in shown.items() if outcome == "failure"]
+        called = any("eploy" in name and "(pull_request)" not in name for name in red)
+        assert bool(decision.tasks) == called
+        for key, (context, since, sha) in undone.items():
             own = [outcome for name, outcome in shown.items() if name == context or name.startswith(f"{context} /")]
             over = any(each.key == key and each.reason == deploying.DEPLOYED for each in decision.withdrawn)
-            assert over == (context != "" and own != [] and set(own) == {"success"})
-        red = [name for name, outcome in shown.items() if outcome == "failure"]
-        assert bool(decision.tasks) == any("eploy" in name and "(pull_request)" not in name for name in red)
+            good = context != "" and own != [] and set(own) == {"success"} and since <= NOON
+            assert over == (good and not (called and sha == A)), "what else of the commit is red is the same task"
         assert decision.warnings == ()

@@ -154,8 +154,15 @@ def test_a_call_is_answered_by_a_comment_of_whoever_was_called(by: dict[str, Any
     assert seen("mention", answers, number="issue_number", intent_hint="question").good is good
 
 
-@pytest.mark.parametrize(("conclusion", "good"), [("success", True), ("failure", False), (None, False)])
-def test_a_deployment_is_mended_by_a_later_success_of_its_context(conclusion: str | None, *, good: bool) -> None:
-    runs = {"check_runs": [{"name": "deploy", "conclusion": conclusion}]}
-    answers = {"commits/main/status": {"statuses": []}, "commits/main/check-runs": runs}
+@pytest.mark.parametrize("as_check", [True, False])
+@pytest.mark.parametrize(
+    ("outcome", "at", "good"),
+    [("success", AFTER, True), ("success", BEFORE, False), ("failure", AFTER, False), (None, AFTER, False)],
+)
+def test_a_deployment_is_mended_by_a_later_success_of_its_context(
+    outcome: str | None, at: str, *, good: bool, as_check: bool
+) -> None:
+    runs = [{"name": "deploy", "conclusion": outcome, "completed_at": at}] if as_check else []
+    statuses = [] if as_check else [{"context": "deploy", "state": outcome, "updated_at": at}]
+    answers = {"commits/main/status": {"statuses": statuses}, "commits/main/check-runs": {"check_runs": runs}}
     assert seen("deploy_failure", answers, head="", deploy_context="deploy", branch="main").good is good

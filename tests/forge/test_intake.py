@@ -368,6 +368,29 @@ def test_a_failed_deployment_is_the_work_of_who_runs_things(failed: ForgeEvent) 
     assert next(iter(world.proposed.values())).context["commit_sha"] == A
 
 
+@pytest.mark.shows("T23")
+def test_a_deployment_that_fails_again_after_its_task_was_done_is_a_new_one() -> None:
+    def failed(minute: int, place: str = "production") -> ForgeEvent:
+        deployment = Deployment(sha=A, outcome="failure", environment=place)
+        return event("deployment_changed", at=at(minute), deployment=deployment)
+
+    world = run([failed(0), failed(0), failed(1, "staging")])
+    assert [each.key.rpartition(":")[2] for each in world.tasks] == ["production", "staging"]
+    for minute in (3, 6):  # done at this minute, the newest of production's alone
+        world.tasks = [
+            replace(each, state="ended", done_at=at(minute)) if "production" in each.key and not each.done_at else each
+            for each in world.tasks
+        ]
+        before = len(world.tasks)
+        for old in (failed(minute - 1), failed(minute), failed(2, "staging")):
+            world.see(old)
+        assert len(world.tasks) == before, "what is told late is old news"
+        for new in (failed(minute + 1), failed(minute + 2), failed(minute - 2)):
+            world.see(new)
+        assert len(world.tasks) == before + 1
+    assert not world.see(failed(0)).tasks
+
+
 def test_a_deployment_that_is_only_tried_in_a_pull_request_is_a_red_head() -> None:
     opened = pr_event("pull_request_opened", requested_reviewers=(user("alice"),))
     for failed in (status(context="deploy (pull_request)"), ran(name="deploy", trigger="pull_request_target")):

@@ -65,6 +65,25 @@ def test_a_request_is_not_done_by_being_read_but_by_the_answer_of_its_addressee(
     play(tmp_path, work)
 
 
+@pytest.mark.shows("A01", "A02")
+def test_who_only_hands_a_request_on_has_not_answered_it(tmp_path: Path) -> None:
+    async def work(deps: Deps, post: Post) -> None:
+        asked = await sent(post, draft("pm", ("visitor",), "request"))
+        told = await sent(post, draft("pm", ("visitor",)))
+        for mail_id in (asked, told):
+            await sent(post, draft("visitor", ("operator",), "request", in_reply_to=mail_id, body="You do it."))
+            await post.reply(mail_id, draft("visitor", ("operator",), subject="", body="Please!"), by("visitor"))
+        one = await at(deps, asked, "visitor")
+        assert (one["status"], one["reply"], one["read_how"]) == ("pending", None, "replied")
+        two = await at(deps, told, "visitor")
+        assert (two["status"], two["reply"], two["read_how"]) == ("done", None, "replied")
+        answer = await sent(post, draft("visitor", ("operator", "pm"), in_reply_to=asked, body="42"))
+        one = await at(deps, asked, "visitor")
+        assert (one["status"], one["trust"], one["reply"]) == ("done", "observed", answer)
+
+    play(tmp_path, work)
+
+
 @pytest.mark.shows("A02")
 def test_who_does_not_answer_is_reminded_once_and_then_it_has_failed(tmp_path: Path) -> None:
     clock = Clock()

@@ -177,6 +177,7 @@ def test_the_door_refuses_what_is_wrong_and_does_everything_once(office: Office)
     for body, status, code in bad:
         told = office.ask("POST", "/api/mail", body)
         assert (told[0], told[1]["code"]) == (status, code), told
+        assert "tuple" not in told[1]["detail"], "JSON has no such thing"
     for path in ("/api/mail?size=3", "/api/mail/threads?to=pm"):
         assert office.ask("GET", path)[0] == 422
     for path in ("/api/mail/gone", "/api/mail/threads/gone", f"/api/mail/{quote('../x', safe='')}"):

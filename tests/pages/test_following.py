@@ -55,6 +55,10 @@ def test_who_comes_back_gets_what_it_missed_and_nothing_twice(tmp_path: Path) ->
         by_query = await ada.get(f"/api/events?wait=0&after={middle.id}")
         assert told(by_query.text) == found
         assert told((await ada.get("/api/events?wait=0")).text) == [], "without a position it begins now"
+        unreadable = await ada.get("/api/events?wait=0", **{"Last-Event-ID": "some time ago"})
+        assert {each["data"]["seq"] for each in told(unreadable.text) if each["data"]["board"] == DEFAULT} == {
+            each.seq for each in everything
+        }, "who says something that nobody can read has missed everything"
 
     visit(tmp_path, use)
 

@@ -45,7 +45,7 @@ async def token_of(ada: Guest) -> str:
     """A token that an agent has."""
     token = "a-token-of-an-agent-elsewhere"
     if not await ada.service.tokens():
-        await ada.service.make_token("dev", token)
+        await ada.service.make_token("dev", token, by="operator")
     return token
 
 

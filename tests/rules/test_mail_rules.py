@@ -62,6 +62,13 @@ def test_only_who_wrote_or_got_a_letter_can_answer_it() -> None:
     assert codes(answer, answers=Known("ops", ("dev",), 0)) == [("NAME_UNKNOWN", "in_reply_to")]
 
 
+def test_an_answer_goes_to_whoever_asked() -> None:
+    asked = Known("ops", ("pm", "dev"), 0)
+    assert mail.is_answer(letter(to=["dev", "ops"]), asked)
+    assert not mail.is_answer(letter(to=["dev"]), asked)  # handed on
+    assert not mail.is_answer(letter(to=["ops"]), Known("ops", ("dev",), 0))  # nobody asked it
+
+
 def test_agents_cannot_write_requests_to_each_other_for_ever() -> None:
     request = letter(kind="request")
     assert codes(request, hop=3, hops=3) == []

@@ -180,6 +180,7 @@ def mention_of(login: str) -> bytes:
     return json.dumps(body).encode()
 
 
+@pytest.mark.shows("T03", "T23")
 def test_a_pipeline_without_a_webhook_reports(tmp_path: Path) -> None:
     result = {
         "kind": "deploy",
@@ -193,14 +194,25 @@ def test_a_pipeline_without_a_webhook_reports(tmp_path: Path) -> None:
         body = json.dumps({"schema_version": "1.0", **result}).encode()
         assert bench.post("/api/toolchain/events?source=gitea", body, {})[0] == 401
         assert bench.post("/api/toolchain/events", body, headers)[0] == 422, "there are three sources"
-        for _ in range(2):
-            status, answer = bench.post("/api/toolchain/events?source=gitea", body, headers)
+
+        def report(**changes: str) -> list[dict[str, Any]]:
+            told = json.dumps({"schema_version": "1.0", **result, **changes}).encode()
+            status, answer = bench.post("/api/toolchain/events?source=gitea", told, headers)
             assert status == 202, answer
             bench.decided(answer["id"])
-        [task] = bench.settled()
-    assert (task["must_haves"]["action_type"], task["assignee"], task["status"]) == (
-        "deploy_failure", "agent-ops", "done",
-    )  # fmt: skip
+            return bench.settled()
+
+        headers["Idempotency-Key"] = "run 17"
+        for _ in range(2):
+            [task] = report()
+        del headers["Idempotency-Key"]
+        assert len(report(name="staging")) == 2, "another place, another task"
+        assert len(report(outcome="success")) == 2
+        again = report()
+        assert len(again) == 3, "what fails once more after its task was done is no old news"
+    for task in again:
+        assert task["must_haves"]["action_type"] == "deploy_failure"
+        assert (task["assignee"], task["status"]) == ("agent-ops", "done")
 
 
 def test_tasks_are_listed_filtered_and_page_by_page(tmp_path: Path) -> None:

@@ -111,6 +111,25 @@ def test_roles_and_accounts_name_what_is_there(tmp_path: Path, role: str) -> Non
         connecting.registry(loaded(tmp_path, '[agents.dev]\nforge.work = { login = "dev" }'))
 
 
+@pytest.mark.shows("T19")
+@pytest.mark.parametrize(
+    ("one", "other", "holder"),
+    [
+        ('login = "bot"', 'login = "Bot"', "dev"),
+        ('login = "bot", id = 7', 'login = "renamed", id = 7', "dev"),
+        ('login = "bot"', 'login = "Engine"', "the engine"),
+    ],
+)
+def test_an_account_is_that_of_one_agent_alone(tmp_path: Path, one: str, other: str, holder: str) -> None:
+    text = f'{SOURCE}login = "engine"\n[agents.dev]\nforge.work = {{ {one} }}\n[agents.reviewer]\n'
+    with pytest.raises(UsageError, match=f"is the account of {holder}") as refused:
+        connecting.registry(loaded(tmp_path, f"{text}forge.work = {{ {other} }}"))
+    assert refused.value.code is Code.NAME_TAKEN
+    elsewhere = '[sources.hub]\nkind = "github"\nbase_url = "https://github.com"\n'
+    found = connecting.registry(loaded(tmp_path, f"{elsewhere}{text}forge.hub = {{ {other} }}"))
+    assert len(found.identities) == 2, "the same name at another forge is another account"
+
+
 def test_what_done_takes_follows_from_the_token(tmp_path: Path) -> None:
     def verify(text: str) -> str:
         settings = loaded(tmp_path, text)

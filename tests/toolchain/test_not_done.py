@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agenttalk.engine import human
 from agenttalk.engine.toolchain import Caps
 from agenttalk.errors import Code, ForgeError
 from agenttalk.ports import KindTask, Performance
@@ -328,8 +329,6 @@ def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: P
         assert len(stage.comments()) == 1
         asked = [each for each in await stage.asked() if "within an hour" in each]
         assert len(asked) == 1
-        from agenttalk.engine import human
-
         requests = [each for each in await human.requests(stage.deps) if "within an hour" in each.document.title]
         await human.answer(stage.deps, requests[0].request_id, by="ann", decision="PROVIDE", answers=["post"])
         await stage.said()
@@ -339,8 +338,6 @@ def test_past_the_cap_of_comments_a_person_is_asked_once_and_decides(tmp_path: P
         await stage.board.take([(ASSIGNED, {})])
         await stage.ran(ended)
         await stage.said()
-        from agenttalk.engine import human
-
         requests = [each for each in await human.requests(stage.deps) if "within an hour" in each.document.title]
         await human.answer(stage.deps, requests[0].request_id, by="ann", decision="REJECT")
         await stage.said()
@@ -362,6 +359,25 @@ def test_what_the_forge_refuses_is_a_persons_and_holds_up_nobody_else(tmp_path: 
         assert len(stage.comments()) == 2
         assert len(stage.issues()) == 1
         assert [each for each in await stage.asked() if "locked" in each] != []
+
+    play(tmp_path, work, found=denied)
+
+
+def test_what_a_place_refuses_again_and_again_is_one_question(tmp_path: Path) -> None:
+    async def work(stage: Stage) -> None:
+        await stage.board.take([(ASSIGNED, {})])
+        await stage.ran(ended)
+        stage.forge.faults[:] = [fault("status", status=403, message="locked.", times=9)]
+        await stage.said()
+        said = [each for each in await stage.asked() if "locked" in each]
+        assert ["#9" in each for each in said].count(True) == 1, "about three comments"
+        assert "locked. Shall it be tried again?" in said[0]
+        stage.forge.faults[:] = []
+        for each in await human.requests(stage.deps):
+            if "locked" in each.document.title:
+                await human.answer(stage.deps, each.request_id, by="ann", decision="APPROVE")
+        await stage.said()
+        assert (len(stage.comments()), len(stage.issues())) == (3, 1), "one answer is for all that was held up there"
 
     play(tmp_path, work, found=denied)
 

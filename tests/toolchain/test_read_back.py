@@ -28,6 +28,7 @@ from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
 from agenttalk.rules import intake
 from agenttalk.rules.carried_out import Verify
 from agenttalk.rules.forge_registry import Identity, Registry
+from agenttalk.rules.mentions import Marker, write_marker
 from agenttalk.testing import FakeGitea
 from agenttalk.testing.gitea_hooks import Delivery
 from agenttalk.wiring import opened
@@ -306,6 +307,27 @@ def test_only_a_verdict_by_the_agent_s_own_account_is_a_review(
     play(tmp_path, work)
 
 
+@pytest.mark.shows("T19")
+def test_what_the_engine_wrote_is_no_answer_of_the_agent_whose_account_it_shares(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        number = await called(place)
+        told = f"@agent-dev this is not done.\n\n{write_marker(Marker('tc-1', 0, by_engine=True))}"
+        place.forge.state.create_comment(place.repository, place.user("agent-dev"), number, told)
+        await place.ran()
+        [outcome] = place.outcomes
+        assert (outcome.code, "there is no comment" in outcome.detail) == ("no_action", True)
+
+        async def answers(job: Job) -> None:
+            place.forge.state.create_comment(place.repository, place.user("agent-dev"), number, "Forty.")
+            await place.say(job)
+
+        place.deeds = [answers]
+        await place.ran()
+        assert (await only(place))["trust"] == "observed"
+
+    play(tmp_path, work)
+
+
 def test_a_comment_by_another_account_answers_nothing(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         number = await called(place)
@@ -547,8 +569,70 @@ def test_a_deployment_is_repaired_by_a_later_success_of_the_same_context(tmp_pat
     play(tmp_path, work)
 
 
-@pytest.mark.parametrize("late", [True, False])
-def test_a_pipeline_tells_that_it_was_deployed_after_all(tmp_path: Path, late: bool) -> None:
+@pytest.mark.shows("T19")
+def test_a_success_from_before_the_failure_repairs_nothing(tmp_path: Path) -> None:
+    """The newest commit was deployed well, and then an older one could not be."""
+
+    def told(place: Place, sha: str, state: str) -> None:
+        status = {"state": state, "context": "deploy / production"}
+        place.forge.state.set_status(place.repository, place.user("maintainer"), sha, status)
+
+    async def work(place: Place) -> None:
+        older = place.repository.bare.head("main")
+        newest = place.forge.push(REPO, "main", {"more.py": "ok\n"}, "maintainer")
+        told(place, newest, "success")
+        told(place, older, "failure")
+        assert len(await place.heard()) == 1
+
+        async def rests(job: Job) -> None:
+            await place.say(job, "It is deployed.")
+
+        async def deploys(job: Job) -> None:
+            told(place, older, "success")
+            await place.say(job)
+
+        place.deeds = [rests, deploys]
+        await place.ran(9)
+        [outcome] = place.outcomes
+        assert (outcome.code, "no success of 'deploy / production'" in outcome.detail) == ("no_action", True)
+        shown = await only(place)
+        assert (shown["status"], shown["trust"]) == ("done", "observed")
+
+    play(tmp_path, work)
+
+
+@pytest.mark.shows("T19")
+def test_one_task_for_two_failed_deployments_is_done_when_both_are_good(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        sha = place.repository.bare.head("main")
+
+        def told(where: str, state: str) -> None:
+            status = {"state": state, "context": f"deploy / {where}"}
+            place.forge.state.set_status(place.repository, place.user("agent-ops"), sha, status)
+
+        told("production", "failure")
+        told("staging", "failure")
+        assert len(await place.heard()) == 1
+
+        async def one(job: Job) -> None:
+            told("production", "success")
+            await place.say(job)
+
+        async def other(job: Job) -> None:
+            told("staging", "success")
+            await place.say(job)
+
+        place.deeds = [one, other]
+        await place.ran(9)
+        [outcome] = place.outcomes
+        assert (outcome.code, "'deploy / staging'" in outcome.detail) == ("no_action", True)
+        assert (await only(place))["trust"] == "observed"
+
+    play(tmp_path, work)
+
+
+@pytest.mark.parametrize("told_in_turn", [["success"], ["success", "failure"], []], ids=" and ".join)
+def test_a_pipeline_tells_that_it_was_deployed_after_all(tmp_path: Path, told_in_turn: list[str]) -> None:
     def result(outcome: str) -> PipelineResult:
         body = {"schema_version": "1.0", "kind": "deploy", "repository": REPO, "sha": "f" * 40, "name": "production"}
         return PipelineResult.from_json({**body, "outcome": outcome})
@@ -560,17 +644,18 @@ def test_a_pipeline_tells_that_it_was_deployed_after_all(tmp_path: Path, late: b
             return list(written.made)
 
         async def deploys(job: Job) -> None:
-            if late:
-                await told("success")
+            for outcome in told_in_turn:
+                assert await told(outcome) == []
             await place.say(job, "Deployed again.")
 
-        if not late:
+        if not told_in_turn:
             await told("success")
         assert len(await told("failure")) == 1
         place.deeds = [deploys]
         await place.ran()
         shown = await only(place)
-        expected = ("observed", "read_back") if late else ("claimed", "has_action_report")
+        good = told_in_turn == ["success"]  # only the last word counts
+        expected = ("observed", "read_back") if good else ("claimed", "has_action_report")
         assert (shown["status"], shown["trust"], shown["verify"]["code"]) == ("done", *expected)
 
     play(tmp_path, work)

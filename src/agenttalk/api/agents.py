@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import Field
 from starlette.requests import Request
@@ -18,7 +18,7 @@ from agenttalk.api.problems import answered
 from agenttalk.contracts.base import AgentIdText, IdText, Text, is_id
 from agenttalk.contracts.command import make_command_id
 from agenttalk.engine import access
-from agenttalk.engine.access import Caller
+from agenttalk.engine.access import Caller, PersonRole
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import TaskName
 from agenttalk.errors import Code, UsageError
@@ -92,8 +92,8 @@ class TokenBody(Body):
     """Whose token it is to be: an agent's, or, with `role`, that of a person or of a program of theirs."""
 
     agent_id: AgentIdText | None = None
-    role: Literal["viewer", "operator"] | None = None
-    """A viewer may look at everything and do nothing."""
+    role: PersonRole | None = None
+    """A viewer may look at everything and do nothing, a worker report what a pipeline did and nothing else."""
     name: IdText | None = None
     """What the holder of a role is called in the ledger."""
     token: str = Field(min_length=20, max_length=200, pattern=r"^[A-Za-z0-9_-]+$")
@@ -197,14 +197,14 @@ async def validate(service: Service, request: Request, _: Caller) -> Response:
     return answered(await _validated(service, await bodies.read(request, CommandBody)))
 
 
-async def make_token(service: Service, request: Request, _: Caller) -> Response:
+async def make_token(service: Service, request: Request, caller: Caller) -> Response:
     """Let a token in: of an agent elsewhere, or of a person."""
     body = await bodies.read(request, TokenBody)
     match body.agent_id, body.role, body.name:
         case (str(agent_id), None, None):
-            return answered(await service.make_token(agent_id, body.token), 201)
-        case (None, "viewer" | "operator" as role, str(name)) if name != access.ENGINE:
-            return answered(await service.make_person_token(role, name, body.token), 201)
+            return answered(await service.make_token(agent_id, body.token, by=caller.name), 201)
+        case (None, str(role), str(name)) if name != access.ENGINE:
+            return answered(await service.make_person_token(role, name, body.token, by=caller.name), 201)
     hint = f"give agent_id; or role and name, which is not {access.ENGINE!r}"
     raise UsageError(Code.FIELD_VALUE, "a token is for an agent or for a person", hint=hint)
 
@@ -214,9 +214,9 @@ async def tokens(service: Service, _: Request, __: Caller) -> Response:
     return answered({"tokens": await service.tokens()})
 
 
-async def revoke_token(service: Service, request: Request, _: Caller) -> Response:
+async def revoke_token(service: Service, request: Request, caller: Caller) -> Response:
     """Let a token in no longer."""
-    return answered(await service.revoke_token(request.path_params["id"]))
+    return answered(await service.revoke_token(request.path_params["id"], by=caller.name))
 
 
 async def _generated(service: Service, body: ParamsBody) -> dict[str, Any]:

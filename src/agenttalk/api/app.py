@@ -15,7 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agenttalk.api import (
     agents,
     bodies,
+    callers,
     events,
+    health,
     ledger,
     mail,
     numbers,
@@ -28,6 +30,7 @@ from agenttalk.api import (
     toolchain,
 )
 from agenttalk.api.openapi import Guarded
+from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered, failed, refused
 from agenttalk.api.webhooks import PATH, Doors, Webhooks
 from agenttalk.contracts.base import is_id
@@ -37,13 +40,11 @@ from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.pages import app as pages
-from agenttalk.pages import door
 from agenttalk.rules.notes import note_of
 from agenttalk.rules.tokens import Attempt
 
 Handler: TypeAlias = "Callable[[Service, Request, Caller], Awaitable[Response]]"
 TaskHandler: TypeAlias = "Callable[[Service, Request, Caller, TaskName], Awaitable[Response]]"
-_LONGEST_TOKEN: Final = 4096
 _OPERATOR: Final[tuple[Role, ...]] = ("operator",)
 _READERS: Final[tuple[Role, ...]] = ("operator", "viewer")
 _AGENTS: Final[tuple[Role, ...]] = ("agent", "remote")
@@ -57,12 +58,6 @@ _PIPELINES: Final[tuple[Role, ...]] = ("operator", "worker")
 _WHO_BUILDS: Final[tuple[Role, ...]] = ("operator", "viewer", "worker")
 _ANYBODY: Final[tuple[Role, ...]] = (*_WHO_BUILDS, *_AGENTS)
 _TASK: Final = "/api/projects/{board}/tasks/{task}"
-_SETS_STATE: Final = (
-    ("PATCH", _TASK),
-    ("PUT", _TASK),
-    ("DELETE", _TASK),
-    *((method, f"{_TASK}/{what}") for method in ("POST", "PUT", "PATCH") for what in ("state", "status", "done")),
-)
 
 
 def create_app(service: Service, *, serves: Literal["everything", "agents"] = "everything") -> Starlette:
@@ -72,7 +67,9 @@ def create_app(service: Service, *, serves: Literal["everything", "agents"] = "e
     shown = pages.routes(service) if serves == "everything" else []
     app = Doors(routes=[*routes, *shown], exception_handlers={HTTPException: _no_such_route})
     app.direct = _direct(service) if serves == "everything" else {}
-    app.router.routes.append(Route("/mcp", _Mcp(service, app), methods=["POST"]))
+    mcp = Guarded("/mcp", _Mcp(service, app), methods=["POST"])
+    mcp.roles = _MCP
+    app.router.routes.append(mcp)
     app.router.redirect_slashes = False
     return app
 
@@ -81,8 +78,8 @@ def _for_agents(service: Service) -> list[Route]:
     """What attempts ask for, wherever they are run."""
     task = _TASK
     return [
-        Route("/healthz", _open(_alive), methods=["GET"]),
-        Route("/readyz", _open(lambda: _ready(service)), methods=["GET"]),
+        Route("/healthz", health.alive, methods=["GET"]),
+        Route("/readyz", health.Ready(service).__call__, methods=["GET"]),
         _route(service, "GET", "/api/me", agents.me, _ANYBODY),
         _on_task(service, "GET", task, _task, (*_ON_TASKS, "viewer")),
         _on_task(service, "GET", f"{task}/promise", agents.promise, (*_ON_TASKS, "viewer")),
@@ -98,7 +95,7 @@ def _for_agents(service: Service) -> list[Route]:
         _on_task(service, "POST", f"{task}/disputes", agents.dispute, _AGENTS),
         _on_task(service, "POST", f"{task}/commands/generate", agents.generate_for, _AGENTS),
         _on_task(service, "POST", f"{task}/commands/validate", agents.validate_for, _AGENTS),
-        *(_route(service, method, path, toolchain.set_state, _ANYBODY) for method, path in _SETS_STATE),
+        *(_route(service, method, path, toolchain.set_state, _ANYBODY) for method, path in openapi.SETS_STATE),
     ]
 
 
@@ -228,12 +225,15 @@ def _route(
 ) -> Route:
     """A route that only tokens of some roles may take; with `sessions`, also a browser that is logged in.
 
-    An answer that is a `secret` is kept under no key.
+    An answer that is a `secret` is kept under no key. What an address is asked with has to be what is said of it.
     """
+    asked = openapi.asked(method, path)
 
     async def work(request: Request) -> Response:
-        caller = await (_of_session(service, request) if sessions else _caller(service, request))
-        _require(caller, roles)
+        caller = await (callers.of_session(service, request) if sessions else callers.of_token(service, request))
+        callers.require(caller, roles)
+        if asked is not None:
+            filters(request, *asked)
 
         async def act(asked: Request) -> Response:
             return await handler(service, asked, caller)
@@ -303,7 +303,7 @@ class _Mcp:
         """One request."""
         request = Request(scope, receive)
         try:
-            _require(await _caller(self._service, request), _MCP)
+            callers.require(await callers.of_token(self._service, request), _MCP)
             self._door = self._door or _mcp_door(self._app)
         except AgentTalkError as error:
             await refused(error)(scope, receive, send)
@@ -333,65 +333,20 @@ def _answering(
     return endpoint
 
 
-def _open(handler: Callable[[], Response]) -> Callable[[Request], Awaitable[Response]]:
-    """A route without a token."""
-
-    async def endpoint(_: Request) -> Response:
-        return handler()
-
-    return endpoint
-
-
-async def _of_session(service: Service, request: Request) -> Caller:
-    session = await door.session_of(service, request) if "authorization" not in request.headers else None
-    return Caller(session.role, session.name) if session is not None else await _caller(service, request)
-
-
-async def _caller(service: Service, request: Request) -> Caller:
-    given = request.headers.getlist("authorization")
-    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    token = token.strip()
-    if scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST_TOKEN:
-        caller = await service.identify(token)
-        if caller is not None:
-            return caller
-    raise UsageError(
-        Code.TOKEN_REFUSED,
-        "this token is unknown or no longer good" if given else "this takes a token",
-        hint="send the header Authorization: Bearer and a token",
-    )
-
-
-def _require(caller: Caller, roles: tuple[Role, ...]) -> None:
-    if caller.role not in roles:
-        raise UsageError(
-            Code.NOT_ALLOWED,
-            f"a token of the role {caller.role!r} may not do this",
-            hint=f"it takes one of the role {' or '.join(roles)}",
-        )
-
-
 async def _no_such_route(_: Request, error: Exception) -> Response:
+    told = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        said, hint = "this cannot be asked of that address", f"it takes {told.get('Allow', 'another method')}"
+    else:
+        said, hint = "there is nothing at this address", "GET /api/openapi.json names every address"
     status = error.status_code if isinstance(error, HTTPException) else 404
-    said = "this cannot be asked of that address" if status == 405 else "there is nothing at this address"
-    response = refused(UsageError(Code.NAME_UNKNOWN, said), status)
-    if isinstance(error, HTTPException) and error.headers:
-        response.headers.update(error.headers)
+    response = refused(UsageError(Code.NAME_UNKNOWN, said, hint=hint), status)
+    response.headers.update(told)
     return response
 
 
-def _alive() -> Response:
-    return answered({"ok": True})
-
-
-def _ready(service: Service) -> Response:
-    return answered({"ok": service.ready}, 200 if service.ready else 503)
-
-
 async def _task(service: Service, request: Request, _: Caller, task: TaskName) -> Response:
-    after = request.query_params.get("after", "0")
-    number = int(after) if after.isascii() and after.isdecimal() and len(after) < 18 else 0
-    return answered(await service.task(task, after=number))
+    return answered(await service.task(task, after=number(dict(request.query_params), "after")))
 
 
 async def _comment(service: Service, request: Request, caller: Caller, task: TaskName) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import lru_cache
 from typing import Final
@@ -12,37 +12,62 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from agenttalk.api import callers
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import is_id
 from agenttalk.engine.access import Caller
 from agenttalk.engine.recent import KEPT, Anew, News
 from agenttalk.engine.service import Service
-from agenttalk.errors import Code, UsageError
+from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.rules import news
 
 PATIENCE: Final = 30.0
 """Seconds within which a client has to take what it is sent; then it is hung up on."""
+AGAIN: Final = 5.0
+"""Seconds after which it is asked once more, before anything else is told, whether somebody may still look."""
 _LONGEST: Final = 64 * 1024
 _BEAT: Final = b": still here\n\n"
 
 
-async def events(service: Service, request: Request, _: Caller) -> Response:
-    """Follow the ledger. `Last-Event-ID`, or `after`, says from where; `plan` whose news; `wait=0` waits for none."""
+async def events(service: Service, request: Request, caller: Caller) -> Response:
+    """Follow the ledger. `Last-Event-ID`, or `after`, says from where; `plan` whose news; `wait=0` waits for none.
+
+    It ends when whoever follows may not look any more: a token was revoked, or a session is over.
+    """
     query = request.query_params
     plan_id = query.get("plan", "")
     if plan_id and not is_id(plan_id):
         raise UsageError(Code.OPTION_INVALID, f"{plan_id[:80]!r} is not the name of a plan")
     said = request.headers.get("last-event-id") or query.get("after", "")
-    position = news.cursor(said[:_LONGEST]) or None
+    position = news.cursor(said[:_LONGEST]) if said else None
     found = service.feed.follow(position, plan_id, wait=query.get("wait") != "0")
     first = await anext(found)  # so that a refusal is an answer of its own
-    return _Stream(_told(first, found))
+
+    async def allowed() -> bool:
+        try:
+            return await callers.of_session(service, request) == caller
+        except AgentTalkError:
+            return False
+
+    return _Stream(_told(first, found, allowed))
 
 
-async def _told(first: list[News | Anew], found: AsyncGenerator[list[News | Anew]]) -> AsyncGenerator[bytes]:
+async def _always() -> bool:
+    return True
+
+
+async def _told(
+    first: list[News | Anew], found: AsyncGenerator[list[News | Anew]], allowed: Callable[[], Awaitable[bool]] = _always
+) -> AsyncGenerator[bytes]:
+    clock = asyncio.get_running_loop().time
     async with aclosing(found):  # whoever is let go follows no longer
         yield b"retry: 2000\n\n" + _written(first)
+        looked = clock()
         async for each in found:
+            if clock() - looked >= AGAIN:
+                if not await allowed():
+                    return
+                looked = clock()
             yield _written(each)
 
 
@@ -80,7 +105,7 @@ class _Stream(Response):
             for each in (sending, leaving):
                 each.cancel()
             for each in (sending, leaving):
-                with suppress(asyncio.CancelledError, TimeoutError, OSError):
+                with suppress(asyncio.CancelledError, TimeoutError, OSError, AgentTalkError):
                     await each
 
     async def _send(self, send: Send) -> None:

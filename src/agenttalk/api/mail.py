@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from agenttalk.api import bodies
+from agenttalk.api.paging import flag, number
 from agenttalk.api.problems import answered
 from agenttalk.contracts.base import AgentIdText, Instant, Many, MessageIdText, Text
 from agenttalk.engine import mail_showing as showing
@@ -17,9 +16,6 @@ from agenttalk.engine.letters import Draft
 from agenttalk.engine.service import Service
 from agenttalk.errors import Code, UsageError
 from agenttalk.rules.mail import OPERATOR, Kind
-
-_FILTERS: Final = ("from", "to", "kind", "status", "thread", "search", "unread", "before", "limit")
-_PLACES: Final = ("before", "limit")
 
 
 class MailBody(bodies.Body):
@@ -70,10 +66,10 @@ def _draft(said: MailBody | ReplyBody, caller: Caller, answers: str | None = Non
 
 async def listed(service: Service, request: Request, caller: Caller) -> Response:
     """A page of letters. An agent sees those that it got, unless it asks for others of its own."""
-    said = _filters(request, _FILTERS)
+    said = dict(request.query_params)
     viewer = _viewer(caller)
     to = said.get("to", "")
-    unread = said.get("unread", "") == "true"
+    unread = flag(said, "unread")
     if viewer is not None and not {"to", "from", "thread", "search"} & said.keys():
         to = viewer
     if unread and not to:
@@ -86,8 +82,8 @@ async def listed(service: Service, request: Request, caller: Caller) -> Response
         thread=said.get("thread", ""),
         search=said.get("search", ""),
         unread=unread,
-        before=_number(said.get("before", "0")),
-        limit=_number(said.get("limit", "0")) or showing.PAGE,
+        before=number(said, "before"),
+        limit=number(said, "limit") or showing.PAGE,
     )
     return answered(await showing.page(service.deps, asked, viewer))
 
@@ -103,19 +99,18 @@ async def one(service: Service, request: Request, caller: Caller) -> Response:
 
 async def threads(service: Service, request: Request, caller: Caller) -> Response:
     """A page of threads."""
-    said = _filters(request, _PLACES)
-    limit = _number(said.get("limit", "0")) or showing.PAGE
-    before = _number(said.get("before", "0"))
+    said = dict(request.query_params)
+    limit, before = number(said, "limit") or showing.PAGE, number(said, "before")
     return answered(await showing.threads(service.deps, _viewer(caller), before=before, limit=limit))
 
 
 async def thread(service: Service, request: Request, caller: Caller) -> Response:
     """The letters of a thread, the newest first."""
-    said = _filters(request, _PLACES)
+    said = dict(request.query_params)
     asked = showing.Asked(
         thread=request.path_params["id"],
-        before=_number(said.get("before", "0")),
-        limit=_number(said.get("limit", "0")) or showing.PAGE,
+        before=number(said, "before"),
+        limit=number(said, "limit") or showing.PAGE,
     )
     found = await showing.page(service.deps, asked, _viewer(caller))
     if not found["mails"] and not asked.before:
@@ -130,16 +125,3 @@ def _viewer(caller: Caller) -> str | None:
 def _writer(caller: Caller) -> Caller:
     """In whose name somebody writes and reads: agents in their own, operators in that of all operators."""
     return caller if caller.role == "agent" else Caller(caller.role, OPERATOR)
-
-
-def _filters(request: Request, known: tuple[str, ...]) -> dict[str, str]:
-    said = dict(request.query_params)
-    strange = sorted(set(said) - set(known))
-    if strange:
-        hint = f"there are: {', '.join(known)}"
-        raise UsageError(Code.FIELD_UNKNOWN, f"there is no filter {strange[0][:40]!r}", hint=hint)
-    return said
-
-
-def _number(text: Any) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else 0

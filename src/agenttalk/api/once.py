@@ -1,4 +1,4 @@
-"""Idempotency-Key: the same write of an operator, asked for again under its key, is carried out once.
+"""Idempotency-Key: the same write of an operator or a pipeline, asked for again under its key, is carried out once.
 
 Every POST takes one. What stands in `REPEATABLE` may be carried out twice without harm: it says what shall be so, or
 its use case keeps the key with what it writes. See `engine.keys` for what an engine that was killed answers.
@@ -48,12 +48,14 @@ REPEATABLE: Final = frozenset(
     }
 )
 """Routes of which being asked twice does what being asked once does."""
+_HOLDERS: Final = frozenset({"operator", "worker"})
+"""Roles whose keys are kept here. Agents' keys are kept with what they write."""
 Work = Callable[[Request], Awaitable[Response]]
 
 
 async def carried_out(held: Keys, route: str, request: Request, caller: Caller, work: Work) -> Response:
     """The answer to a write; the one that was given before, when it was asked for under the same key."""
-    key = bodies.key(request) if request.method == "POST" and caller.role == "operator" else None
+    key = bodies.key(request) if request.method == "POST" and caller.role in _HOLDERS else None
     if key is None:
         return await work(request)
     body = await bodies.raw(request, bodies.PLAN_LIMIT)

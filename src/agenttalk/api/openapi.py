@@ -142,6 +142,13 @@ def _paged(summary: str, name: str) -> Said:
 
 
 _AT: Final = "/api/projects/{board}/tasks/{task}"
+SETS_STATE: Final = (
+    ("PATCH", _AT),
+    ("PUT", _AT),
+    ("DELETE", _AT),
+    *((method, f"{_AT}/{what}") for method in ("POST", "PUT", "PATCH") for what in ("state", "status", "done")),
+)
+"""Addresses at which somebody would set a state by hand."""
 _EPOCH: Final[Mapping[str, Schema]] = {"epoch": _COUNT}
 """With an agent's own token: under which it took the task."""
 _DAY: Final = _object(
@@ -156,10 +163,11 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/healthz"): Said("Whether it lives.", answer=_object(ok=_FLAG)),
     ("GET", "/readyz"): Said("Whether work is being done.", answer=_object(ok=_FLAG), statuses=(200, 503)),
     ("GET", "/api/openapi.json"): Said("This document.", answer=_object("openapi", "info", "paths")),
-    ("GET", _AT): Said("A task, and what was said about it.", query={"after": _COUNT}),
-    ("POST", f"{_AT}/comments"): Said("Say something about a task.", bodies.CommentBody, statuses=(201,)),
-    ("POST", f"{_AT}/outputs"): Said("Hand something in for a task.", bodies.OutputBody, statuses=(201,)),
-    ("POST", f"{_AT}/progress"): Said("Tell how an attempt goes on.", bodies.ProgressBody),
+    ("GET", _AT): Said("A task, and what was said about it.", query={"after": _COUNT, **_EPOCH}),
+    ("POST", f"{_AT}/comments"): Said("Say something about a task.", bodies.CommentBody, statuses=(201,), query=_EPOCH),
+    ("POST", f"{_AT}/outputs"): Said("Hand something in for a task.", bodies.OutputBody, statuses=(201,), query=_EPOCH),
+    ("POST", f"{_AT}/progress"): Said("Tell how an attempt goes on.", bodies.ProgressBody, query=_EPOCH),
+    **{way: Said("Refused: states are set by the engine alone.", statuses=(403,)) for way in SETS_STATE},
     ("GET", "/api/me"): Said("Whom the token belongs to.", answer=_object(role=_TEXT, name=_TEXT, ready=_FLAG)),
     ("GET", f"{_AT}/promise"): Said("What a task promises, and what of it is not there yet.", query=_EPOCH),
     ("GET", f"{_AT}/explanation"): Said("Why a task is in its state.", query=_EPOCH),
@@ -218,6 +226,16 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
         answer=_object(tasks=_list(_TASK), next=_NEXT),
         query={"assignee": _TEXT, "status": _TEXT, "action_type": _TEXT, "after": _COUNT, "limit": _COUNT},
     ),
+    ("GET", "/api/toolchain/tasks/{id}"): Said(
+        "One task: its turns, what was reported of it, and what was read at the forge.",
+        answer=_object("turns", "verify", id=_TEXT, title=_TEXT, status=_TEXT),
+    ),
+    ("GET", "/api/toolchain/outgoing"): Said(
+        "What the engine has to say at forges, or said.",
+        answer=_object(away=_list(_ANY), outgoing=_list(_ANY), next=_NEXT),
+        query={"after": _COUNT},
+    ),
+    ("POST", "/mcp"): Said("The Model Context Protocol, each request by itself.", _ANY, media=JSON),
     ("GET", "/api/toolchain/warnings"): Said(
         "Events that nobody could be given.",
         answer=_object(warnings=_list(_WARNING), next=_NEXT),
@@ -401,7 +419,12 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ),
     ("POST", "/api/republish"): Said("Write everything that is published anew.", answer=_object(written=_COUNT)),
 }
-_UNKNOWN: Final = Said("")
+
+
+def asked(method: str, path: str) -> tuple[str, ...] | None:
+    """With what an address may be asked; None where that does not matter, because it is refused anyway."""
+    said = _SAID[(method, _SPELLED.get(path, path))]
+    return None if said.statuses == (403,) else tuple(said.query)
 
 
 def document(routes: Iterable[BaseRoute]) -> Schema:
@@ -432,18 +455,19 @@ def document(routes: Iterable[BaseRoute]) -> Schema:
 
 
 def _operation(method: str, path: str, route: Route, schemas: dict[str, Schema]) -> Schema:
-    said = _SAID.get((method, path), _UNKNOWN)
+    said = _SAID[(method, path)]
     named = [_parameter(name, "path", _TEXT) for name in _PARAMETER.findall(path)]
     asked = [_parameter(name, "query", schema) for name, schema in said.query.items()]
     content: Schema = {said.media: {"schema": said.answer if said.media == JSON else {}}}
     answer = {"description": "What was asked for.", "content": content}
     problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    why_not = {"description": "Why not.", "content": problem}
     operation: Schema = {
         "summary": said.summary,
         "parameters": [*named, *asked, *_headers(method, route)],
         "responses": {
-            **{str(status): answer for status in said.statuses},
-            "default": {"description": "Why not.", "content": problem},
+            **{str(status): why_not if status == 403 else answer for status in said.statuses},
+            "default": why_not,
         },
         "security": _security(route),
     }

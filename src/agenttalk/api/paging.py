@@ -29,6 +29,14 @@ def place(request: Request, usual: int) -> tuple[str, int]:
     return said.get("after", ""), number(said, "limit") or usual
 
 
+def flag(said: dict[str, str], name: str) -> bool:
+    """Whether one of them is `true`. Raises UsageError when it is neither that nor `false`."""
+    text = said.get(name, "")
+    if text not in {"", "true", "false"}:
+        raise UsageError(Code.FIELD_VALUE, f"{name} is true or false", hint=f"it is {text[:40]!r}")
+    return text == "true"
+
+
 def number(said: dict[str, str], name: str, default: int = 0) -> int:
     """A number of them. Raises UsageError when it is none."""
     text = said.get(name, "")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from agenttalk.api import bodies
+from agenttalk.api.paging import number
 from agenttalk.api.problems import answered
 from agenttalk.contracts import wire
 from agenttalk.contracts.toolchain import PipelineResult
@@ -37,17 +36,13 @@ async def event(service: Service, request: Request, _: Caller) -> Response:
 
 async def tasks(service: Service, request: Request, _: Caller) -> Response:
     """A page of tasks."""
-    said = request.query_params
-    strange = sorted(set(said) - {"assignee", "status", "action_type", "after", "limit"})
-    if strange:
-        hint = "there are: assignee, status, action_type, after, limit"
-        raise UsageError(Code.FIELD_UNKNOWN, f"there is no filter {strange[0][:40]!r}", hint=hint)
+    said = dict(request.query_params)
     asked = Asked(
         assignee=said.get("assignee", ""),
         status=said.get("status", ""),
         action_type=said.get("action_type", ""),
-        after=_number(said.get("after", "0")),
-        limit=_number(said.get("limit", str(PAGE))) or PAGE,
+        after=number(said, "after"),
+        limit=number(said, "limit") or PAGE,
     )
     return answered(await service.toolchain_tasks(asked))
 
@@ -59,12 +54,12 @@ async def task(service: Service, request: Request, _: Caller) -> Response:
 
 async def warnings(service: Service, request: Request, _: Caller) -> Response:
     """What operators should know."""
-    return answered(await service.toolchain_warnings(_number(request.query_params.get("after", "0"))))
+    return answered(await service.toolchain_warnings(number(dict(request.query_params), "after")))
 
 
 async def outgoing(service: Service, request: Request, _: Caller) -> Response:
     """What the engine has to say at forges."""
-    return answered(await service.toolchain_outgoing(_number(request.query_params.get("after", "0"))))
+    return answered(await service.toolchain_outgoing(number(dict(request.query_params), "after")))
 
 
 async def reconcile(service: Service, request: Request, caller: Caller) -> Response:
@@ -82,7 +77,3 @@ async def set_state(_: Service, __: Request, caller: Caller) -> Response:
         if caller.role == "agent"
         else "see 'agenttalk retry', 'answer' and 'cancel'",
     )
-
-
-def _number(text: Any) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else 0

@@ -91,9 +91,6 @@ def _chosen(tools: list[str] | None) -> list[str]:
 
 def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
     """Make the root, and a token for each agent that has none. Settings that are there are not touched."""
-    from agenttalk.cli import roots
-    from agenttalk.engine import access
-    from agenttalk.engine.deps import Deps
     from agenttalk.mailbox.fsio import Folder
     from agenttalk.store import operator
 
@@ -107,16 +104,30 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
             yield {**_joined(folder, Piece(path, _new(text), text)), "file": str(where / path)}
     for agent in tools:
         kept = operator.agent_token_of(where, agent)
-        token = kept or f"rem_{secrets.token_urlsafe(32)}"
-
-        async def by_hand(deps: Deps, agent: str = agent, token: str = token) -> dict[str, Any]:
-            return (await access.admit_agent(deps, token, agent)).as_json()
-
-        # Also one that is kept: the root may have been made anew since.
-        roots.asked(where, "/api/tokens", by_hand, {"agent_id": agent, "token": token})
-        if kept is None:
+        good = kept is not None and _admitted(where, agent, kept)  # the root may have been made anew since
+        if not good:
+            token = f"rem_{secrets.token_urlsafe(32)}"
+            _admitted(where, agent, token)
             operator.keep_agent_token(where, agent, token)
-        yield {"file": f"token of {agent}", "what": "made" if kept is None else "there"}
+        yield {"file": f"token of {agent}", "what": "there" if good else "made"}
+
+
+def _admitted(where: Path, agent: str, token: str) -> bool:
+    """Let the token of an agent in; False when it was revoked."""
+    from agenttalk.cli import roots
+    from agenttalk.engine import access
+    from agenttalk.engine.deps import Deps
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return (await access.admit_agent(deps, token, agent)).as_json()
+
+    try:
+        roots.asked(where, "/api/tokens", by_hand, {"agent_id": agent, "token": token})
+    except AgentTalkError as error:
+        if error.code != Code.STORE_CONFLICT:
+            raise
+        return False
+    return True
 
 
 def _language(where: Path) -> Literal["en", "zh"]:

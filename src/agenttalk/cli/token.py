@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,9 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token it is: an agent, or a person with --role.")],
     role: Annotated[
         str | None,
-        typer.Option("--role", metavar="ROLE", help="For a person: viewer (may look only) or operator."),
+        typer.Option(
+            "--role", metavar="ROLE", help="For a person: viewer (may look only) or operator. For a pipeline: worker."
+        ),
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the token, to take it to another machine.")] = False,
     root: RootOption = None,
@@ -32,7 +34,7 @@ def create(
 
     The token is kept in your own configuration folder, where 'agenttalk mcp --agent NAME' finds it. The root keeps
     nothing but its hash. With --role it is for whoever uses the HTTP API under that name, such as Prometheus or a
-    colleague; it is printed, and kept nowhere.
+    colleague; it is printed, and kept nowhere. A pipeline that reports deployments needs no more than --role worker.
     """
     from agenttalk.cli import roots
     from agenttalk.contracts.base import is_id
@@ -65,16 +67,16 @@ def create(
 def _for_person(out: Output, folder: Path, name: str, role: str) -> int:
     """A token that is shown once."""
     from agenttalk.cli import roots
+    from agenttalk.engine import access
     from agenttalk.errors import Code, UsageError
 
-    if role not in {"viewer", "operator"}:
-        raise UsageError(Code.OPTION_INVALID, f"{role!r} is not a role", hint="use --role viewer or --role operator")
-    given: Literal["viewer", "operator"] = "viewer" if role == "viewer" else "operator"
+    given = next((each for each in access.PERSON_ROLES if each == role), None)
+    if given is None:
+        hint = f"use --role with one of: {', '.join(access.PERSON_ROLES)}"
+        raise UsageError(Code.OPTION_INVALID, f"{role!r} is not a role", hint=hint)
     token = f"{given[:3]}_{secrets.token_urlsafe(32)}"
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import access
-
         return (await access.admit_person(deps, token, given, name)).as_json()
 
     made = roots.asked(folder, "/api/tokens", by_hand, {"role": given, "name": name, "token": token})
@@ -117,7 +119,7 @@ def revoke(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Let a token in no longer."""
+    """Let a token in no longer. When it was a person's, all who are logged in to the pages have to log in again."""
     from urllib.parse import quote
 
     from agenttalk.cli import roots

@@ -184,6 +184,8 @@ class Status(Part):
     """What came of it, in words."""
     url: str = ""
     """Where to read more."""
+    at: str = ""
+    """When it was set, by the forge's clock; empty when the forge does not say."""
 
 
 class Run(Part):

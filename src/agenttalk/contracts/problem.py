@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,12 @@ def _problem(kind: str, loc: tuple[int | str, ...], message: str, value: object)
         hint = f"{near!r} is there: did you mean {loc[-1]!r}?" if near else "add it"
         return Problem(code=Code.FIELD_MISSING, field=field, message="this field is required", hint=hint)
     code = Code.FIELD_TYPE if _is_type_fault(kind) else Code.FIELD_VALUE
-    return Problem(code=code, field=field, message=_WORDS.get(kind) or _lower(message), hint=f"it is {_shown(value)}")
+    return Problem(
+        code=code,
+        field=field,
+        message=_WORDS.get(kind) or _COUNTED.sub(r"must have \1\2", _lower(message)),
+        hint=f"it is {_shown(value)}",
+    )
 
 
 _MAPS = frozenset({"thresholds", "env"})
@@ -80,6 +86,7 @@ _WORDS = {
     "bool_type": "must be true or false",
 }
 """JSON's words for what pydantic says in Python's."""
+_COUNTED = re.compile(r"^(?:tuple|list|dictionary|set) should have (.*?)(?: after validation)?(, not .*)?$")
 HINTS: dict[Code, str] = {
     Code.ID_INVALID: "use letters, digits, '_', '-' and single dots, at most 128 characters",
     Code.HASH_INVALID: "write sha256: and 64 lowercase hex digits",

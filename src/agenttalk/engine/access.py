@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from agenttalk.engine import plans
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, UsageError
+from agenttalk.errors import Code, ConflictError, UsageError
 from agenttalk.ports import Tx
 from agenttalk.rules.tokens import Attempt, read_token, token_hash
 
 Role = Literal["operator", "viewer", "worker", "agent", "remote"]
 """`agent` is one attempt, `remote` an agent that works elsewhere."""
-
+PersonRole = Literal["operator", "viewer", "worker"]
+"""Roles of people and of their programs; a worker is a pipeline that reports."""
+PERSON_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
+_EVER: Final = "9999"
 
 ENGINE: Final = "operator"
 """What the token is called that an engine makes for its own root. Nobody else is."""
@@ -67,7 +70,7 @@ class Token(NamedTuple):
 
     id: str
     """The beginning of its hash."""
-    role: Literal["agent", "viewer", "operator"]
+    role: Literal["agent", "viewer", "operator", "worker"]
     name: str
     """The agent that it is for, or whom people call its holder."""
     at: str
@@ -78,30 +81,56 @@ class Token(NamedTuple):
         return self._asdict()
 
 
-async def admit_agent(deps: Deps, token: str, agent_id: str) -> Token:
-    """Let the token of an agent elsewhere in from now on. One that was revoked stays so."""
+async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE) -> Token:
+    """Let the token of an agent elsewhere in from now on; the same once more changes nothing.
+
+    Raises ConflictError when it was revoked, or is somebody else's.
+    """
     system = await deps.stores.board(plans.SYSTEM)
-    digest, at = _hash(token), deps.stamp()
+    wanted = Token(_hash(token)[:_SHOWN], "agent", agent_id, deps.stamp(), None)
 
-    def work(tx: Tx) -> None:
-        if tx.run("add_agent_token", hash=digest, agent_id=agent_id, at=at):
-            tx.record("token.made", f"agents/{agent_id}", {"token": digest[:_SHOWN]})
+    def work(tx: Tx) -> Token:
+        if (known := _known(tx, token, wanted)) is not None:
+            return known
+        tx.run("add_agent_token", hash=_hash(token), agent_id=agent_id, at=wanted.at)
+        tx.record("token.made", f"agents/{agent_id}", {"token": wanted.id, "by": by})
+        return wanted
 
-    await system.transact(work)
-    return Token(digest[:_SHOWN], "agent", agent_id, at, None)
+    return await system.transact(work)
 
 
-async def admit_person(deps: Deps, token: str, role: Literal["operator", "viewer"], name: str) -> Token:
-    """Let the token of a person, or of a program of theirs, in from now on. One that was revoked stays so."""
+async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, by: str = ENGINE) -> Token:
+    """Let the token of a person, or of a program of theirs, in from now on; the same once more changes nothing.
+
+    Raises ConflictError when it was revoked, or is somebody else's.
+    """
     system = await deps.stores.board(plans.SYSTEM)
-    digest, at = _hash(token), deps.stamp()
+    wanted = Token(_hash(token)[:_SHOWN], role, name, deps.stamp(), None)
 
-    def work(tx: Tx) -> None:
-        if tx.run("add_token", hash=digest, role=role, label=name, at=at):
-            tx.record("token.made", f"people/{name}", {"token": digest[:_SHOWN], "role": role})
+    def work(tx: Tx) -> Token:
+        if (known := _known(tx, token, wanted)) is not None:
+            return known
+        tx.run("add_token", hash=_hash(token), role=role, label=name, at=wanted.at)
+        tx.record("token.made", f"people/{name}", {"token": wanted.id, "role": role, "by": by})
+        return wanted
 
-    await system.transact(work)
-    return Token(digest[:_SHOWN], role, name, at, None)
+    return await system.transact(work)
+
+
+def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
+    """The token, if it is known already as what is wanted. Raises ConflictError when it is known as something else."""
+    digest = _hash(token)
+    agents = [Token(wanted.id, "agent", *row[1:]) for row in tx.run("agent_tokens") if row[0] == digest]
+    people = [Token(wanted.id, *row[1:]) for row in tx.run("tokens") if row[0] == digest]
+    for known in (*agents, *people):
+        if known.revoked_at is None and (known.role, known.name) == (wanted.role, wanted.name):
+            return known
+        raise ConflictError(
+            Code.STORE_CONFLICT,
+            "this token was revoked" if known.revoked_at else "this token is somebody else's already",
+            hint="make a new one: a token is good for one holder, until it is revoked",
+        )
+    return None
 
 
 async def tokens(deps: Deps) -> list[Token]:
@@ -112,8 +141,11 @@ async def tokens(deps: Deps) -> list[Token]:
     return sorted([*agents, *people], key=lambda each: (each.at, each.id))
 
 
-async def revoke(deps: Deps, token_id: str) -> Token:
-    """Let a token in no longer. Raises UsageError when there is none of that id."""
+async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE) -> Token:
+    """Let a token in no longer. Raises UsageError when there is none of that id.
+
+    With the token of a person all sessions of the pages end: whoever had it may have opened some, under any name.
+    """
     system = await deps.stores.board(plans.SYSTEM)
     at = deps.stamp()
 
@@ -121,12 +153,13 @@ async def revoke(deps: Deps, token_id: str) -> Token:
         for row in tx.run("agent_tokens"):
             if row[0][:_SHOWN] == token_id and row[3] is None:
                 tx.run("revoke_agent_token", hash=row[0], at=at)
-                tx.record("token.revoked", f"agents/{row[1]}", {"token": token_id})
+                tx.record("token.revoked", f"agents/{row[1]}", {"token": token_id, "by": by})
                 return Token(token_id, "agent", row[1], row[2], at)
         for row in tx.run("tokens"):
             if row[0][:_SHOWN] == token_id and row[4] is None and row[2] != ENGINE:
                 tx.run("revoke_token", hash=row[0], at=at)
-                tx.record("token.revoked", f"people/{row[2]}", {"token": token_id, "role": row[1]})
+                tx.run("drop_sessions", at=_EVER)
+                tx.record("token.revoked", f"people/{row[2]}", {"token": token_id, "role": row[1], "by": by})
                 return Token(token_id, row[1], row[2], row[3], at)
         hint = "'agenttalk token list' lists them"
         raise UsageError(Code.NAME_UNKNOWN, f"there is no token {token_id[:80]!r} that is good", hint=hint)
@@ -134,7 +167,7 @@ async def revoke(deps: Deps, token_id: str) -> Token:
     return await system.transact(work)
 
 
-async def admit(deps: Deps, token: str, role: Literal["operator", "viewer", "worker"], label: str) -> None:
+async def admit(deps: Deps, token: str, role: PersonRole, label: str) -> None:
     """Let a token in from now on. One that was revoked stays so."""
     system = await deps.stores.board(plans.SYSTEM)
     if not await system.read("token", hash=_hash(token)):

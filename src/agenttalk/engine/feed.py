@@ -78,7 +78,8 @@ class Feed:
         with self._joined() as woken:
             recent = await self._caught_up()
             here = dict(recent.here)
-            known = {board: min((position or here).get(board, 0), seq) for board, seq in here.items()}
+            came = here if position is None else position
+            known = {board: min(came.get(board, 0), seq) for board, seq in here.items()}
             if any(here[board] - seq > FAR for board, seq in known.items()):
                 known = here
                 yield [Anew(news.written(known))]

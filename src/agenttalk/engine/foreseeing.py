@@ -14,10 +14,11 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Layout
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.sheets import joined_of, sheet_of
-from agenttalk.engine.tasks import TaskName, board_of
+from agenttalk.engine.tasks import PAGE, TaskName, board_of
+from agenttalk.engine.toolchain import BOARD
 from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Made, Performance, Store
-from agenttalk.rules import done, results
+from agenttalk.rules import carried_out, done, mail, results
 from agenttalk.rules.evidence import claims, read_claims
 from agenttalk.rules.gates import Gate
 
@@ -34,7 +35,7 @@ async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
         hint = "only plans that the engine runs have promises"
         raise UsageError(Code.TASK_NOT_FOUND, f"the engine runs no task {task.subject}", hint=hint)
     node = Node.model_validate_json(bytes(nodes[0][0]))
-    agent_id, _, epoch, _, delivery, attempt, *_ = rows[0]
+    agent_id, state, epoch, _, delivery, attempt, *_ = rows[0]
     sheet = sheet_of(task.plan_id, run[0])
     sheet.joined = joined_of(await store.read("joined_checks", plan_id=task.plan_id))
     promise = sheet.promise(node)
@@ -47,7 +48,8 @@ async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
     # A result is handed in last of all, so that it is not there yet is nothing to be told.
     seen = worth.evidence(node, Performance("finished", result="soon", outputs=made), Gate(met=True), at)
     told = claims(promise, claimed, by=agent_id, at=at, seen={each.id for each in seen})
-    verdict = done.decide(promise, [*seen, *told.evidence], ())
+    verdict = done.decide(promise, [*seen, *told.evidence, *await _on_board(store, task, epoch, at)], ())
+    over = state == "COMPLETED"  # of what is done nothing is missing, whatever can be seen of it now
     checks = {each.id for each in promise.checks}
     return {
         "task": task.subject,
@@ -58,10 +60,26 @@ async def promised(deps: Deps, task: TaskName) -> dict[str, Any]:
         "disallowed_scope": list(promise.disallowed_scope),
         "checks": [{"id": each.id, "kind": each.kind} for each in promise.checks],
         "outputs_there": sorted(outputs),
-        "missing": [each for each in verdict.missing if each not in checks],
-        "not_shown_yet": list(verdict.blockers),
+        "missing": [] if over else [each for each in verdict.missing if each not in checks],
+        "not_shown_yet": [] if over else list(verdict.blockers),
         "note": NOTE,
     }
+
+
+async def _on_board(store: Store, task: TaskName, epoch: int, at: str) -> list[done.Evidence]:
+    """What is seen so far of a task of a board that is no plan: reports, and answers to letters."""
+    if task.board == mail.BOARD:
+        rows = await store.read("mail_item", task_id=task.task_id)
+        return [each for row in rows for each in mail.evidence(mail.Seen(row[2], row[6], row[7], row[8]), at)]
+    if task.board != BOARD:
+        return []
+    said: list[tuple[str, str, str, str]] = []
+    after: int | None = 0
+    while after is not None:
+        remarks = await store.read("comments_of", plan_id=task.plan_id, task_id=task.task_id, after=after, limit=PAGE)
+        said += [(each[1], each[2], each[3], each[4]) for each in remarks if each[6] == epoch]
+        after = remarks[-1][0] if len(remarks) == PAGE else None
+    return carried_out.claims(said, at)
 
 
 async def _command(store: Store, delivery: int | None) -> Command | None:

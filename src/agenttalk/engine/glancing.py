@@ -28,5 +28,6 @@ async def some(deps: Deps, plan_id: str, names: Iterable[str]) -> dict[str, Any]
         for row in await store.read("task_standing", plan_id=plan_id, task_id=name.replace("\0", ""))
     ]
     [(unproven,)] = await store.read("unproven_in", plan_id=plan_id)
-    counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "unproven": unproven}
+    left = standing.open_in(plan_id, still_open)
+    counts = {"open": left, "completed": completed, "failed": failed, "skipped": skipped, "unproven": unproven}
     return {"plan_id": plan_id, "state": state, "counts": counts, "tasks": found}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.engine import plan_showing
+from agenttalk.engine import plan_showing, showing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plan_showing import LONGEST_PAGE, LOOKED_AT, PAGE
 from agenttalk.engine.plans import SYSTEM, VIRTUAL, boards
@@ -143,7 +143,11 @@ async def _board(deps: Deps, board: str) -> Store:
 async def webhooks(
     deps: Deps, *, wanted: Mapping[str, str] | None = None, before: int = 0, limit: int = PAGE
 ) -> dict[str, Any]:
-    """What forges and pipelines told us, the newest first; `wanted` are values that columns must have."""
+    """What forges and pipelines told us, the newest first; `wanted` are values that columns must have.
+
+    Raises UsageError for a state that there is not.
+    """
+    showing.require_one_of("state", (wanted or {}).get("state", ""), ("new", "done", "ignored", "failed"))
     system = await deps.stores.board(SYSTEM)
     keys = ("id", "source", "kind", "delivery", "event", "sha256", "received_at", "state", "outcome")
     size, place = _size(limit), before or _TOP

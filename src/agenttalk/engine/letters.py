@@ -153,7 +153,7 @@ def take(
     for addressee in dict.fromkeys(letter.to):
         _hand_out(moves, kind, letter, addressee, number, thread, times, hop)
     if rows and answers is not None and letter.sender in answers.addressees:
-        _note_reply(moves, kind, rows[0][0], letter)
+        _note_reply(moves, kind, rows[0], letter, answers)
     return _sent(tx, tx.run("mail", mail_id=letter.message_id)[0])
 
 
@@ -262,11 +262,15 @@ def _has_folder(deps: Deps, rules: MailRules, addressee: str) -> bool:
     return deps.root.exists(places.agent(addressee))
 
 
-def _note_reply(moves: Moves, kind: MailKind, answered: int, letter: Mail) -> None:
-    """A letter was answered by one of those who got it."""
+def _note_reply(moves: Moves, kind: MailKind, row: Row, letter: Mail, answers: Known) -> None:
+    """A letter was answered by one of those who got it; or at least read, if the answer goes to others alone."""
     tx = moves.tx
-    [(task_id,)] = tx.run("mail_for", mail=answered, addressee=letter.sender)
-    if tx.run("reply_mail", task_id=task_id, reply=letter.message_id, at=moves.at):
+    [(task_id,)] = tx.run("mail_for", mail=row[0], addressee=letter.sender)
+    if not mail.is_answer(letter, answers):
+        if tx.run("read_mail", task_id=task_id, at=moves.at, how="replied", informs=int(row[4] == "inform")):
+            tx.record("mail.read", task_id, {"how": "replied"})
+            settle(moves, kind, task_id)
+    elif tx.run("reply_mail", task_id=task_id, reply=letter.message_id, at=moves.at):
         tx.record("mail.replied", task_id, {"reply": letter.message_id})
         settle(moves, kind, task_id)
 

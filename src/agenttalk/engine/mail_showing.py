@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.letters import letter_of, row_of, unknown
-from agenttalk.engine.showing import status
+from agenttalk.engine.showing import STATUSES, require_one_of, status
 from agenttalk.ports import Row, Store
 from agenttalk.rules import mail
 from agenttalk.rules.mail import BOARD
@@ -43,7 +43,12 @@ class Asked:
 
 
 async def page(deps: Deps, asked: Asked, viewer: str | None = None) -> dict[str, Any]:
-    """Letters, the newest first, and from where the next page goes on. A `viewer` sees those it wrote or got."""
+    """Letters, the newest first, and from where the next page goes on. A `viewer` sees those it wrote or got.
+
+    Raises UsageError for a kind or a status that there is not.
+    """
+    require_one_of("kind", asked.kind, get_args(mail.Kind))
+    require_one_of("status", asked.status, STATUSES)
     counted = asked.to or viewer
     if not deps.stores.has(BOARD):
         return {"mails": [], "next": None, **({"unread": 0} if counted else {})}

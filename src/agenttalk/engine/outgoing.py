@@ -196,14 +196,15 @@ class Outgoing:
         at, caps = self._deps.stamp(), self._board.setup.caps
         [(count,)] = tx.run("sent_since", object=item.object, since=instant(self._deps.now() - _HOUR))
         if count >= caps.comments_per_hour and not item.allowed and not item.tries:
-            rows = tx.run("held_of", object=item.object)
             question = self._words.capped.format(count=count, object=item.object)
-            self._hold(tx, source, item, question, rows[0][0] if rows else None, at)
+            self._hold(tx, source, item, question, at)
             return False
         return bool(tx.run("begin_outgoing", id=item.id, tries=item.tries, until=until))
 
-    def _hold(self, tx: Tx, source: str, item: Item, question: str, request_id: str | None, at: str) -> None:
-        """Leave it to a person. What is held up at one place is one question."""
+    def _hold(self, tx: Tx, source: str, item: Item, question: str, at: str) -> None:
+        """Leave it to a person. What is held up at one place is one question, until that is answered."""
+        asked = [request_id for (request_id,) in tx.run("held_of", object=item.object)]
+        request_id = next((each for each in asked if tx.run("request", request_id=each)[0][7] == "open"), None)
         if request_id is None:
             criteria = {"source": source, "object": item.object, "text": item.body}
             request_id = appeals.ask(
@@ -241,9 +242,9 @@ class Outgoing:
                 tx.run("retry_outgoing", id=item.id, until=until, why=error.message[:1000])
             else:
                 self._outages.back(tx, source)  # it answers, if not as we wish
-                reason = line_of(error.message)
+                reason = line_of(error.message).rstrip(".。")
                 question = self._words.refused.format(source=source, object=item.object, reason=reason)
-                self._hold(tx, source, item, question, None, at)
+                self._hold(tx, source, item, question, at)
 
         await store.transact(work)
         self._nudge()

@@ -21,10 +21,10 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import BOARD, Board, Written, shown_by
 from agenttalk.engine.webhooks import Gather
 from agenttalk.errors import AgentTalkError, Code, ForgeError
-from agenttalk.ports import Forge
+from agenttalk.ports import Forge, Row
 from agenttalk.prompts.toolchain_steps import Content
 from agenttalk.rules import deploying, intake, semantic_keys
-from agenttalk.rules.deploying import Newest
+from agenttalk.rules.deploying import Newest, Undone
 from agenttalk.rules.forge_registry import Registry, is_one
 from agenttalk.rules.proposing import Known
 from agenttalk.rules.reconciling import Found
@@ -77,8 +77,8 @@ class _Open:
 
     things: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     """Repository → number → kinds of the tasks."""
-    deployments: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Repository → keys of tasks about deployments → the context that failed."""
+    deployments: dict[str, dict[str, Undone]] = field(default_factory=dict)
+    """Repository → keys of tasks about deployments → what failed."""
 
 
 @dataclass(slots=True)
@@ -157,7 +157,11 @@ class Reconciler:
             after = rows[-1][0]
             for row in rows:
                 if row[7] == source:
-                    _note(found, source, row[8], wire.read(bytes(row[6]), limit=wire.DOCUMENT_LIMIT))
+                    said: Any = wire.read(bytes(row[6]), limit=wire.DOCUMENT_LIMIT)
+                    if said["action_type"] == "deploy_failure":
+                        _note_undone(found, said["context"], *await store.read("toolchain_task", task_id=row[1]))
+                    else:
+                        _note(found, source, row[8], said["action_type"])
         return found
 
     async def _repositories(self, forge: Forge, tasks: _Open) -> list[str]:
@@ -199,7 +203,7 @@ class Reconciler:
             await self._deployed(repository, looked, tasks.deployments.get(name.lower(), {}), dry_run=dry_run)
 
     async def _deployed(
-        self, repository: _Repository, looked: Looked, undone: Mapping[str, str], *, dry_run: bool
+        self, repository: _Repository, looked: Looked, undone: Mapping[str, Undone], *, dry_run: bool
     ) -> None:
         """What came of deploying the newest commit of the default branch."""
         forge, name = repository.forge, repository.name
@@ -265,14 +269,18 @@ async def _found(repository: _Repository, number: int, kinds: set[str], before: 
     return replace(found, comments=tuple(sorted(said.values(), key=lambda each: (each.created_at, each.id))))
 
 
-def _note(found: _Open, source: str, about: str, must_haves: Any) -> None:
+def _note(found: _Open, source: str, about: str, kind: str) -> None:
     """Note what an open task is about."""
-    thing, kind, context = semantic_keys.read_object(about), must_haves["action_type"], must_haves["context"]
+    thing = semantic_keys.read_object(about)
     if thing is not None and thing[0] == source:
         found.things.setdefault(thing[1], {}).setdefault(thing[2], set()).add(kind)
-    elif kind == "deploy_failure":
-        key = semantic_keys.deploy_failure(source, context["repo"], context["commit_sha"])
-        found.deployments.setdefault(context["repo"].lower(), {})[key] = context.get("deploy_context") or ""
+
+
+def _note_undone(found: _Open, context: Mapping[str, Any], *rows: Row) -> None:
+    """Note which deployment an open task is about (the query `toolchain_task`)."""
+    for row in rows:
+        undone = Undone(context.get("deploy_context") or "", row[12] or row[13], context["commit_sha"])
+        found.deployments.setdefault(context["repo"].lower(), {})[row[1]] = undone
 
 
 def _unless_over(error: ForgeError) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
@@ -136,21 +136,24 @@ class Service:
         if self._elsewhere is not None:
             self._elsewhere.heard(caller)
 
-    async def make_token(self, agent_id: str, token: str) -> dict[str, Any]:
+    async def make_token(self, agent_id: str, token: str, *, by: str) -> dict[str, Any]:
         """Let the token of an agent elsewhere in."""
-        return (await access.admit_agent(self.deps, token, agent_id)).as_json()
+        return (await access.admit_agent(self.deps, token, agent_id, by=by)).as_json()
 
-    async def make_person_token(self, role: Literal["operator", "viewer"], name: str, token: str) -> dict[str, Any]:
+    async def make_person_token(self, role: access.PersonRole, name: str, token: str, *, by: str) -> dict[str, Any]:
         """Let the token of a person, or of a program of theirs, in."""
-        return (await access.admit_person(self.deps, token, role, name)).as_json()
+        return (await access.admit_person(self.deps, token, role, name, by=by)).as_json()
 
     async def tokens(self) -> list[dict[str, Any]]:
         """Tokens that were made for somebody."""
         return [each.as_json() for each in await access.tokens(self.deps)]
 
-    async def revoke_token(self, token_id: str) -> dict[str, Any]:
+    async def revoke_token(self, token_id: str, *, by: str) -> dict[str, Any]:
         """Let a token in no longer."""
-        return (await access.revoke(self.deps, token_id)).as_json()
+        revoked = await access.revoke(self.deps, token_id, by=by)
+        if revoked.role != "agent":
+            self.sessions.forget_links()
+        return revoked.as_json()
 
     # Plans
 

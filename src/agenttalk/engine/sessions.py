@@ -62,6 +62,10 @@ class Sessions:
         self._links[token_hash(key)] = _Link(role, name, now + lasts)
         return key
 
+    def forget_links(self) -> None:
+        """No link opens anything any more."""
+        self._links = {}
+
     async def open(self, key: str) -> str | None:
         """Begin a session; what the browser keeps of it. None when the key opens nothing, or has opened before."""
         link = self._links.pop(_hash(key), None)

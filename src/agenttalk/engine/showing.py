@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.problem import nearest
+from agenttalk.contracts.toolchain import ACTION_TYPES
 from agenttalk.engine.boards import TOOLCHAIN as BOARD
 from agenttalk.engine.boards import sound
+from agenttalk.errors import Code, UsageError
 from agenttalk.rules import lifecycle
 
 if TYPE_CHECKING:
@@ -17,9 +21,9 @@ if TYPE_CHECKING:
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 500
+STATUSES: Final = ("open", "closed", "pending", "working", "review", "blocked", "done", "failed", "withdrawn")
 _LOOKED_AT: Final = 5_000
 """Rows that one request looks at for those that it wants; then the next page goes on."""
-
 
 _BEYOND: Final = 2**62
 """More than any number of a row."""
@@ -39,8 +43,21 @@ class Asked:
     """The newest first; `after` is the one before which the page begins, 0 for the very newest."""
 
 
+def require_one_of(what: str, said: str, known: Collection[str]) -> None:
+    """Raise UsageError for a value that nothing can have: a slip would be answered by an empty list."""
+    if said and said not in known:
+        near = nearest(said, known)
+        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+        raise UsageError(Code.FIELD_VALUE, f"there is no {what} {said[:40]!r}", hint=hint)
+
+
 async def page(deps: Deps, asked: Asked) -> dict[str, Any]:
-    """Tasks in the order in which they were made, and from where the next page goes on."""
+    """Tasks in the order in which they were made, and from where the next page goes on.
+
+    Raises UsageError for a status or an action type that there is not.
+    """
+    require_one_of("status", asked.status, STATUSES)
+    require_one_of("action_type", asked.action_type, ACTION_TYPES)
     if not deps.stores.has(BOARD):
         return {"tasks": [], "next": None}
     store = await deps.stores.board(BOARD)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agenttalk.contracts import wire
 from agenttalk.engine import objections, releases, reviews
-from agenttalk.engine.boards import board_of
+from agenttalk.engine.boards import VIRTUAL, board_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.rules.lifecycle import board_status
 
@@ -86,7 +86,8 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     [(lost,)] = await store.read("skipped_by_failure", plan_id=plan_id)
     running = 0 if state == "ENDED" else running  # it may have ended since that was read
     goes_on = _goes_on(state, running, queued, due, closing=closing)
-    counts = {"open": still_open, "completed": completed, "failed": failed, "skipped": skipped, "running": running}
+    counts = {"open": open_in(plan_id, still_open), "completed": completed, "failed": failed, "skipped": skipped}
+    counts["running"] = running
     counts["unproven"] = sum(task["proven"] is False for task in tasks)
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
     release = await releases.last(store, plan_id)
@@ -107,6 +108,11 @@ async def of(deps: Deps, plan_id: str) -> Standing:
         review.as_json() if review else None,
         release.as_json() if release else None,
     )
+
+
+def open_in(plan_id: str, counted: int) -> int:
+    """How many tasks are open. The run of a virtual board counts one more, so that it never ends."""
+    return counted - 1 if plan_id in VIRTUAL else counted
 
 
 async def result_of(store: Store, plan_id: str, state: str, counts: Mapping[str, int]) -> Result:

@@ -30,7 +30,7 @@ from agenttalk.prompts.toolchain_steps import Content, Place, Style, tell
 from agenttalk.rules import deploying, intake, reconciling, semantic_keys, sightings
 from agenttalk.rules.deploying import Newest
 from agenttalk.rules.forge_registry import Registry
-from agenttalk.rules.proposing import Decision, Known, KnownTask
+from agenttalk.rules.proposing import Decision, Deployed, Known, KnownTask
 from agenttalk.rules.reconciling import Found
 
 BOARD: Final = "_toolchain"
@@ -189,9 +189,7 @@ class Board:
         for sighting in decision.sightings:
             _remember(tx, sighting)
         if decision.deployed is not None:
-            where, sha, at = decision.deployed
-            body = wire.write({"sha": sha, "at": at, "noted_at": moves.at})
-            tx.run("put_sighting", object=where, head="", body=body)
+            _remember_deployed(tx, decision.deployed, moves.at)
         if decision.held:
             _hold(tx, event, moves.at, instant(self._deps.now() - KEPT))
         made = {task.key: self._make(moves, task, content.get(task.key, _NOTHING)) for task in decision.tasks}
@@ -356,7 +354,7 @@ def _read(data: Any) -> Any:
 
 
 def _known_task(row: Row) -> KnownTask:
-    key, action_type, assignee, object_, head_sha, basis, hop, at, reviewer, verdict, _, state, epoch, _ = row
+    key, action_type, assignee, object_, head_sha, basis, hop, at, reviewer, verdict, _, state, epoch, closed_at = row
     return KnownTask(
         key=key,
         action_type=action_type,
@@ -369,7 +367,17 @@ def _known_task(row: Row) -> KnownTask:
         at=at,
         reviewer=reviewer,
         verdict=verdict,
+        done_at=closed_at or "" if state == "COMPLETED" else "",
     )
+
+
+def _remember_deployed(tx: Tx, deployed: Deployed, at: str) -> None:
+    """Remember how something was deployed last, in whatever order that is told."""
+    for _, body in tx.run("sighting", object=deployed.key):
+        if _read(body)["at"] > deployed.at:
+            return
+    told = {"sha": deployed.sha, "at": deployed.at, "noted_at": at, "good": deployed.good}
+    tx.run("put_sighting", object=deployed.key, head="", body=wire.write(told))
 
 
 def _remember(tx: Tx, sighting: Sighting) -> None:

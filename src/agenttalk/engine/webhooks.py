@@ -92,9 +92,9 @@ class Intake:
             sent = [(str(key), str(value)) for key, value in told]
             large = len(data) > _LARGE
             event = await asyncio.to_thread(source.read, sent, data) if large else source.read(sent, data)
-        except MachineError:
-            raise  # the machine, not the delivery: it is looked at again
         except Exception as error:  # nothing that was sent may stop what comes after it
+            if isinstance(error, MachineError) and error.retriable:
+                raise  # the machine, not the delivery: it is looked at again
             LOG.exception("delivery wh-%s cannot be read", number, extra={"action": "webhooks.read"})
             return _Read(number, None, "failed", f"{type(error).__name__}: {error}")
         if isinstance(event, ForgeEvent):

@@ -65,6 +65,7 @@ class Gitea(Rest):
                 context=text(each, "context"),
                 description=text(each, "description"),
                 url=text(each, "target_url"),
+                at=reading.moment(each, "updated_at", "created_at"),
             )
         return tuple(newest[name] for name in sorted(newest))
 

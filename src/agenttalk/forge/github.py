@@ -73,6 +73,7 @@ class GitHub(Rest):
                 context=text(each, "context"),
                 description=text(each, "description"),
                 url=text(each, "target_url"),
+                at=reading.moment(each, "updated_at", "created_at"),
             )
             for each in reading.parts(combined, "statuses") or ()
         ]
@@ -82,6 +83,7 @@ class GitHub(Rest):
                 outcome=_OUTCOMES.get(text(each, "conclusion"), "other"),
                 context=text(each, "name"),
                 url=text(each, "html_url"),
+                at=reading.moment(each, "completed_at", "started_at"),
             )
             for each in reading.parts(checks, "check_runs") or ()
         ]

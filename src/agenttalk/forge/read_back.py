@@ -49,7 +49,8 @@ class ReadBack:
         if account is None:
             text = f"{task.agent_id} has no account at {task.source}, so nobody can tell what it did there"
             return [read_back.failed(text, None, turn.at)]
-        order = Order(task.action_type, account, task.context, task.head_sha, task.event_at or task.made_at)
+        since = task.event_at or task.made_at
+        order = Order(task.action_type, account, task.context, task.head_sha, since, self.registry.deploys)
         own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
         said = report_claims.read(own, len(task.steps))
 

@@ -126,7 +126,7 @@ class Toolchain:
         where = semantic_keys.deployed(task.source, str(task.context.get("repo", "")), environment)
         for _, body in await turn.read("sighting", object=where):
             told: Any = wire.read(bytes(body))
-            if told["noted_at"] > task.made_at and told["at"] >= task.event_at:
+            if told.get("good", True) and told["noted_at"] > task.made_at and told["at"] >= task.event_at:
                 return [read_back.deployed(environment, told["sha"], turn.at)]
         return []
 

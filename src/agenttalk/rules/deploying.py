@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from agenttalk.contracts.forge import ForgeEvent, Repository, Status
 from agenttalk.contracts.words import ForgeKind
-from agenttalk.rules import intake
+from agenttalk.rules import forge_facts, intake
 from agenttalk.rules.forge_registry import Registry
 from agenttalk.rules.proposing import Decision, Known, Withdrawal
 
 DEPLOYED: Final = "it is deployed by now"
+
+
+class Undone(NamedTuple):
+    """A deployment that failed."""
+
+    context: str
+    """The context of its status; empty where none tells."""
+    since: str = ""
+    """When it failed, by the forge's clock."""
+    sha: str = ""
+    """The commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +41,8 @@ class Newest:
     sha: str
     statuses: tuple[Status, ...] = ()
     """The newest of each context."""
-    undone: Mapping[str, str] = field(default_factory=dict)
-    """Keys of open tasks about deployments of this repository → the context that failed; empty where none tells."""
+    undone: Mapping[str, Undone] = field(default_factory=dict)
+    """Keys of open tasks about deployments of this repository → what failed."""
 
 
 def is_watched(registry: Registry) -> bool:
@@ -56,14 +67,21 @@ def events(newest: Newest, registry: Registry) -> tuple[ForgeEvent, ...]:
 def decide(newest: Newest, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
     """What follows from one of the events of `events`. Tasks whose context is green by now are closed."""
     decision = intake.decide(event, registry, known)
-    done = tuple(Withdrawal(key, DEPLOYED) for key in sorted(newest.undone) if _is_green(newest, newest.undone[key]))
+    red = event.status is not None and event.status.outcome == "failure"
+    done = tuple(
+        Withdrawal(key, DEPLOYED)
+        for key, failed in sorted(newest.undone.items())
+        if _is_green(newest, failed) and not (red and failed.sha == newest.sha)
+    )
     ignored = "" if done else decision.ignored
     return replace(decision, withdrawn=(*decision.withdrawn, *done), ignored=ignored, warnings=())
 
 
-def _is_green(newest: Newest, context: str) -> bool:
-    found = [each for each in newest.statuses if each.context == context or each.context.startswith(f"{context} /")]
-    return bool(context and found) and all(each.outcome == "success" for each in found)
+def _is_green(newest: Newest, failed: Undone) -> bool:
+    """Whether what failed was deployed since."""
+    found = forge_facts.of_context(newest.statuses, failed.context)
+    good = all(each.outcome == "success" and each.at >= failed.since for each in found)
+    return bool(failed.context and found) and good
 
 
 def _event(newest: Newest, status: Status) -> ForgeEvent:
@@ -73,5 +91,6 @@ def _event(newest: Newest, status: Status) -> ForgeEvent:
         name="status_changed",
         repository=Repository(full_name=newest.repository, default_branch=newest.branch),
         status=status,
+        at=status.at,
         first_hand=True,
     )

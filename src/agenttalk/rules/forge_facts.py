@@ -7,7 +7,7 @@ it and asks again, so that exactly what is needed is read, and what is answered 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -23,6 +23,7 @@ from agenttalk.contracts.forge import (
 )
 from agenttalk.rules import words_of_forges
 from agenttalk.rules.forge_registry import same_user
+from agenttalk.rules.mentions import read_marker
 
 What = Literal["pull", "reviews", "review_comments", "comments", "statuses", "issue", "compare", "pulls_since"]
 _SHORT: Final = 10
@@ -203,13 +204,19 @@ def new_head(facts: Facts, repository: str, number: int, before: str, *, by: For
     )
 
 
+def is_by(comment: Comment, user: ForgeUser) -> bool:
+    """Whether somebody wrote a comment. What the engine wrote is nobody's deed, also where it shares an account."""
+    marker = read_marker(comment.body)
+    return same_user(comment.author, user) and not (marker is not None and marker.by_engine)
+
+
 def commented(
     facts: Facts, repository: str, number: int, by: ForgeUser, *, since: str = "", id_: int | None = None
 ) -> Answer:
     """Whether somebody has written a comment."""
     place = f"{repository}#{number}"
     every = facts.comments(repository, number)
-    own = [each for each in every if same_user(each.author, by) and each.created_at >= since]
+    own = [each for each in every if is_by(each, by) and each.created_at >= since]
     found = [each for each in own if id_ in {None, each.id}]
     if found:
         return Answer(True, words_of_forges.COMMENTED(by=by.login, id=found[-1].id, place=place))
@@ -245,6 +252,11 @@ def succeeded(facts: Facts, repository: str, ref: str, context: str = "") -> Ans
             count=len(found), place=place, names=", ".join(each.context for each in found[:3])
         ),
     )
+
+
+def of_context(statuses: Iterable[Status], context: str) -> list[Status]:
+    """Those of a context: of that name, or of a job of a workflow of that name."""
+    return [each for each in statuses if each.context == context or each.context.startswith(f"{context} /")]
 
 
 def closed(facts: Facts, repository: str, number: int) -> Answer:

@@ -322,8 +322,7 @@ def _ran(draft: Draft) -> None:
     if outcome is None or outcome.outcome != "failure":
         draft.notes.append("nothing failed")
         if event.deployment is not None and event.deployment.outcome == "success":
-            where = semantic_keys.deployed(event.source, draft.repository, event.deployment.environment)
-            draft.deployed = Deployed(where, event.deployment.sha, event.at)
+            draft.deployed = _deployed(draft, event.deployment, good=True)
     elif _is_deployment(draft):
         _not_deployed(draft)
     else:
@@ -341,8 +340,15 @@ def _is_deployment(draft: Draft) -> bool:
     return not context.endswith("(pull_request)") and draft.registry.deploys(context)
 
 
+def _deployed(draft: Draft, deployment: Deployment, *, good: bool) -> Deployed:
+    where = semantic_keys.deployed(draft.event.source, draft.repository, deployment.environment)
+    return Deployed(where, deployment.sha, draft.event.at, good)
+
+
 def _not_deployed(draft: Draft) -> None:
     sha = _sha(draft.event)
+    if draft.event.deployment is not None:
+        draft.deployed = _deployed(draft, draft.event.deployment, good=False)
     if draft.registry.ops is None:
         draft.warn("ops", "deploy_failure")
         return
@@ -350,9 +356,17 @@ def _not_deployed(draft: Draft) -> None:
     context = {"commit_sha": sha, "reason": failure["error_summary"], "log_url": failure["log_url"]}
     context |= {"environment": failure["environment"], **_where_deployed(draft.event)}
     source, repository = draft.event.source, draft.repository
-    key = semantic_keys.deploy_failure(source, repository, sha)
     commit = semantic_keys.commit_of(source, repository, sha)
+    key = _since_done(draft, commit, semantic_keys.deploy_failure(source, repository, sha, failure["environment"]))
     draft.propose("deploy_failure", draft.registry.ops, key, commit, context, head=sha)
+
+
+def _since_done(draft: Draft, object_key: str, key: str) -> str:
+    """The key of a failure: one that comes after its task was done is another one, and not lost."""
+    done = {task.key: task.done_at for task in draft.of(object_key, "deploy_failure") if task.done_at}
+    while key in done and draft.event.at > done[key]:
+        key = semantic_keys.again(key, done[key])
+    return key
 
 
 def _where_deployed(event: ForgeEvent) -> dict[str, str]:

@@ -99,6 +99,14 @@ def _strange_answer(mail: Mail, answers: Known | None) -> list[Problem]:
     return []
 
 
+def is_answer(mail: Mail, answers: Known) -> bool:
+    """Whether a letter answers another: one of those who got that writes to whoever sent it.
+
+    A request that is only handed on to somebody else is not answered by that: who asked hears nothing of it.
+    """
+    return mail.sender in answers.addressees and answers.sender in mail.to
+
+
 def hop_of(sender: str, before: Sequence[int]) -> int:
     """How often agents have answered agents; `before` says it of the letters that this one follows. People end it."""
     return 0 if sender == OPERATOR else max(before, default=-1) + 1

@@ -35,6 +35,8 @@ class KnownTask:
     """Whose review it answers."""
     verdict: ReviewVerdict | None = None
     """What that review came to."""
+    done_at: str = ""
+    """When it was done; empty while it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,14 @@ class Lookup:
 
 
 class Deployed(NamedTuple):
-    """Something that was deployed well."""
+    """How something was deployed, well or not."""
 
     key: str
     """Where to (`semantic_keys.deployed`)."""
     sha: str
     at: str
     """When, as its source says it."""
+    good: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class Decision:
     lookups: tuple[Lookup, ...] = ()
     """What the forge could tell."""
     deployed: Deployed | None = None
-    """What was deployed well, to be remembered."""
+    """What was deployed, to be remembered."""
 
 
 @dataclass(slots=True)

@@ -63,6 +63,8 @@ class Order:
     head_sha: str = ""
     since: str = ""
     """When the event happened, by the forge's clock."""
+    deploys: Callable[[str], bool] = lambda _: False
+    """Whether a status of this context tells of a deployment."""
 
     @property
     def repository(self) -> str:
@@ -127,7 +129,7 @@ def _answered(order: Order, facts: Facts) -> Answer:
     written = [
         each
         for each in facts.comments(repository, number)
-        if same_user(each.author, account) and each.created_at >= order.since
+        if forge_facts.is_by(each, account) and each.created_at >= order.since
     ]
     if len(written) >= needed:
         return Answer(
@@ -147,21 +149,29 @@ def _commented(order: Order, facts: Facts) -> Answer:
 
 
 def _deployed(order: Order, facts: Facts) -> Answer:
-    """A later success of what failed: of the same commit, or of what the branch has now."""
+    """A later success of what failed: of the same commit, or of what the branch has now.
+
+    One task stands for all deployments of a commit that failed, so none of those may be red any more.
+    """
     wanted = str(order.context.get("deploy_context") or "")
     if not wanted:
         return Answer(False, words_of_forges.DEPLOY_UNSEEN())
-    refs = [str(each) for each in (order.context.get("branch"), order.head_sha) if each]
-    for ref in refs:
-        every = facts.statuses(order.repository, ref)
-        found = [each for each in every if each.context == wanted or each.context.startswith(f"{wanted} /")]
-        if found and all(each.outcome == "success" for each in found):
-            return Answer(
-                True,
-                words_of_forges.DEPLOY_GOOD(name=found[0].context, repo=order.repository, at=forge_facts.short(ref)),
-            )
     since = order.since or words_of_forges.THE_FAILURE()
-    return Answer(False, words_of_forges.NOT_DEPLOYED(name=wanted, repo=order.repository, ever=since))
+    why = words_of_forges.NOT_DEPLOYED(name=wanted, repo=order.repository, ever=since)
+    failed: frozenset[str] | None = None
+    for ref in (str(each) for each in (order.head_sha, order.context.get("branch")) if each):
+        every = facts.statuses(order.repository, ref)
+        red = [each.context for each in every if each.outcome == "failure" and order.deploys(each.context)]
+        failed = frozenset(red) if failed is None else failed
+        found = forge_facts.of_context(every, wanted)
+        if not found or not all(each.outcome == "success" and each.at >= order.since for each in found):
+            continue
+        left = [each for each in red if each in failed]
+        told = {"repo": order.repository, "at": forge_facts.short(ref)}
+        if not left:
+            return Answer(True, words_of_forges.DEPLOY_GOOD(name=found[0].context, **told))
+        why = words_of_forges.STILL_RED(name=left[0], **told)
+    return Answer(False, why)
 
 
 _DEMANDS: Final[Mapping[str, Callable[[Order, Facts], Answer]]] = {

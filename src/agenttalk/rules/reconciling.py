@@ -24,7 +24,7 @@ from agenttalk.contracts.forge import (
     Status,
 )
 from agenttalk.contracts.words import ForgeKind
-from agenttalk.rules import intake, mentions, semantic_keys, sightings
+from agenttalk.rules import forge_facts, intake, mentions, semantic_keys, sightings
 from agenttalk.rules.deploying import is_deployment
 from agenttalk.rules.forge_registry import Registry, same_user
 from agenttalk.rules.proposing import Decision, Known, KnownTask, Withdrawal
@@ -192,9 +192,9 @@ def _spoke(found: Found, account: ForgeUser, *, since: str) -> bool:
     """Whether somebody wrote a comment or a review after a moment. When nobody looked, it was seen to before."""
     if found.comments is None:
         return True
-    comments = [(each.author, each.created_at) for each in found.comments]
-    reviews = [(each.author, each.submitted_at) for each in found.reviews]
-    return any(same_user(author, account) and at > since for author, at in (*comments, *reviews))
+    comments = [each.created_at for each in found.comments if forge_facts.is_by(each, account)]
+    reviews = [each.submitted_at for each in found.reviews if same_user(each.author, account)]
+    return any(at > since for at in (*comments, *reviews))
 
 
 def _event(found: Found, name: EventName, sender: ForgeUser | None, *, at: str = "", **parts: Any) -> ForgeEvent:

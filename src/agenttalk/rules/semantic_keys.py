@@ -87,9 +87,15 @@ def ci_failure(source: str, repository: str, sha: str) -> str:
     return _joined(source, "ci_failure", repository.lower(), sha)
 
 
-def deploy_failure(source: str, repository: str, sha: str) -> str:
-    """A commit that could not be deployed."""
-    return _joined(source, "deploy_failure", repository.lower(), sha)
+def deploy_failure(source: str, repository: str, sha: str, environment: str = "") -> str:
+    """A commit that could not be deployed; where it is told where to, it is one for each place."""
+    where = (environment.lower(),) if environment else ()
+    return _joined(source, "deploy_failure", repository.lower(), sha, *where)
+
+
+def again(key: str, at: str) -> str:
+    """What was done, and is called for once more since then."""
+    return f"{key}:{_joined('again', at)}"
 
 
 def deployed(source: str, repository: str, name: str) -> str:

@@ -119,6 +119,10 @@ DEPLOY_GOOD: Final = Saying(
     "{name!r} of {repo:s} at {at} is good",
     "{repo} 在 {at} 的 {name} 成功",
 )
+STILL_RED: Final = Saying(
+    "{name!r} of {repo:s} at {at} is still red",
+    "{repo} 在 {at} 的 {name} 仍然失败",
+)
 OTHER_REPOSITORY: Final = Saying(
     "it says {said:s}, and the task is about {repo:s}",
     "报告说的是 {said}，而任务针对的是 {repo}",

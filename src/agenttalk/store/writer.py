@@ -315,6 +315,9 @@ class Writer(Worker[Work]):
                 pass
             if self._hooks.head and (rows := self._begin().run("ledger_head")):
                 self._hooks.head(Head(*rows[0][:2]))
+        except AgentTalkError as error:  # the database is away, which is nothing to look for in our code
+            LOG.warning("cannot seal the ledger; trying again: %s", error, extra={"action": "ledger.seal"})
+            self._due = time.monotonic() + SEAL_SECONDS if self._open else None
         except Exception:
             LOG.warning("cannot seal the ledger; trying again", extra={"action": "ledger.seal"}, exc_info=True)
             self._due = time.monotonic() + SEAL_SECONDS if self._open else None

@@ -20,6 +20,7 @@ SELECT role, label FROM tokens WHERE hash = :hash AND revoked_at IS NULL
 -- name: add_token
 INSERT INTO tokens (hash, role, label, at) VALUES (:hash, :role, :label, :at)
 ON CONFLICT (hash) DO NOTHING
+RETURNING hash
 
 -- name: tokens
 SELECT hash, role, label, at, revoked_at FROM tokens ORDER BY at, hash

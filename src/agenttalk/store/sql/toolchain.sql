@@ -17,7 +17,7 @@ WHERE c.board = :board AND c.task_id = :task_id AND t.board = c.board AND t.plan
 -- What is known of the tasks of a thing.
 -- name: toolchain_known
 SELECT c.key, c.action_type, c.assignee, c.object, c.head_sha, c.basis, c.hop, c.event_at, c.reviewer, c.verdict,
-    c.task_id, t.state, t.epoch, c.closed_why
+    c.task_id, t.state, t.epoch, c.closed_at
 FROM toolchain_tasks AS c CROSS JOIN tasks AS t
 WHERE c.board = :board AND c.object = :object
     AND t.board = c.board AND t.plan_id = c.board AND t.task_id = c.task_id

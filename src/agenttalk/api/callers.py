@@ -1,0 +1,46 @@
+"""Who asks: whom the token of a request belongs to, or the session of a browser."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.requests import Request
+
+from agenttalk.engine.access import Caller, Role
+from agenttalk.engine.service import Service
+from agenttalk.errors import Code, UsageError
+from agenttalk.pages import door
+
+_LONGEST_TOKEN: Final = 4096
+
+
+async def of_session(service: Service, request: Request) -> Caller:
+    """Who asks, by the session of a browser or by a token. Raises UsageError when nobody known does."""
+    session = await door.session_of(service, request) if "authorization" not in request.headers else None
+    return Caller(session.role, session.name) if session is not None else await of_token(service, request)
+
+
+async def of_token(service: Service, request: Request) -> Caller:
+    """Who asks, by a token. Raises UsageError when it is missing or not good."""
+    given = request.headers.getlist("authorization")
+    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    token = token.strip()
+    if scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST_TOKEN:
+        caller = await service.identify(token)
+        if caller is not None:
+            return caller
+    raise UsageError(
+        Code.TOKEN_REFUSED,
+        "this token is unknown or no longer good" if given else "this takes a token",
+        hint="send the header Authorization: Bearer and a token",
+    )
+
+
+def require(caller: Caller, roles: tuple[Role, ...]) -> None:
+    """Raise UsageError unless somebody has one of these roles."""
+    if caller.role not in roles:
+        raise UsageError(
+            Code.NOT_ALLOWED,
+            f"a token of the role {caller.role!r} may not do this",
+            hint=f"it takes one of the role {' or '.join(roles)}",
+        )

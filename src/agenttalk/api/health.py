@@ -1,0 +1,52 @@
+"""Whether an engine lives, and whether it can do its work. Both are open to everybody, and tell nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agenttalk.api.problems import answered
+from agenttalk.engine.plans import SYSTEM
+from agenttalk.engine.service import Service
+from agenttalk.errors import AgentTalkError
+
+PATIENCE: Final = 2.0
+"""Seconds within which the store has to answer."""
+FRESH: Final = 1.0
+"""Seconds for which an answer of the store is good: anybody may ask, and as often as they like."""
+
+
+async def alive(_: Request) -> Response:
+    """It answers, so it lives."""
+    return answered({"ok": True})
+
+
+class Ready:
+    """Whether work is being done: the start is over, the end has not begun, and the store can be read."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._looked = -FRESH
+        self._good = False
+
+    async def __call__(self, _: Request) -> Response:
+        """One request."""
+        good = self._service.ready and await self._reachable()
+        return answered({"ok": good}, 200 if good else 503)
+
+    async def _reachable(self) -> bool:
+        clock = asyncio.get_running_loop().time
+        if clock() - self._looked >= FRESH:
+            self._good, self._looked = await self._read(), clock()
+        return self._good
+
+    async def _read(self) -> bool:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await (await self._service.deps.stores.board(SYSTEM)).read("newest_fact")
+        except (AgentTalkError, TimeoutError):
+            return False
+        return True
