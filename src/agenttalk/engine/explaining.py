@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
@@ -12,6 +12,7 @@ from agenttalk.engine import disputes, objections, releases, reviews
 from agenttalk.engine import rounds as rounds_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
+from agenttalk.engine.reviews import Review
 from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.standing import together
 from agenttalk.errors import Code, UsageError
@@ -57,6 +58,21 @@ _REVIEWED: Final = "it begins when the plan's DAG is approved: 'agenttalk status
 _NOT_APPROVED: Final = "the plan's DAG is not approved: change it with 'agenttalk plan apply', or answer {request}"
 
 
+class _Standing(NamedTuple):
+    """Where a task stands, as far as that says what moves it on."""
+
+    plan_id: str
+    task_id: str
+    agent_id: str
+    state: str
+    phase: str | None
+    cause: str | None
+    reason: str | None
+    driver: str
+    """Of its agent, if it is to be taken or has not begun yet."""
+    stale: bool
+
+
 async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     """Everything that is to be said of a task. Raises UsageError when there is none."""
     store = await board_of(deps, plan_id)
@@ -77,19 +93,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     driver = sheet.profile(agent_id).driver if lease is None and state in {"READY", "RUNNING"} else ""
     disputed = disputes.read(await store.read("disputes_of", plan_id=plan_id, task_id=task_id))
     review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
-    if review is not None and review.undecided and state == "PENDING":
-        words = _REVIEWED if review.state == "open" else _NOT_APPROVED
-        moves_on = words.format(review=review.review_plan, request=review.request_id)
-    elif driver == "folder":
-        moves_on = _BY_HAND.format(agent=agent_id, plan=plan_id)
-    elif phase in _ELSEWHERE or driver == "remote":
-        moves_on = _ELSEWHERE[phase or "offered"].format(agent=agent_id)
-    else:
-        held = _ANOTHER_DAY if budgets.DAY in (reason or "") else _HELD
-        told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held}.get(cause, _NEXT[state])
-        moves_on = _STALE if stale else told.format(plan=plan_id, task=task_id)
-        if told is _ANOTHER_DAY and turns and turns[-1]["cause"] == "DAY_SPENT":
-            moves_on = _STOPPED.format(agent=agent_id) + moves_on
+    now = _Standing(plan_id, task_id, agent_id, state, phase, cause, reason, driver, stale)
     return {
         "plan_id": plan_id,
         "task_id": task_id,
@@ -114,11 +118,28 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "verdict": _verdict(turns, history, accepted=cause == "ACCEPTED"),
         "gates": [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
         "branch": _branch(node, score) if state == "COMPLETED" else None,
-        "moves_on": moves_on,
+        "moves_on": _moves_on(now, review, turns),
         **({"disputes": disputes.shown(disputed, plan_id, task_id)} if disputed else {}),
         **({"review": review.as_json()} if review else {}),
         **({"release": release.as_json()} if release else {}),
     }
+
+
+def _moves_on(now: _Standing, review: Review | None, turns: Sequence[Mapping[str, Any]]) -> str:
+    """What has to happen next, and by whom."""
+    if review is not None and review.undecided and now.state == "PENDING":
+        words = _REVIEWED if review.state == "open" else _NOT_APPROVED
+        return words.format(review=review.review_plan, request=review.request_id)
+    if now.driver == "folder":
+        return _BY_HAND.format(agent=now.agent_id, plan=now.plan_id)
+    if now.phase in _ELSEWHERE or now.driver == "remote":
+        return _ELSEWHERE[now.phase or "offered"].format(agent=now.agent_id)
+    held = _ANOTHER_DAY if budgets.DAY in (now.reason or "") else _HELD
+    told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held}.get(now.cause or "", _NEXT[now.state])
+    moves_on = _STALE if now.stale else told.format(plan=now.plan_id, task=now.task_id)
+    if told is _ANOTHER_DAY and turns and turns[-1]["cause"] == "DAY_SPENT":
+        return _STOPPED.format(agent=now.agent_id) + moves_on
+    return moves_on
 
 
 def _used(turn: Mapping[str, Any]) -> dict[str, float]:
