@@ -18,6 +18,7 @@ from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine import human
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.router import Router
 from agenttalk.wiring import opened
 from api.enginekit import engine, programmed
 from treekit import Tree, dumped, node, question
@@ -93,6 +94,7 @@ def prepared(root: Path) -> str:
         for name in ("req_1", "req_2"):
             request = HumanInterventionRequest.from_json(question(name, for_whom="pm"))
             await store.transact(partial(human.ask, request=request, plan_id="plan_shop", at=deps.stamp()))
+        await Router(deps).run_once()  # so that the questions have reached people, whichever test comes first
         [(letter, *_)] = await store.read("deadletters", before=2**62, limit=10)
         return str(letter)
 
