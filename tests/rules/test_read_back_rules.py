@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -176,8 +177,8 @@ def test_what_each_event_demands(wanted: Order, read: dict[str, Any], good: bool
     assert words in found.detail
 
 
-def status(context: str = "deploy / prod", outcome: Any = "success") -> Status:
-    return Status(sha=HEAD, outcome=outcome, context=context)
+def status(context: str = "deploy / prod", outcome: Any = "success", at: str = SINCE) -> Status:
+    return Status(sha=HEAD, outcome=outcome, context=context, at=at)
 
 
 @pytest.mark.parametrize(
@@ -190,12 +191,25 @@ def status(context: str = "deploy / prod", outcome: Any = "success") -> Status:
         ("deploy", [], [status()], True),
         ("deploy", [status(), status("deploy / stage", "failure")], [], False),
         ("", [status()], [status()], False),
+        ("deploy / prod", [status(at=BEFORE)], [status(at=BEFORE)], False),
+        ("deploy / prod", [status(at="")], [], False),
+        ("deploy / prod", [], [status(), status("deploy / stage", "failure")], False),
+        (
+            "deploy / prod",
+            [status(), status("deploy / stage", "failure")],
+            [status("deploy / stage", "failure")],
+            False,
+        ),
+        ("deploy / prod", [status(), status("deploy / stage")], [status("deploy / stage", "failure")], True),
+        ("deploy / prod", [status(), status("deploy / stage", "failure")], [], True),
+        ("deploy / prod", [], [status(), status("lint", "failure")], True),
     ],
 )
 def test_a_deployment_needs_a_success_of_what_failed(
     context: str, on_branch: list[Status], on_head: list[Status], good: bool
 ) -> None:
     wanted = order("deploy_failure", deploy_context=context, branch="main")
+    wanted = replace(wanted, deploys=lambda name: name.startswith("deploy"))
     known = Facts({Look("statuses", REPO, "main"): on_branch, Look("statuses", REPO, HEAD): on_head})
     assert demanded(wanted, known).good is good
     assert read_back.can_be_seen("deploy_failure", wanted.context) is bool(context)
