@@ -147,7 +147,10 @@ def test_running_again_looks_only_at_what_had_failed(before: Outcomes, again: Ou
                 for path in (f"{name}.py", f"{name}/__init__.py")
             ),
         ),
-        ("python3 -munittest", {}, ("unittest.py", "unittest/__init__.py")),
+        *(
+            (f"python3 -m{name}", {}, (f"{name}.py", f"{name}/__init__.py"))
+            for name in ("unittest", "nose2", "tox", "nox")
+        ),
         ("python3 -m shop.tests", {}, ()),
         ("make -m x test", {}, ()),
         ("pytest -q", {}, ()),
@@ -250,8 +253,12 @@ FACTS = GitFacts(commits=("c1",), branches={"main"}, uncommitted={"x"}, changed=
 )
 def test_tree_and_history_are_as_asked_for(fields: dict[str, Any], words: str) -> None:
     finding = checks.of_git(check("git", **fields), FACTS)
-    assert finding.passed is (not words)
+    assert (finding.passed, finding.reason) == ((False, "content") if words else (True, ""))
     assert words in finding.detail
+
+
+def test_a_tree_in_which_everything_is_committed_is_clean() -> None:
+    assert checks.of_git(check("git", clean=True), replace(FACTS, uncommitted=())) == Finding(True)
 
 
 def test_a_change_beyond_its_scope_or_of_protected_paths_never_passes() -> None:
@@ -275,7 +282,7 @@ def test_a_change_beyond_its_scope_or_of_protected_paths_never_passes() -> None:
 )
 def test_an_answer_has_its_status_and_text(fields: dict[str, Any], answer: Answer, words: str) -> None:
     finding = checks.of_http(check("http", url="http://a", **fields), answer)
-    assert finding.passed is (not words)
+    assert (finding.passed, finding.reason) == ((False, "answer") if words else (True, ""))
     assert words in finding.detail
 
 
@@ -301,13 +308,14 @@ STORED = Stored("maker", DIGEST, DIGEST, {"taker": DIGEST, "late": OTHER})
 def test_an_output_is_stored_as_declared_and_accepted_just_so(
     accepted_by: str | None, stored: Stored | None, reason: str
 ) -> None:
-    assert checks.of_artifact(check("artifact", output="o", accepted_by=accepted_by), stored).reason == reason
+    finding = checks.of_artifact(check("artifact", output="o", accepted_by=accepted_by), stored)
+    assert (finding.passed, finding.reason) == (not reason, reason)
 
 
 def test_a_report_is_there_or_not() -> None:
-    assert checks.of_report("done").passed
-    assert not checks.of_report(" ").passed
-    assert not checks.of_report(None).passed
+    assert checks.of_report("done") == Finding(True)
+    for nothing in (" ", None):
+        assert checks.of_report(nothing) == Finding(False, "missing", "the agent has reported nothing")
 
 
 SHOWN = checks.shown_hash("Good?", {"a.png": DIGEST})
@@ -327,7 +335,7 @@ SHOWN = checks.shown_hash("Good?", {"a.png": DIGEST})
 )
 def test_a_persons_yes_is_to_exactly_what_was_shown(confirmation: Confirmation | None, shown: str, words: str) -> None:
     finding = checks.of_human(confirmation, shown)
-    assert finding.passed is (not words)
+    assert (finding.passed, finding.reason) == ((False, "not_confirmed") if words else (True, ""))
     assert words in finding.detail
 
 

@@ -102,6 +102,13 @@ def test_a_check_that_covers_a_part_is_not_touched_by_the_rest() -> None:
     assert len(unknown) == 2  # without its hash, the whole tree counts
 
 
+@pytest.mark.parametrize(
+    ("kind", "kept"), [*((kind, True) for kind in ("run", "tests", "file", "json")), ("git", False)]
+)
+def test_what_the_tree_alone_decides_is_kept(kind: str, *, kept: bool) -> None:
+    assert (cache_key(fingerprint(check={"kind": kind})) is not None) is kept
+
+
 @pytest.mark.parametrize("fields", [{"tree": ""}, {"check": {"kind": "http", "url": "http://x"}}, {"check": {}}])
 def test_what_the_tree_does_not_decide_is_never_kept(fields: dict[str, Any]) -> None:
     assert cache_key(fingerprint(**fields)) is None
@@ -129,15 +136,22 @@ def test_keys_are_equal_exactly_for_equal_fingerprints(one: Fingerprint, other: 
 def test_what_no_work_can_cause_says_nothing_of_it() -> None:
     for reason in ("exit_code", "timeout", "missing", "check_file", "unsafe"):
         assert evidence.tells_of_the_work(result(passed=False, reason=reason))
-    for reason in ("not_started", "not_isolated", "stuck", "fault"):
+    for reason in ("not_started", "not_isolated", "stuck", "fault", "facts_missing", "unknown_kind"):
         assert not evidence.tells_of_the_work(result(passed=False, reason=reason))
+
+
+OUTSIDE: tuple[Reason, ...] = (
+    *("not_started", "not_isolated", "stuck", "facts_missing"),
+    *("unknown_kind", "fault", "check_file", "unsafe"),
+)
+"""Reasons that say nothing of what the work was like."""
 
 
 def test_luck_and_faults_of_the_machine_are_not_kept() -> None:
     assert evidence.keepable(result())
     assert evidence.keepable(result(passed=False, reason="exit_code"))
     assert not evidence.keepable(result(flaky=("t::a",)))
-    for reason in ("timeout", "not_started", "not_isolated", "stuck", "fault"):
+    for reason in ("timeout", *OUTSIDE):
         assert not evidence.keepable(result(passed=False, reason=reason))
 
 
@@ -160,7 +174,7 @@ RED = result(passed=False, reason="tests_failed")
         ("record", None, "weak"),
         ("off", None, "fine"),
         ("required", result(passed=False, reason="not_isolated"), "refuse"),
-        ("record", result(passed=False, reason="not_started"), "weak"),
+        *(("record", result(passed=False, reason=reason), "weak") for reason in OUTSIDE),
         ("record", result(passed=False, reason="timeout"), "fine"),
     ],
 )
@@ -180,6 +194,8 @@ def test_a_result_as_evidence_tells_its_doubts() -> None:
         "4 passed; flaky: a, b, c …; weak: it was not seen to fail before the work began; not isolated"
     )
     assert result(isolated=True, flaky=("a",)).evidence(fresh=False).detail == "flaky: a"
+    assert result(flaky=("a", "b", "c")).evidence(fresh=True).detail == "flaky: a, b, c"
+    assert result(isolated=True).evidence(fresh=True).detail == ""
 
 
 # What agents say
@@ -244,6 +260,11 @@ def test_a_result_holds_for_the_very_tree_whatever_the_check_covers() -> None:
 NAMES = st.frozensets(st.sampled_from("abcd"))
 
 
+def test_a_test_that_was_skipped_before_is_not_one_that_ran() -> None:
+    ran, skipped = Outcomes(frozenset("ab")), Outcomes(frozenset("a"), skipped=frozenset("b"))
+    assert evidence.known_tests(ran) != evidence.known_tests(skipped)
+
+
 @given(NAMES, NAMES, NAMES, NAMES)
 def test_tests_that_were_known_before_have_one_name_and_others_another(
     passed: frozenset[str], failed: frozenset[str], more: frozenset[str], worse: frozenset[str]
@@ -266,6 +287,16 @@ def test_what_an_agent_submits_is_read_as_far_as_it_can_be() -> None:
     assert [len(each) for each in read[4:] if isinstance(each, str)] == [500]
     assert len(evidence.read_claims(["a"] * 1000)) == 100
     assert evidence.read_claims("a") == evidence.read_claims(None) == ()
+
+
+def test_a_claim_says_itself_whether_it_holds() -> None:
+    entry = EvidenceEntry(id="x", passed=False, fresh=False, trust="executed", by="engine", at="now", detail="d")
+    said = evidence.claims(promise(), [entry], by="agent", at="then")
+    assert said.evidence == (Evidence("x", False, False, "claimed", "agent", "then", "d"),)
+
+
+def test_claims_come_as_a_tuple_too_and_half_characters_are_replaced() -> None:
+    assert evidence.read_claims(("a\ud800",)) == ("a?",)
 
 
 def test_claims_under_names_that_the_engine_sees_itself_are_set_aside() -> None:

@@ -63,6 +63,22 @@ def test_a_new_plan_can_change_or_remove_every_task() -> None:
     assert {move(state, "REMOVED") for state in STATES} == {"SKIPPED"}
 
 
+def test_whoever_waits_can_be_let_go_in_every_way() -> None:
+    assert {state for state in STATES if state.startswith("BLOCKED")} == BLOCKED
+    for state in BLOCKED:
+        assert move(state, "WAIT_TIMEOUT") == "BLOCKED_WAITING_HUMAN"
+        assert move(state, "GIVEN_UP") == move(state, "ABORTED") == "FAILED"
+        assert move(state, "DEPENDENCY_RETRIED") == "PENDING"
+        assert move(state, "DEPENDENCY_SKIP") == "SKIPPED"
+        assert move(state, "DEPENDENCY_BLOCK") == "BLOCKED_WAITING_REVIEW"
+        assert move(state, "DEPENDENCY_REPLAN") == "BLOCKED_WAITING_HUMAN"
+
+
+@pytest.mark.parametrize("state", ["PENDING", "READY", "RUNNING"])
+def test_what_has_not_ended_can_be_stopped(state: State) -> None:
+    assert move(state, "ABORTED") == "FAILED"
+
+
 @given(st.lists(st.sampled_from(CAUSES), max_size=30))
 def test_a_task_moves_along_the_table_or_not_at_all(causes: list[Cause]) -> None:
     state: State = "PENDING"
@@ -113,6 +129,16 @@ def way(*causes: Cause) -> State:
         (["DEPENDENCY_REPLAN"], "BLOCKED_WAITING_HUMAN"),
         (["DEPENDENCY_SKIP", "DEPENDENCY_RETRIED"], "PENDING"),
         (["BRANCH_NOT_TAKEN"], "SKIPPED"),
+        (["BRANCH_NOT_TAKEN", "OPERATOR_RETRY"], "PENDING"),
+        (["INPUTS_PICKED", "INPUTS_AMBIGUOUS"], "BLOCKED_WAITING_HUMAN"),
+        (["INPUTS_PICKED", "SUPERSEDED", "LEASED", "SUPERSEDED"], "READY"),
+        (["INPUTS_PICKED", "SOFT_DENIED", "DECIDED", "LEASED", "SOFT_DENIED"], "BLOCKED_WAITING_REVIEW"),
+        (["INPUTS_PICKED", "LEASED", "INPUTS_MISSING", "INPUTS_AMBIGUOUS"], "BLOCKED_WAITING_HUMAN"),
+        (["INPUTS_PICKED", "LEASED", "CONFLICT"], "READY"),
+        (["INPUTS_PICKED", "LEASED", "NEEDS_PERSON"], "BLOCKED_WAITING_HUMAN"),
+        (["INPUTS_PICKED", "LEASED", "NEEDS_PERSON", "DECIDED"], "READY"),
+        *((["INPUTS_PICKED", "LEASED", "FULFILLED", again], "READY") for again in ("STALE", "REWORK", "REGRESSION")),
+        (["INPUTS_PICKED", "LEASED", "FAILED_FOR_GOOD", "ACCEPTED"], "COMPLETED"),
     ],
     ids=str,
 )

@@ -208,6 +208,20 @@ def test_an_optional_glob_takes_what_is_there() -> None:
     assert paths(pick(node(need("by_glob", "*.md", required=False)), [A], final=())) == ["a/spec.md/spec.md"]
 
 
+def test_of_an_artifact_every_file_must_have_an_allowed_hash() -> None:
+    task = node(need("by_output_name", "spec.md", pick_policy="by_sha256", allowed_hashes=[DIGEST]))
+    good = replace(A, paths=(("one", DIGEST), ("two", DIGEST)))
+    mixed = replace(A, paths=(("one", DIGEST), ("two", OTHER_DIGEST)))
+    assert paths(pick(task, [good], final=BOTH)) == ["a/spec.md/one", "a/spec.md/two"]
+    assert pick(task, [mixed], final=BOTH) == Missing(("in",), waiting=False)
+
+
+def test_artifacts_of_one_output_come_in_the_order_of_their_messages() -> None:
+    several = [replace(A, message_id=f"m_{number}", paths=((f"{number}.md", DIGEST),)) for number in (3, 1, 5, 2, 4, 0)]
+    answer = pick(node(need("by_output_name", "spec.md", pick_policy="all")), several, final=BOTH)
+    assert paths(answer) == [f"a/spec.md/{number}.md" for number in range(6)]
+
+
 def test_min_count_asks_for_more() -> None:
     task = node(need("by_glob", "*.md", min_count=3))
     assert pick(task, [A, B], final=BOTH) == Missing(("in",), waiting=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import string
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,30 @@ from agenttalk.rules.scope import DEFAULT_EXCLUDES, Ignored, fault, globs, ignor
 )
 def test_globs_mean_what_git_means(glob: str, path: str, covered: bool) -> None:
     assert (not fault(glob) and globs([glob]).covers(path)) is covered
+
+
+VISIBLE = set(string.ascii_letters + string.digits + string.punctuation)
+CLASSES = {
+    "alnum": set(string.ascii_letters + string.digits),
+    "alpha": set(string.ascii_letters),
+    "blank": set(" \t"),
+    "cntrl": {chr(number) for number in (*range(32), 127)},
+    "digit": set(string.digits),
+    "graph": VISIBLE,
+    "lower": set(string.ascii_lowercase),
+    "print": VISIBLE | {" "},
+    "punct": set(string.punctuation),
+    "space": set(string.whitespace),
+    "upper": set(string.ascii_uppercase),
+    "xdigit": set(string.hexdigits),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_classes_of_characters_hold_what_posix_says(name: str) -> None:
+    glob = globs([f"x[[:{name}:]]"])
+    every = [chr(number) for number in range(1, 160) if chr(number) != "/"]
+    assert {char for char in every if glob.covers(f"x{char}")} == CLASSES[name] - {"/", "\0"}
 
 
 def test_the_last_glob_that_matches_decides() -> None:

@@ -43,7 +43,7 @@ def test_a_test_that_is_gone_has_vanished(base: Outcomes, now: str) -> None:
         (TABLE, TABLE + b'[tool.ruff]\nselect = ["ALL"]\n', False),
         (None, b'[project]\nname = "shop"\n', False),
         (TABLE, TABLE.replace(b"-q", b"-p helper"), True),
-        (TABLE, TABLE + b'[tool.tox]\nenv_list = ["a"]\n', True),
+        *((TABLE, TABLE + b"[tool." + name + b".a]\nb = 1\n", True) for name in (b"tox", b"nox", b"coverage")),
         (TABLE, None, True),
         (None, TABLE, True),
         (TABLE, b"[tool", True),
