@@ -77,6 +77,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "all_plans": ("All plans", "全部计划"),
     "all_requests": ("All {n} questions", "全部 {n} 个问题"),
     "open_question": ("asks", "提问"),
+    "no_model": ("no model told", "未说明模型"),
+    "judged_by_model": (
+        "{judged} judged, {misled} accepted what was wrong, {overruled} overruled",
+        "评判 {judged} 次，其中 {misled} 次接受了有误的内容，{overruled} 次被推翻",
+    ),
     "held_up": ("held up by a checkpoint", "被检查点拦下"),
     "broken_board": ("cannot be read", "无法读取"),
     "dead_count": ("{n} refused and not replayed", "{n} 封被拒且未重放"),
