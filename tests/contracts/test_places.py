@@ -37,5 +37,8 @@ def test_the_file_of_an_artifact_is_a_name_that_a_folder_can_hold() -> None:
 def test_an_agent_is_confined_by_its_sandbox_or_without_a_network() -> None:
     least = {"schema_version": "1.0", "agent_id": "dev", "driver": "script", "argv": ["true"]}
     assert not AgentProfile.from_json(least).confined
+    assert AgentProfile.from_json(least).model == ""
+    assert AgentProfile.from_json({**least, "driver": "cli", "cli": {"agent": "claude", "model": "m"}}).model == "m"
+    assert AgentProfile.from_json({**least, "driver": "cli", "cli": {"agent": "claude"}}).model == ""
     assert AgentProfile.from_json({**least, "sandbox": "bubblewrap"}).confined
     assert AgentProfile.from_json({**least, "network": "off"}).confined

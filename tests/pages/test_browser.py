@@ -32,7 +32,7 @@ AGREED = {
 }
 MADE = [{"name": "answer.txt", "deliverable": True}]
 PAGES = ("/", "/plans", "/plans/p", "/plans/p/tasks/wait", "/plans/p/tasks/lies", "/inbox", "/agents", "/toolchain",
-    "/mail", "/deadletters", "/deliveries", "/ledger")  # fmt: skip
+    "/mail", "/deadletters", "/deliveries", "/ledger", "/ledger/replay")  # fmt: skip
 
 
 class Team:

@@ -83,16 +83,19 @@ def test_what_is_refused_later_counts_against_its_maker() -> None:
 def test_judgements_count_for_whoever_judged() -> None:
     body = {"validator": "reader", "inputs": {"a": {"accepted": True}, "b": {"accepted": False}}}
     assert said("inputs.judged", body) == [(Who("reader"), Tally(judged=2))]
-    assert list(honesty.misled("engine", ["reader", "other", "reader"])) == [
+    assert said("inputs.judged", {**body, "model": "m"}) == [(Who("reader", "m"), Tally(judged=2))]
+    assert list(honesty.misled("engine", [("reader", "m"), ("other", ""), ("reader", "m")])) == [
         (Who("other"), Tally(misled=1)),
-        (Who("reader"), Tally(misled=1)),
+        (Who("reader", "m"), Tally(misled=1)),
     ]
-    assert list(honesty.misled("reader", ["reader"])) == [], "who refuses now has seen it itself"
+    assert list(honesty.misled("reader", [("reader", "m")])) == [], "who refuses now has seen it itself"
 
 
 def test_a_person_who_accepts_what_was_refused_overrules_whoever_refused_it() -> None:
     overruled = {"overrules": {"by": "reader", "consumer": "use"}}
     assert said("rework.accepted", overruled) == [(Who("reader"), Tally(overruled=1))]
+    overruled["overrules"]["model"] = "m"
+    assert said("rework.accepted", overruled) == [(Who("reader", "m"), Tally(overruled=1))]
     assert said("rework.accepted", {"overrules": {"by": "engine", "consumer": None}}) == []
     assert said("rework.accepted", {}) == []
 

@@ -83,7 +83,15 @@ _TALLY: Final = _object(
     claims=_COUNT, proven=_COUNT, unproven=_COUNT, refuted=_COUNT, overturned=_COUNT, stale=_COUNT, rounds=_COUNT,
     held=_some(_NUMBER), cost_usd=_NUMBER, cost_per_proven=_some(_NUMBER),
 )  # fmt: skip
-_AGENT: Final = _object("health", agent_id=_TEXT, current=_list(_ANY), queued=_COUNT, honesty=_ANY, usage=_ANY)
+_AGENT: Final = _object(
+    "health",
+    agent_id=_TEXT,
+    current=_list(_ANY),
+    queued=_COUNT,
+    honesty=_ANY,
+    usage=_ANY,
+    by_model=_list(_ANY),
+)
 _FACT: Final = _object("link", "hash", seq=_COUNT, at=_TEXT, kind=_TEXT, subject=_TEXT, body=_ANY)
 _WARNING: Final = _object(id=_COUNT, code=_TEXT, message=_TEXT, hint=_TEXT, times=_COUNT)
 _STORED: Final = _object(id={"type": "string", "pattern": "^wh-[0-9]+$"}, again=_FLAG)

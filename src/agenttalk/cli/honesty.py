@@ -47,14 +47,26 @@ def _tell(out: Output, found: dict[str, Any]) -> None:
         wide = max((len(plain(each[key])) for each in found[rows]), default=0)
         for each in found[rows]:
             out.say(f"  {plain(each[key]):<{wide}}  {line(each)}")
+            for model in each.get("by_model", ()):
+                out.say(f"    [dim]{_model(model)}:[/] {line(model)}")
     if found["validators"]:
         out.say("[bold]validators[/]")
     for each in found["validators"]:
-        held = "" if each["reliability"] is None else f", {each['reliability']:.0%} of it stood"
-        told = f"{each['judged']} judged, {each['misled']} accepted what was wrong, {each['overruled']} overruled"
-        out.say(f"  {plain(each['agent_id'])}  {told}{held}")
+        out.say(f"  {plain(each['agent_id'])}  {_judged(each)}")
+        for model in each["by_model"]:
+            out.say(f"    [dim]{_model(model)}:[/] {_judged(model)}")
     if found["uncounted"]:
         out.say(f"[yellow]![/] {found['uncounted']} entries of the ledger are not counted yet; ask again")
+
+
+def _model(each: dict[str, Any]) -> str:
+    return plain(each["model"]) or "no model told"
+
+
+def _judged(each: dict[str, Any]) -> str:
+    """The numbers of somebody as a judge of others in one line."""
+    held = "" if each["reliability"] is None else f", {each['reliability']:.0%} of it stood"
+    return f"{each['judged']} judged, {each['misled']} accepted what was wrong, {each['overruled']} overruled{held}"
 
 
 def line(each: dict[str, Any]) -> str:

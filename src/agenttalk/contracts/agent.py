@@ -155,6 +155,12 @@ class AgentProfile(Document):
     self_assessment: bool = False
     """Whether it judges first how fit it is for a command, and may return it."""
 
+    @property
+    def model(self) -> str:
+        """The model that it is told to use; empty when nobody says which."""
+        use = self.llm or self.cli or self.acp
+        return (use.model if use is not None else None) or ""
+
     @model_validator(mode="before")
     @classmethod
     def _confine(cls, data: Any) -> Any:

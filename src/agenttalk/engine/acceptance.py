@@ -95,8 +95,8 @@ def _artifact(rows: Iterable[Row], task_id: str) -> tuple[str, dict[str, str]] |
     return (newest[2], files_of(bytes(newest[4]))) if newest else None
 
 
-def note(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, at: str) -> None:
-    """A consumer judged its inputs before it used them; of what it made itself it cannot."""
+def note(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, model: str, at: str) -> None:
+    """A consumer judged its inputs before it used them, by a model; of what it made itself it cannot."""
     by = Validator(job.plan_id, job.task_id, job.agent_id)
     for each in job.command.resolved_inputs or ():
         judgement = judgements.get(each.input_name)
@@ -109,12 +109,14 @@ def note(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, at: str) -> N
             if inside in hashes:
                 artifacts.setdefault((task_id, output), {})[inside] = hashes[inside]
         for (task_id, output), files in artifacts.items():
-            _put(tx, by, bundle(files), task_id, output, accepted=judgement.accepted, at=at)
+            _put(tx, by, bundle(files), task_id, output, accepted=judgement.accepted, at=at, model=model)
 
 
-def _put(tx: Tx, by: Validator, sha256: str, task_id: str, output_name: str, *, accepted: bool, at: str) -> None:
+def _put(
+    tx: Tx, by: Validator, sha256: str, task_id: str, output_name: str, *, accepted: bool, at: str, model: str = ""
+) -> None:
     about: dict[str, Any] = {"plan_id": by.plan_id, "sha256": sha256, "task_id": task_id, "output_name": output_name}
-    tx.run("put_judgement", **about, validator=by.agent_id, accepted=int(accepted), at=at)
+    tx.run("put_judgement", **about, validator=by.agent_id, accepted=int(accepted), at=at, model=model)
 
 
 def others(job: Job) -> list[str]:
@@ -136,6 +138,6 @@ async def stored(store: Store, blobs: Blobs, plan_id: str, names: Iterable[str])
         sha256 = bundle(files)
         whole = all([await blobs.exists(each) for each in files.values()])
         said = await store.read("judgements_of", plan_id=plan_id, sha256=sha256)
-        accepted = {validator: sha256 for validator, accepts in said if accepts}
+        accepted = {validator: sha256 for validator, accepts, _ in said if accepts}
         found[name] = Stored(newest[2], sha256, sha256 if whole else "", accepted)
     return found

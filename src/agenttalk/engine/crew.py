@@ -30,7 +30,7 @@ async def agents(deps: Deps) -> list[dict[str, Any]]:
             health[path.removeprefix("agent_status/").removesuffix(".json")] = wire.read(bytes(body)) if body else None
     names |= believed.keys() | now.keys() | queued.keys()
     return [
-        _agent(name, now.get(name, []), queued.get(name, 0), health.get(name), believed.get(name))
+        _agent(name, now.get(name, []), queued.get(name, 0), health.get(name), believed.get(name, (NOTHING, {})))
         for name in sorted(names)
     ]
 
@@ -46,9 +46,13 @@ async def at_work(deps: Deps) -> list[dict[str, Any]]:
 
 
 def _agent(
-    name: str, now: list[dict[str, Any]], queued: int, status: dict[str, Any] | None, believed: Tally | None
+    name: str,
+    now: list[dict[str, Any]],
+    queued: int,
+    status: dict[str, Any] | None,
+    believed: tuple[Tally, dict[str, Tally]],
 ) -> dict[str, Any]:
-    tally = believed or NOTHING
+    tally, models = believed
     said = tally.as_json()
     used = {key: said.pop(key) for key in ("turns", "tokens", "cost_usd", "seconds", "cost_per_proven")}
     return {
@@ -59,6 +63,7 @@ def _agent(
         "queued": queued,
         "honesty": said,
         "usage": used,
+        "by_model": [{"model": model, **each.as_json()} for model, each in models.items()],
     }
 
 

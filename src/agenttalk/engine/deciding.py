@@ -120,7 +120,8 @@ def _accept(moves: Moves, sheet: Sheet, task_id: str, row: Row, by: str, commit:
     body = {
         "by": by,
         "shown": told["shown"],
-        "overrules": {key: told.get(key) for key in ("by", "consumer", "reason")},
+        "overrules": {key: told.get(key) for key in ("by", "consumer", "reason")}
+        | ({"model": told["by_model"]} if told.get("by_model") else {}),
         "confirmed": [each.id for each in confirmed],
         "files": told["files"],
         "verdict": {"fulfilled": True, "unverified": list(verdict.unverified), "trust": verdict.trust},

@@ -20,7 +20,7 @@ from agenttalk.engine.resuming import UNCOUNTED, VERIFYING, Left
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.spending import Allowance
 from agenttalk.engine.telling import fact, receipt
-from agenttalk.engine.worth import NO_PROOF, Outcome, gated
+from agenttalk.engine.worth import NO_PROOF, Outcome, gated, model_of
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance, Proof
 from agenttalk.rules import failure, gates, lifecycle, results, usage, words_of_verdicts
@@ -90,7 +90,7 @@ def _write_end(moves: Moves, end: End) -> Outcome:
         made = [each.candidate(job, moves.at) for each in parcels]
         moves.made[job.plan_id, job.task_id] = sorted(made, key=lambda each: each.output_name, reverse=True)
     if performance.judgements:
-        reworking.note(moves, granted, performance.judgements)
+        reworking.note(moves, granted, performance.judgements, model_of(granted, performance))
     return outcome
 
 
@@ -122,7 +122,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
     elif outcome.cause == "GATE_UNMET":
         moves.ask_person(sheet, node, f"the gate of {job.task_id} is not met: {outcome.reason}")
     elif outcome.cause == "INPUT_REJECTED":
-        reworking.send_back(moves, sheet, granted, performance.judgements)
+        reworking.send_back(moves, sheet, granted, performance.judgements, model_of(granted, performance))
     elif outcome.cause in {"NOT_FULFILLED", "CONFLICT"}:
         reworking.order_again(
             moves,

@@ -96,16 +96,16 @@ def _model(tx: Tx, fact: int) -> str:
     return honesty.model_of(_read(rows[0][0])) if rows else ""
 
 
-def _accepted(tx: Tx, subject: str, body: Mapping[str, Any]) -> list[str]:
-    """Who had accepted what is refused now."""
+def _accepted(tx: Tx, subject: str, body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Who had accepted what is refused now, and by which model."""
     plan_id = subject.split("/")[1]
     outputs: dict[str, dict[str, str]] = {}
     for file in body.get("files", ()):
         outputs.setdefault(file["output_name"], {})[file["path"]] = file["sha256"]
     return [
-        validator
+        (validator, model)
         for files in outputs.values()
-        for validator, accepts in tx.run("judgements_of", plan_id=plan_id, sha256=bundle(files))
+        for validator, accepts, model in tx.run("judgements_of", plan_id=plan_id, sha256=bundle(files))
         if accepts
     ]
 
@@ -142,6 +142,7 @@ async def report(deps: Deps) -> dict[str, Any]:
                 "models": sorted({who.model for _, who in found if who.agent_id == name and who.model}),
                 "kinds": sorted({kind for kind, who in found if who.agent_id == name}),
                 **tally.as_json(),
+                "by_model": [{"model": model, **each.as_json()} for model, each in _by_model(found, name).items()],
             }
             for name, tally in by_agent.items()
         ],
@@ -150,13 +151,32 @@ async def report(deps: Deps) -> dict[str, Any]:
         "validators": [
             {
                 "agent_id": name,
-                **{key: getattr(tally, key) for key in ("judged", "misled", "overruled", "reliability")},
+                **_as_validator(tally),
+                "by_model": [
+                    {"model": model, **_as_validator(each)}
+                    for model, each in _by_model(found, name).items()
+                    if _validates(each)
+                ],
             }
             for name, tally in by_agent.items()
-            if tally.judged or tally.misled or tally.overruled
+            if _validates(tally)
         ],
         "uncounted": behind,
     }
+
+
+def _as_validator(tally: Tally) -> dict[str, Any]:
+    return {key: getattr(tally, key) for key in ("judged", "misled", "overruled", "reliability")}
+
+
+def _validates(tally: Tally) -> bool:
+    return bool(tally.judged or tally.misled or tally.overruled)
+
+
+def _by_model(found: Mapping[tuple[str, Who], Tally], agent_id: str) -> dict[str, Tally]:
+    """What was counted of an agent with each model; nothing if none is known. What has none stands under ""."""
+    models = sorted({who.model for _, who in found if who.agent_id == agent_id})
+    return {each: _sum(found, agent_id=agent_id, model=each) for each in models} if any(models) else {}
 
 
 async def total(deps: Deps) -> dict[str, Any]:
@@ -180,7 +200,8 @@ def _sum(
     return sums
 
 
-async def of_agents(deps: Deps) -> dict[str, Tally]:
-    """What was counted of each agent, as far as it was counted."""
+async def of_agents(deps: Deps) -> dict[str, tuple[Tally, dict[str, Tally]]]:
+    """What was counted of each agent, and with each of its models, as far as it was counted."""
     found = await tallies(deps)
-    return {name: _sum(found, agent_id=name) for name in sorted({who.agent_id for _, who in found})}
+    names = sorted({who.agent_id for _, who in found})
+    return {name: (_sum(found, agent_id=name), _by_model(found, name)) for name in names}

@@ -172,8 +172,8 @@ def _made(tx: Tx, sheet: Sheet, task_id: str, name: str) -> tuple[Made, dict[str
         row[2],
         sha256,
         sheet.promise(node).id,
-        refused_by=tuple(validator for validator, accepted in said if not accepted),
-        accepted_by=tuple(validator for validator, accepted in said if accepted),
+        refused_by=tuple(validator for validator, accepted, _ in said if not accepted),
+        accepted_by=tuple(validator for validator, accepted, _ in said if accepted),
     )
     return made, files
 

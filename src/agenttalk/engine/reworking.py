@@ -45,9 +45,11 @@ class Refusal:
     """The task that was to use it."""
     command_id: str
     judgement: Judgement
+    model: str = ""
+    """By which it was judged, as far as that is known."""
 
 
-def send_back(moves: Moves, sheet: Sheet, granted: Granted, judgements: Mapping[str, Judgement]) -> None:
+def send_back(moves: Moves, sheet: Sheet, granted: Granted, judgements: Mapping[str, Judgement], model: str) -> None:
     """Have the tasks whose outputs were refused done again. Who refused waits for the new versions."""
     job = granted.job
     moves.tx.run(
@@ -59,21 +61,22 @@ def send_back(moves: Moves, sheet: Sheet, granted: Granted, judgements: Mapping[
     )
     for name, judgement in judgements.items():
         if not judgement.accepted:
-            refusal = Refusal(job.agent_id, job.task_id, job.command.command_id, judgement)
+            refusal = Refusal(job.agent_id, job.task_id, job.command.command_id, judgement, model)
             for producer in dict.fromkeys(path.partition("/")[0] for path in _paths(granted, name)):
                 refuse(moves, sheet, producer, refusal)
 
 
-def note(moves: Moves, granted: Granted, judgements: Mapping[str, Judgement]) -> None:
-    """Write down what was said of inputs."""
+def note(moves: Moves, granted: Granted, judgements: Mapping[str, Judgement], model: str) -> None:
+    """Write down what was said of inputs, and by which model."""
     job = granted.job
     body = {
         "validator": job.agent_id,
         "command_id": job.command.command_id,
         "inputs": {name: {**each.as_json(), "paths": _paths(granted, name)} for name, each in judgements.items()},
+        **({"model": model} if model else {}),
     }
     moves.tx.record("inputs.judged", f"{job.plan_id}/{job.task_id}", body)
-    acceptance.note(moves.tx, job, judgements, at=moves.at)
+    acceptance.note(moves.tx, job, judgements, model=model, at=moves.at)
 
 
 def _paths(granted: Granted, name: str) -> list[str]:
@@ -105,6 +108,7 @@ def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal, cause: C
         "files": files,
         "maker": row[0],
         "made_in": row[19],
+        **({"by_model": refusal.model} if refusal.model else {}),
     }
     tx.run("count_run", plan_id=plan_id, open=1, completed=-1, failed=0, skipped=0)
     if answer != "yes":

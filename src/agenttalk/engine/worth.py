@@ -14,7 +14,7 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Performance, Proof
-from agenttalk.rules import aborts, checkpoints, done, failure, gates, words_of_verdicts
+from agenttalk.rules import aborts, checkpoints, done, failure, gates, honesty, words_of_verdicts
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.done import Evidence, Verdict
@@ -94,6 +94,11 @@ def _paused(moves: Moves, granted: Granted, abort: Abort) -> Outcome:
     if cause == "DAY_SPENT":
         return Outcome(cause, str(abort), again=True)
     return Outcome(cause, f"the limit of the day has stopped it {before + 1} times in a row: {abort}")
+
+
+def model_of(granted: Granted, performance: Performance) -> str:
+    """The model that a turn was taken with, as it was told; else the one that was asked for."""
+    return honesty.model_of({"usage": performance.usage}) or granted.job.profile.model
 
 
 def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -> bool:

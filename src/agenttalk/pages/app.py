@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agenttalk.engine.service import Service
-from agenttalk.pages import actions, door, views
+from agenttalk.pages import actions, door, replays, views
 from agenttalk.pages.door import PageRoute
 from agenttalk.pages.rendering import FOLDER, HEADERS
 
@@ -23,7 +23,7 @@ _KINDS: Final = {
 def routes(service: Service) -> list[Route]:
     """The pages of an engine, its forms, and what they need."""
     assets = PageRoute("/static/{name}", _asset, methods=["GET"])
-    return [*door.entrance(service), *views.routes(service), *actions.routes(service), assets]
+    return [*door.entrance(service), *views.routes(service), *actions.routes(service), *replays.routes(service), assets]
 
 
 async def _asset(request: Request) -> Response:

@@ -11,6 +11,7 @@ from string import Formatter
 from typing import Final, Literal
 
 from agenttalk.pages.words import LANGUAGES, Language
+from agenttalk.rules.spoken import spoken
 
 _LONGEST: Final = 1_000
 """Characters of a sentence that is looked for."""
@@ -174,6 +175,15 @@ SENTENCES: Final[dict[str, str]] = {
     "an operator lets it begin: 'agenttalk override {plan}/{task} --checkpoint NAME --reason TEXT'": (
         "需要操作员说明理由后放行"
     ),
+    "it goes on by itself at 00:00 UTC, or when the limit is raised ('agenttalk budget set USD'); an operator lets it "
+    "begin before: 'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'": (
+        "将在 00:00 UTC 或提高限额后自动继续；操作员可说明理由提前放行"
+    ),
+    "the day stopped its turn in the middle, which does not count against {agent}; it goes on by itself at 00:00 UTC, "
+    "or when the limit is raised ('agenttalk budget set USD'); an operator lets it begin before: "
+    "'agenttalk override {plan}/{task} --checkpoint pre-act --reason TEXT'": (
+        "当日限额在执行途中中止了它，不计入 {agent} 的过失；将在 00:00 UTC 或提高限额后自动继续，操作员可提前放行"
+    ),
     "it begins when the plan's DAG is approved: 'agenttalk status {review}' shows its review": (
         "计划的任务图获批后开始：评审见 {review}"
     ),
@@ -210,7 +220,7 @@ def told(language: Language, text: object) -> str:
         found = form.fullmatch(said)
         if found:
             return chinese.format(**found.groupdict())
-    return said
+    return spoken(said, language)
 
 
 @cache

@@ -120,7 +120,7 @@ def told(kind: str, body: Mapping[str, Any], *, agent_id: str = "", model: str =
         yield from _turn(body, str(ack["consumer_agent_id"]) if ack else agent_id)
     elif kind == "inputs.judged":
         judged = sum(1 for each in body["inputs"].values() if isinstance(each, Mapping))
-        yield Who(_cut(body["validator"])), Tally(judged=judged)
+        yield Who(_cut(body["validator"]), _cut(body.get("model"))), Tally(judged=judged)
     elif kind == "check.disputed":
         yield Who(_cut(body.get("agent_id"))), Tally(disputed=1)
     elif kind == "dispute.answered":
@@ -131,9 +131,9 @@ def told(kind: str, body: Mapping[str, Any], *, agent_id: str = "", model: str =
                 Tally(upheld=int(state == "upheld"), dismissed=int(state != "upheld")),
             )
     elif kind == "rework.accepted":
-        refuser = (body.get("overrules") or {}).get("by")
-        if refuser and (body.get("overrules") or {}).get("consumer"):
-            yield Who(_cut(refuser)), Tally(overruled=1)
+        overrules = body.get("overrules") or {}
+        if overrules.get("by") and overrules.get("consumer"):
+            yield Who(_cut(overrules["by"]), _cut(overrules.get("model"))), Tally(overruled=1)
     elif body.get("maker"):
         who = Who(_cut(body["maker"]), _cut(model))
         if kind == "evidence.stale":
@@ -166,10 +166,10 @@ def _turn(body: Mapping[str, Any], agent_id: str) -> Iterator[tuple[Who, Tally]]
         )
 
 
-def misled(refuser: str, accepted: Iterable[str]) -> Iterator[tuple[Who, Tally]]:
-    """Of those who had accepted what somebody else refuses now, that they were."""
-    for validator in sorted(set(accepted) - {refuser}):
-        yield Who(_cut(validator)), Tally(misled=1)
+def misled(refuser: str, accepted: Iterable[tuple[str, str]]) -> Iterator[tuple[Who, Tally]]:
+    """Of those who had accepted what somebody else refuses now, each by a model, that they were."""
+    for validator, model in sorted({each for each in accepted if each[0] != refuser}):
+        yield Who(_cut(validator), _cut(model)), Tally(misled=1)
 
 
 def model_of(turn: Mapping[str, Any]) -> str:

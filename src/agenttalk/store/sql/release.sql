@@ -49,13 +49,14 @@ WHERE m.board = :board AND m.plan_id = :plan_id AND m.type = 'artifact' AND m.st
 ORDER BY m.task_id, m.output_name, m.seq DESC, m.id DESC
 
 -- name: put_judgement
-INSERT INTO judgements (board, plan_id, sha256, validator, accepted, task_id, output_name, at)
-VALUES (:board, :plan_id, :sha256, :validator, :accepted, :task_id, :output_name, :at)
+INSERT INTO judgements (board, plan_id, sha256, validator, accepted, task_id, output_name, at, model)
+VALUES (:board, :plan_id, :sha256, :validator, :accepted, :task_id, :output_name, :at, :model)
 ON CONFLICT (board, plan_id, sha256, validator) DO UPDATE
-SET accepted = excluded.accepted, task_id = excluded.task_id, output_name = excluded.output_name, at = excluded.at
+SET accepted = excluded.accepted, task_id = excluded.task_id, output_name = excluded.output_name, at = excluded.at,
+    model = excluded.model
 
 -- name: judgements_of
-SELECT validator, accepted FROM judgements
+SELECT validator, accepted, model FROM judgements
 WHERE board = :board AND plan_id = :plan_id AND sha256 = :sha256
 ORDER BY validator
 

@@ -1,0 +1,75 @@
+"""The page on which past work is held against a policy. It only asks: nothing is changed by it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agenttalk.contracts.policy import AuditPolicy, read_policy
+from agenttalk.engine import replaying
+from agenttalk.engine.service import Service
+from agenttalk.errors import Code, ContractError, UsageError
+from agenttalk.pages.door import form, shown
+from agenttalk.pages.rendering import Reader, page
+
+_LONGEST: Final = 64 * 1024
+"""Bytes of a policy."""
+_FIELDS: Final = ("since", "plan", "board", "before")
+
+
+def routes(service: Service) -> list[Route]:
+    """The form, and what comes of it. Whoever may ask the API may ask here."""
+    return [shown(service, "/ledger/replay", empty), form(service, "/ledger/replay", replay)]
+
+
+async def empty(_: Service, request: Request, reader: Reader) -> Response:
+    """The form, with nothing asked yet."""
+    return _page(reader, "", {"plan": request.query_params.get("plan", "")[:200]})
+
+
+async def replay(service: Service, _: Request, reader: Reader, sent: FormData) -> Response:
+    """What a policy would have refused, a page of it; or what is wrong with the policy, beside it."""
+    said = {name: _text(sent, name) for name in _FIELDS}
+    text = ""
+    try:
+        text = await _policy(sent)
+        policy = _read(text)
+        before = int(said["before"]) if said["before"].isascii() and said["before"].isdecimal() else 0
+        asked = replaying.Asked(policy, replaying.since(said["since"]), said["plan"], said["board"], min(before, 2**53))
+        found = await replaying.page(service.deps, asked)
+    except (ContractError, UsageError) as error:
+        problems = error.problems if isinstance(error, ContractError) else ()
+        faults = [f"{each.field}: {each.message}" if each.field else each.message for each in problems]
+        return _page(reader, text, said, 400, faults=faults or [error.message], hint=error.hint)
+    return _page(reader, text, said, found=found)
+
+
+def _page(
+    reader: Reader, policy: str, asked: dict[str, str], status: int = 200, *, found: Any = None, **more: Any
+) -> Response:
+    return page("replay", reader, status, policy=policy, asked=asked, found=found, **more)
+
+
+async def _policy(sent: FormData) -> str:
+    """The policy as it was written, or the file that was chosen. Raises UsageError."""
+    chosen, written = sent.get("file"), _text(sent, "policy")
+    if isinstance(chosen, UploadFile) and chosen.filename:
+        data = await chosen.read(_LONGEST + 1)
+        written = data.decode("utf-8", "replace")
+    if len(written) > _LONGEST:
+        raise UsageError(Code.JSON_TOO_LARGE, f"a policy has at most {_LONGEST:,} bytes")
+    return written.replace("\r\n", "\n")
+
+
+def _read(text: str) -> AuditPolicy:
+    """A policy in YAML or JSON. Raises ContractError."""
+    return read_policy(text.encode("utf-8", "replace"), yaml=not text.lstrip().startswith("{"))
+
+
+def _text(sent: FormData, name: str) -> str:
+    value = sent.get(name)
+    return value if isinstance(value, str) else ""
