@@ -30,6 +30,7 @@ PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 WALKED = REPOSITORY / "docs/tutorial/first-plan.md"
 """The page whose snippets `test_walk.py` runs."""
+LINK_TO_HEADING = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
 EXITS = re.compile(r"\s+# exits (\d+)$")
 
 
@@ -78,6 +79,24 @@ def test_the_readme_has_snippets_that_are_run() -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     missing = [target for target in linked(page) if "://" not in target and not (page.parent / target).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_to_headings_find_them(page: Path) -> None:
+    wanted = [(target or page.name, heading) for target, heading in LINK_TO_HEADING.findall(without_code(page))]
+    pages = {target: page.parent / target for target, _ in wanted if target.endswith(".md")}
+    found = {target: set(headings(path)) for target, path in pages.items()}
+    assert [(target, heading) for target, heading in wanted if target in found and heading not in found[target]] == []
+
+
+def headings(page: Path) -> list[str]:
+    """The names by which the headings of a page are linked to."""
+    titles = re.findall(r"^#+ (.*)$", without_code(page), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", title).lower()).replace(" ", "-") for title in titles]
+
+
+def without_code(page: Path) -> str:
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def linked(page: Path) -> list[str]:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -28,14 +28,17 @@ from agenttalk.contracts.describing import texts
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.engine.service import Service
 from agenttalk.errors import MEANINGS, Code
+from agenttalk.pages.codes import CODES
 from agenttalk.pages.door import PageRoute
-from agenttalk.rules import acp_agents
+from agenttalk.rules import acp_agents, lifecycle
 from agenttalk.rules.coding_agents import TABLE, CodingAgent
+from agenttalk.rules.plan_checks import DRIVERS
 from agenttalk.settings.tables import (
     AccountSettings,
     AgentSettings,
     KeepSettings,
     NotifySettings,
+    RiskSettings,
     ScheduleSettings,
     Section,
     Settings,
@@ -57,9 +60,9 @@ def errors_page() -> str:
         [
             "# Codes of errors and problems",
             "",
-            "Programs match on the code; the wording may change. The error itself comes with a hint that knows the case. Over HTTP",
-            "codes without a status of their own are 422 for bad input (400 where it is no JSON), 503 where a retry can help, else",
-            "500. This page is written from the code.",
+            "Match on the code in programs; the wording may change. Each error also brings a hint for the very case. Over HTTP, a",
+            "code without a status in this table is answered with 422 for bad input (400 if it is not JSON), with 503 where a retry",
+            "can help, and otherwise with 500. This page is generated from the code.",
             "",
             "| code | what it means | what to do | can a retry help | HTTP |",
             "|---|---|---|---|---|",
@@ -77,7 +80,7 @@ def documents_page() -> str:
         "# Documents",
         "",
         "Every document that AgentTalk reads or writes, and every field of it. `agenttalk schema NAME` shows its JSON Schema",
-        "(draft 2020-12); `agenttalk schema --out DIR` writes all of them. This page is written from the code.",
+        "(draft 2020-12); `agenttalk schema --out DIR` writes all of them. This page is generated from the code.",
         "",
         "| name | what it is |",
         "|---|---|",
@@ -134,27 +137,28 @@ def coding_agents_page() -> str:
     parts = [
         "# Coding agents",
         "",
-        "The table that the driver `cli` works from; [how to use it](../howto/use-coding-agents.md). An agent's `cli` is a name",
-        "of this table, or an object with `agent` and what is said otherwise. This page is written from the code.",
+        "How the driver `cli` starts each coding agent ([how to use them](../howto/use-coding-agents.md)). An agent's `cli` is one",
+        "of these names, or an object with `agent` and whatever differs from this page. The page is generated from the code.",
         "",
         "| key of `cli` | what it says |",
         "|---|---|",
         *(f"| `{name}` | {_told(CliUse, name)} |" for name in CliUse.model_fields),
         "",
-        "Places in arguments: `{base}` is the folder of the attempt, `{session}` the session that goes on, `{model}`, `{prompt}`",
-        "and `{prompt_file}` what their names say. `{MODEL}`, `{GUARD}`, `{MCP}`, `{HOOK}` and `{ARGS}`, each as a whole argument,",
-        "stand for several or none: how the model is named, how far the agent is trusted, how it is told of our MCP server, what",
-        "is asked before it stops, and `args`. `{mcp_file}` is a file that names that server.",
+        "Arguments may hold placeholders. `{base}` is the folder of the attempt, `{session}` the session to be resumed, `{model}`,",
+        "`{prompt}` and `{prompt_file}` are what their names say, and `{mcp_file}` is a file that describes AgentTalk's MCP server.",
+        "Five placeholders stand alone and become any number of arguments: `{MODEL}` chooses the model, `{GUARD}` sets how much",
+        "the agent may do without asking, `{MCP}` hands over the MCP server, `{HOOK}` has the agent asked before it stops, and",
+        "`{ARGS}` is `args`.",
     ]
     for name, entry in TABLE.items():
         trust = {"in a sandbox": entry.confined, "without one": entry.trusted}
         rows = {
             "arguments": _code(entry.argv),
-            "when a session goes on": _code(entry.resume) or "it cannot",
+            "to resume a session": _code(entry.resume) or "not possible",
             "prompt by": entry.prompt,
             "output read as": f"`{entry.codec}`",
             **{f"`{{GUARD}}` {where}": _code(argv) for where, argv in trust.items()},
-            "MCP server told by": _told_of_server(entry),
+            "MCP server by": _told_of_server(entry),
             "variables": _code([f"{key}={value}" for key, value in {**entry.variables, **entry.when_confined}.items()]),
             "handed over if set": ", ".join(f"`{each}`" for each in entry.handed),
             "not permitted": ", ".join(_code([each]) for each in entry.denied),
@@ -170,8 +174,8 @@ def models_page() -> str:
     parts = [
         "# Models",
         "",
-        "What the drivers `llm` and `local` are told of a model; [how to use them](../howto/use-models.md). This page is",
-        "written from the code.",
+        "The keys of `llm` and `local`, which describe the model of an agent with the driver of that name",
+        "([how to use them](../howto/use-models.md)). This page is generated from the code.",
     ]
     tables: dict[str, type[Part]] = {"llm": LlmUse, "llm.prices": Prices, "local": LocalUse}
     for name, table in tables.items():
@@ -187,20 +191,21 @@ def test_the_page_of_models_is_up_to_date() -> None:
 
 def spoken_agents_page() -> str:
     parts = [
-        "# Coding agents that are spoken with",
+        "# Coding agents over ACP",
         "",
-        "The table that the driver `acp` works from; [how to use it](../howto/use-coding-agents.md#agents-that-ask-first). An",
-        "agent's `acp` is a name of this table, or an object with `agent` and more. This page is written from the code.",
+        "How the driver `acp` starts each coding agent that speaks the Agent Client Protocol",
+        "([how to use them](../howto/use-coding-agents.md#agents-that-ask-first)). An agent's `acp` is one of these names, or an",
+        "object with `agent` and whatever differs from this page. The page is generated from the code.",
         "",
         "| key of `acp` | what it says |",
         "|---|---|",
         *(f"| `{name}` | {_told(AcpUse, name)} |" for name in AcpUse.model_fields),
         "",
         "A pattern in `allow`, `deny` and `ask` is a kind of tool (`read`, `edit`, `delete`, `move`, `search`, `execute`, `fetch`,",
-        "`think`, `switch_mode`, `other`, or `*`), and after a colon, if need be, a glob for what it is called for.",
+        "`think`, `switch_mode`, `other`, or `*`), optionally followed by a colon and a glob for what the tool is called with.",
         "",
-        "With `mcp: true` each is told of our MCP server when a session is opened; the tables say what else it is told then, so that",
-        "it waits for the server and shows its tools to its model.",
+        "With `mcp: true` each agent is told of AgentTalk's MCP server when a session is opened. The tables say what else it is given then,",
+        "so that it waits for the server and shows its tools to its model.",
     ]
     for name, entry in acp_agents.TABLE.items():
         variables = {**entry.variables, **entry.when_confined}
@@ -243,29 +248,38 @@ HTTP_GROUPS = {
 }
 HTTP_INTRODUCTION = """# HTTP API
 
-What an engine answers on its loopback address (`agenttalk serve` prints it) and on its unix socket. `GET /api/openapi.json`
-describes it for programs. This page is written from the code.
+An engine answers on its loopback address (`agenttalk serve` prints it) and on its unix socket. `GET /api/openapi.json`
+describes the API for programs. This page is generated from the code.
 
-**Tokens.** Everything but `/healthz`, `/readyz` and signed webhooks takes `Authorization: Bearer TOKEN`. Roles: an *operator*
-acts, a *viewer* reads, a *worker* is a pipeline that reports, an *agent* is one attempt and reaches its own task alone, a
-*remote* is an agent that works elsewhere. Whoever may not do something hears 403.
+**Tokens.** Everything but `/healthz`, `/readyz` and signed webhooks needs `Authorization: Bearer TOKEN`. A token has one of
+these roles; a request that its role does not allow is answered with 403.
 
-**Errors** are `application/problem+json` with a `code` of [ours](errors.md), a `detail` and a `hint`. The tables say with which
-status an address answers when all is well; every one of them may answer 401 without a good token, 403 to the wrong role, 404 if
-there is no such thing, 409 if it does not fit what is there, 413 or 422 if what was sent is too large or wrong, and 503 if it may
-be tried again. A filter or field that nobody knows is an error, and so is a value that it cannot have.
+| role | who | how to get the token |
+|---|---|---|
+| operator | a person or program that may do everything | `agenttalk token create NAME --role operator` |
+| viewer | a person or program that may read everything and change nothing | `agenttalk token create NAME --role viewer` |
+| agent | one attempt at a task; it reaches that task alone | the engine puts it into `AGENTTALK_TOKEN` |
+| remote | an [agent elsewhere](../howto/agents-elsewhere.md) | `agenttalk token create AGENT` |
+| worker | a pipeline that may report what it built, and nothing else | `agenttalk token create NAME --role worker` |
 
-**Pages.** Lists are bounded. `limit` is how many (100 by default, 500 at most; of letters 50 and 200), `next` of an answer is what to give as `after`
-(or `before`, where the newest come first) for the next page; null at the end. A filter that fits little may give a short or
-empty page whose `next` goes on.
+**Errors** are `application/problem+json` with a [code](errors.md), a `detail` and a `hint`. The tables name the status of an
+answer when all is well. Otherwise it is 401 without a good token, 403 for the wrong role, 404 if there is no such thing, 409 if
+the request does not fit the present state, 413 or 422 if the body is too large or wrong, and 503 if trying again can help. An
+unknown filter or field, or a value that it cannot have, is an error.
+
+**Pages.** Lists come page by page. `limit` is the number of entries (100 by default, at most 500; of letters 50 and 200). Give `next` of an answer as
+`after`, or as `before` where the newest come first, to get the next page; at the end it is null. With a filter a page may be short
+or empty although more pages follow.
 
 **Writing once.** Every POST of an operator or a worker takes `Idempotency-Key: TEXT` (1 to 255 characters). The same request to the same
-address under the same key is carried out once and gets the same answer for 24 hours, with `Idempotency-Replayed: true`, also
-after the engine was killed. Another body under that key is 409 `KEY_REUSED`; while the first is carried out, 409 `KEY_IN_USE`.
-If the engine died in the middle, it answers 409 `KEY_IN_DOUBT` where doing it again could do harm: look, and ask under
-another key. Refusals are not kept.
+address under the same key is carried out once. For 24 hours it gets the same answer again, with `Idempotency-Replayed: true`, also
+after the engine was killed. Another body under that key is answered with 409 `KEY_REUSED`, and with 409 `KEY_IN_USE` while the
+first request is still under way. If the engine died in the middle and doing it again could do harm, the answer is 409
+`KEY_IN_DOUBT`: look what happened, then use another key. Refusals are not kept.
 
-**Files** come as attachments, never to be shown, and piece by piece; `Range: bytes=A-B` asks for some of one.
+**Files** come as attachments that browsers do not display, piece by piece. `Range: bytes=A-B` asks for a part of one.
+
+**MCP.** `POST /mcp` is the [MCP server](../howto/connect-by-mcp.md). A token can do there what it can do here, and no more.
 """
 
 
@@ -291,7 +305,7 @@ def http_page(folder: Path) -> str:
 
 
 def _asked(filters: Sequence[str]) -> str:
-    return f" Asked with {', '.join(filters)}." if filters else ""
+    return f" Query: {', '.join(filters)}." if filters else ""
 
 
 def test_the_page_of_the_http_api_is_up_to_date(tmp_path: Path) -> None:
@@ -300,7 +314,7 @@ def test_the_page_of_the_http_api_is_up_to_date(tmp_path: Path) -> None:
 
 def _told_of_server(entry: CodingAgent) -> str:
     if entry.mcp is None:
-        return "it cannot use one"
+        return "not possible"
     told = [*entry.mcp.args, *(f"{name}={value}" for name, value in entry.mcp.variables.items())]
     home = f"; in a sandbox `~/{entry.mcp.settings}`" if entry.mcp.settings else ""
     return _code(told) + home
@@ -343,6 +357,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "notify.NAME": NotifySettings,
     "schedules.NAME": ScheduleSettings,
     "sources.NAME": SourceSettings,
+    "toolchain.risk": RiskSettings,
     "gc.KIND": KeepSettings,
 }
 
@@ -358,8 +373,10 @@ def settings_page() -> str:
     parts = [
         "# Settings",
         "",
-        "`agenttalk.toml` at the root, and over it variables such as `AGENTTALK__SERVER__PORT`. A key that nobody knows is an",
-        "error that names the nearest one. Secrets do not belong into the file. This page is written from the code.",
+        "Settings stand in `agenttalk.toml` at the root. A variable such as `AGENTTALK__SERVER__PORT` wins over the file. An",
+        "unknown key is an error that names the nearest known one. Secrets do not belong into the file: keys that end in `_env`",
+        "name a variable, keys that end in `_file` a file. `agenttalk config show --origin` tells what holds and where it was set.",
+        "This page is generated from the code.",
         "",
         "| key | default | what it says |",
         "|---|---|---|",
@@ -385,6 +402,19 @@ def _shown(field: FieldInfo) -> str:
 
 def test_the_page_of_settings_is_up_to_date() -> None:
     check("settings.md", settings_page())
+
+
+def test_the_page_of_states_names_every_state_and_phase_as_the_pages_do() -> None:
+    text = (REFERENCE / "states.md").read_text(encoding="utf-8")
+    assert [
+        state for state in get_args(lifecycle.State) if f"| `{state}` | {CODES['state'][state][0]} |" not in text
+    ] == []
+    assert [phase for phase in get_args(lifecycle.Phase) if f"| `{phase}` |" not in text] == []
+
+
+def test_the_page_of_the_plan_file_names_every_driver() -> None:
+    text = (REFERENCE / "plan-file.md").read_text(encoding="utf-8")
+    assert [driver for driver in DRIVERS if f"| `{driver}` |" not in text] == []
 
 
 def test_the_page_of_the_plan_file_names_every_key_or_the_page_that_does() -> None:

@@ -18,9 +18,9 @@ from test_reference import REFERENCE, check
 EVERYWHERE = {"--root", "--json", "--help"}
 INTRODUCTION = """# Every command and option
 
-Written from the code. What commands are for, with examples, stands in [command line](command-line.md). Not repeated here is what
-every command takes: `--root FOLDER`, the folder with `agents/` and `system_runtime/` (or the variable `AGENTTALK_ROOT`; by
-default that of the folder you work in), `--json`, which answers in JSON on standard output, and `--help`.
+This page is generated from the code. [Command line](command-line.md) says what the commands are for, with examples. Every command
+also takes `--root FOLDER`, `--json` and `--help`, which are explained [there](command-line.md#options-that-every-command-takes) and
+not repeated here.
 """
 
 

@@ -242,12 +242,12 @@ MEANINGS: dict[Code, Meaning] = {
     Code.PLAN_DOUBTFUL: Meaning("A plan file says something that is allowed but hardly meant."),
     Code.NAME_TAKEN: Meaning("Two things of one kind have the same name."),
     Code.SCORE_NOT_REQUIRED: Meaning("A condition is about the score of a task that gives none."),
-    Code.PROMISE_INVALID: Meaning("A promise is not worth being made, or speaks of what it does not have."),
+    Code.PROMISE_INVALID: Meaning("A promise asks for nothing, or refers to something that it does not have."),
     Code.CRITERION_UNPROVEN: Meaning("Nothing but the agent's own word would show a criterion of a promise."),
     Code.CHECK_CIRCULAR: Meaning("A task's promise waits for somebody to accept the task's own output."),
     Code.SCOPE_PROTECTED_OVERLAP: Meaning("Everything that a glob allows to change is protected by a check."),
     Code.CHECK_ALREADY_GREEN: Meaning("A check that has to fail before the work passes already."),
-    Code.JUDGE_NOT_TRUSTED: Meaning("Somebody would judge what is his own, or may not judge it."),
+    Code.JUDGE_NOT_TRUSTED: Meaning("Somebody would judge their own work, or may not judge it."),
     Code.RELEASE_REJECTED: Meaning("Something that a release needs is missing, or says no."),
     Code.RELEASE_REVOKED: Meaning("What a release rests on does not hold any more, so it was taken back."),
     Code.DAG_NOT_APPROVED: Meaning("A plan's DAG has to be approved before its tasks begin, and is not."),
@@ -312,7 +312,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.FORGE_EVENT_UNREADABLE: Meaning("A webhook's body lacks what its event must have."),
     Code.FORGE_ASSIGNEE_UNKNOWN: Meaning("A forge event is for an account that no agent has; no task was made."),
     Code.FORGE_HOPS_EXCEEDED: Meaning("Agents answered agents too often at one place; a person decides."),
-    Code.TASK_OVERDUE: Meaning("Nobody has reported of a task for too long; its agent is reminded."),
+    Code.TASK_OVERDUE: Meaning("Nobody has reported on a task for too long; its agent is reminded."),
     Code.FORGE_UNREACHABLE: Meaning("The forge does not answer or is out of order.", retriable=True),
     Code.FORGE_IN_DOUBT: Meaning(
         "The forge was asked to change something and gave no answer: look before asking again.", retriable=True

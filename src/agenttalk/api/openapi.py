@@ -168,14 +168,14 @@ _DAY: Final = _object(
     stopped=_list(_TEXT),
 )
 _SAID: Final[Mapping[tuple[str, str], Said]] = {
-    ("GET", "/healthz"): Said("Whether it lives.", answer=_object(ok=_FLAG)),
-    ("GET", "/readyz"): Said("Whether work is being done.", answer=_object(ok=_FLAG), statuses=(200, 503)),
+    ("GET", "/healthz"): Said("Whether the engine is alive.", answer=_object(ok=_FLAG)),
+    ("GET", "/readyz"): Said("Whether the engine is ready for work.", answer=_object(ok=_FLAG), statuses=(200, 503)),
     ("GET", "/api/openapi.json"): Said("This document.", answer=_object("openapi", "info", "paths")),
     ("GET", _AT): Said("A task, and what was said about it.", query={"after": _COUNT, **_EPOCH}),
     ("POST", f"{_AT}/comments"): Said("Say something about a task.", bodies.CommentBody, statuses=(201,), query=_EPOCH),
     ("POST", f"{_AT}/outputs"): Said("Hand something in for a task.", bodies.OutputBody, statuses=(201,), query=_EPOCH),
-    ("POST", f"{_AT}/progress"): Said("Tell how an attempt goes on.", bodies.ProgressBody, query=_EPOCH),
-    **{way: Said("Refused: states are set by the engine alone.", statuses=(403,)) for way in SETS_STATE},
+    ("POST", f"{_AT}/progress"): Said("Report progress and usage of an attempt.", bodies.ProgressBody, query=_EPOCH),
+    **{way: Said("Refused: only the engine sets states.", statuses=(403,)) for way in SETS_STATE},
     ("GET", "/api/me"): Said("Whom the token belongs to.", answer=_object(role=_TEXT, name=_TEXT, ready=_FLAG)),
     ("GET", f"{_AT}/promise"): Said("What a task promises, and what of it is not there yet.", query=_EPOCH),
     ("GET", f"{_AT}/explanation"): Said("Why a task is in its state.", query=_EPOCH),
@@ -207,9 +207,9 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
         "Tokens that were made for agents elsewhere and for people.", answer=_object(tokens=_list({"type": "object"}))
     ),
     ("POST", "/api/tokens"): Said(
-        "Let a token in, of an agent elsewhere or of a person.", agents.TokenBody, statuses=(201,)
+        "Register a token of an agent elsewhere, a person or a pipeline.", agents.TokenBody, statuses=(201,)
     ),
-    ("POST", "/api/tokens/{id}/revoke"): Said("Let a token in no longer."),
+    ("POST", "/api/tokens/{id}/revoke"): Said("Revoke a token."),
     ("GET", "/api/schedules"): Said("Schedules.", answer=_object(schedules=_list({"type": "object"}))),
     ("POST", "/api/schedules"): Said("Add a schedule.", schedules.ScheduleBody, statuses=(201,)),
     ("POST", "/api/schedules/{id}/{action}"): Said("Pause, resume, remove or run a schedule.", schedules.ActBody),
@@ -230,22 +230,22 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
         {"source": _TEXT},
     ),
     ("GET", "/api/toolchain/tasks"): Said(
-        "Tasks that forge events came to, a page of them.",
+        "Tasks that came from forges, a page of them.",
         answer=_object(tasks=_list(_TASK), next=_NEXT),
         query={"assignee": _TEXT, "status": _TEXT, "action_type": _TEXT, "after": _COUNT, "limit": _COUNT},
     ),
     ("GET", "/api/toolchain/tasks/{id}"): Said(
-        "One task: its turns, what was reported of it, and what was read at the forge.",
+        "One task: its turns, what was reported in each, and what was read at the forge.",
         answer=_object("turns", "verify", id=_TEXT, title=_TEXT, status=_TEXT),
     ),
     ("GET", "/api/toolchain/outgoing"): Said(
-        "What the engine has to say at forges, or said.",
+        "What the engine has to write at forges: what waits, what was written, and sources that do not answer.",
         answer=_object(away=_list(_ANY), outgoing=_list(_ANY), next=_NEXT),
         query={"after": _COUNT},
     ),
-    ("POST", "/mcp"): Said("The Model Context Protocol, each request by itself.", _ANY, media=JSON),
+    ("POST", "/mcp"): Said("The MCP server; each request stands for itself.", _ANY, media=JSON),
     ("GET", "/api/toolchain/warnings"): Said(
-        "Events that nobody could be given.",
+        "Events for accounts that no agent has.",
         answer=_object(warnings=_list(_WARNING), next=_NEXT),
         query={"after": _COUNT},
     ),
@@ -278,7 +278,9 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/status"): Said(
         "Where everything stands.", answer=_object(open_requests=_COUNT, open_deadletters=_COUNT)
     ),
-    ("POST", "/api/plans"): Said("Have a plan run.", bodies.PlanBody, _object(plan_id=_TEXT, new=_FLAG), (200, 201)),
+    ("POST", "/api/plans"): Said(
+        "Submit a plan; the engine runs it.", bodies.PlanBody, _object(plan_id=_TEXT, new=_FLAG), (200, 201)
+    ),
     ("POST", "/api/plans/apply"): Said("Put a new revision of a plan in force.", bodies.PlanBody),
     ("GET", "/api/plans/{id}"): Said(
         "Where a plan stands.", answer=_object("plan_id", "state", "result", "tasks"), query={"settled": _TEXT}
@@ -319,7 +321,7 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
         ),
     ),
     ("GET", "/api/plans/{id}/tasks/{task}/log"): Said(
-        "What a coding agent told while it ran, a page of it.",
+        "What a coding agent reported while it ran, a page of it.",
         answer=_object("command_id", "attempt", events=_list(_ANY), next=_COUNT),
         query={"command": _TEXT, "attempt": _COUNT, "after": _COUNT},
     ),
@@ -341,7 +343,7 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/agents"): Said("Every agent: what it does, what waits for it.", answer=_object(agents=_list(_AGENT))),
     ("GET", "/api/agents/{id}"): Said("One agent, and its queue.", answer=_AGENT),
     ("GET", "/api/honesty"): Said(
-        "How far agents, models and validators could be believed.",
+        "How many claims of agents, models and validators held.",
         answer=_object(
             total=_TALLY,
             agents=_list(_TALLY),
@@ -384,17 +386,21 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
         query={**dict.fromkeys(("source", "state", "event"), _TEXT), **dict.fromkeys(("before", "limit"), _COUNT)},
     ),
     ("POST", "/api/webhooks/{id}/replay"): Said(
-        "Have a delivery decided about anew.", answer=_object(id=_TEXT, state={"const": "new"})
+        "Decide about a delivery again.", answer=_object(id=_TEXT, state={"const": "new"})
     ),
     ("GET", "/api/plans/{id}/tasks/{task}/explanation"): Said("Why a task is in its state."),
     ("GET", "/api/plans/{id}/repository"): Said("The repository that a plan works on."),
     ("GET", "/api/plans/{id}/release"): Said("What was decided last about the release of a plan."),
     ("GET", "/api/plans/{id}/release_manifest"): Said("The manifest of its last release."),
     ("POST", "/api/plans/{id}/verify"): Said(
-        "Look whether what a plan proved still holds.", bodies.VerifyBody, _object("plan_id", "checks")
+        "Check whether what a plan proved still holds.", bodies.VerifyBody, _object("plan_id", "checks")
     ),
-    ("POST", "/api/plans/{id}/{action}"): Said("Steer a plan, or a task of it.", bodies.SteerBody),
-    ("POST", "/api/passes"): Said("Have a part look at everything once.", bodies.PassBody),
+    ("POST", "/api/plans/{id}/{action}"): Said(
+        "Steer a plan: `pause`, `resume`, `cancel` or `release`; with a task in the body `retry`, `abort`, `override` "
+        "or `rework`.",
+        bodies.SteerBody,
+    ),
+    ("POST", "/api/passes"): Said("Have `route`, `heartbeat` or `monitor` look at everything once.", bodies.PassBody),
     ("GET", "/api/human-requests"): Said(
         "Open questions, the oldest first, a page of them.",
         answer=_object(requests=_list({"type": "object"}), next=_some(_TEXT)),
@@ -415,17 +421,22 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/deadletters/{id}"): Said("A dead letter with its original.", answer=_object("content")),
     ("POST", "/api/deadletters/{id}/replay"): Said("Judge a dead letter again."),
     ("POST", "/api/commands/send"): Said("Send a command in the operator's name.", bodies.SendBody),
-    ("POST", "/api/commands/log"): Said("Tell how a command came out.", bodies.LogBody, _object(ok=_FLAG)),
-    ("GET", "/api/fsck"): Said("What is not sound.", answer=_object(faults=_list({"type": "object"}))),
+    ("POST", "/api/commands/log"): Said("Record how a command was made or checked.", bodies.LogBody, _object(ok=_FLAG)),
+    ("GET", "/api/fsck"): Said(
+        "Messages and receipts that are not in order, as `agenttalk fsck` finds them.",
+        answer=_object(faults=_list({"type": "object"})),
+    ),
     ("POST", "/api/settings/reload"): Said(
-        "Read agenttalk.toml again: what has changed and holds now, and what needs a restart.",
+        "Read agenttalk.toml again; the answer says what took effect, and what needs a restart.",
         bodies.ReloadBody,
         answer=_object(changed=_list(_TEXT), needs_restart=_list(_TEXT)),
     ),
     ("POST", "/api/gc"): Said(
-        "Remove what nobody needs any more.", bodies.GcBody, _object("freed", "items", dry_run=_FLAG, bytes=_COUNT)
+        "Remove what plans left behind, as `agenttalk gc` does.",
+        bodies.GcBody,
+        _object("freed", "items", dry_run=_FLAG, bytes=_COUNT),
     ),
-    ("POST", "/api/republish"): Said("Write everything that is published anew.", answer=_object(written=_COUNT)),
+    ("POST", "/api/republish"): Said("Write everything under `system_runtime/` again.", answer=_object(written=_COUNT)),
 }
 
 

@@ -77,7 +77,7 @@ def draft(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Have an agent draft a plan to a goal. It may ask a person once; a person has to approve what it drafts.
+    """Have an agent draft a plan for a goal. It may ask a person once, and a person has to approve the draft.
 
     Ends with 3 while somebody is awaited: answer in 'agenttalk inbox', and run the same command again.
     """

@@ -25,7 +25,7 @@ RootOption = Annotated[
     Path | None,
     typer.Option(
         "--root",
-        help="Folder with agents/ and system_runtime/; by default that of the folder you work in.",
+        help="The root: the folder with agents/ and system_runtime/; by default the one you work in.",
         envvar="AGENTTALK_ROOT",
     ),
 ]

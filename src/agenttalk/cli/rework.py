@@ -21,7 +21,7 @@ def rework(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Decide on work that was sent back too often: grant more rounds, accept it as it is, or abort.
+    """Decide about work that was sent back too often: grant more rounds, accept it as it is, or abort.
 
     The question in 'agenttalk inbox' asks the same.
     """

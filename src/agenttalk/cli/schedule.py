@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps
     from agenttalk.engine.scheduling import Schedules
 
-app = typer.Typer(no_args_is_help=True, help="Have plans run again and again.", add_completion=False)
+app = typer.Typer(no_args_is_help=True, help="Run plans on schedule.", add_completion=False)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule.")]
 
 
@@ -22,21 +22,29 @@ def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called; its plans are NAME-<time>.")],
     cron: Annotated[str, typer.Option("--cron", help="Minute, hour, day, month, day of the week; or @daily etc.")],
-    timezone: Annotated[str, typer.Option("--timezone", help="By which clock, e.g. Europe/Berlin.")] = "UTC",
+    timezone: Annotated[str, typer.Option("--timezone", help="Time zone, e.g. Europe/Berlin.")] = "UTC",
     plan: Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="The plan file.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="Who does it, without a plan file.")] = None,
-    prompt: Annotated[str | None, typer.Option("--prompt", help="What is to be done, without a plan file.")] = None,
-    template: Annotated[
-        str | None, typer.Option("--template", help="Make the plan file: weekly-summary, by --agent for each --team.")
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="The agent that gets --prompt, instead of a plan file.")
     ] = None,
-    team: Annotated[list[str] | None, typer.Option("--team", help="Somebody in the team of a template.")] = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", help="What --agent is to do, instead of a plan file.")
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--template", help="Write the plan file from a template: weekly-summary, which needs --agent and --team."
+        ),
+    ] = None,
+    team: Annotated[list[str] | None, typer.Option("--team", help="A member of the team, for --template.")] = None,
     catch_up: Annotated[
-        bool, typer.Option("--catch-up/--no-catch-up", help="Make up, once, for what was due while nobody was there.")
+        bool,
+        typer.Option("--catch-up/--no-catch-up", help="Make up, once, for times that were due while no engine ran."),
     ] = True,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Have a plan file, or a single task, run by a cron expression. Runs are made by `agenttalk serve`."""
+    """Run a plan file, or a prompt for an agent, by a cron expression. `agenttalk serve` starts the runs."""
     import getpass
 
     from agenttalk.errors import AgentTalkError
@@ -86,7 +94,7 @@ def _from_template(
 
 @app.command("list")
 def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """List schedules: when they are due next, and what came of the last time."""
+    """List schedules: when they are due next, and how the last run went."""
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return {"schedules": await _schedules(deps, ctx, root).listed()}
@@ -109,13 +117,13 @@ def list_schedules(ctx: typer.Context, root: RootOption = None, as_json: JsonOpt
 
 @app.command("pause")
 def pause(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Begin nothing of a schedule. A plan that runs goes on."""
+    """Pause a schedule. A plan that runs goes on."""
     return _act(ctx, root, as_json, name, "pause", "is paused")
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Let a paused schedule go on. What was due meanwhile is not made up for."""
+    """Let a paused schedule go on. Times that passed meanwhile are not made up for."""
     return _act(ctx, root, as_json, name, "resume", "goes on")
 
 
@@ -127,7 +135,7 @@ def remove(ctx: typer.Context, name: Name, root: RootOption = None, as_json: Jso
 
 @app.command("run")
 def run(ctx: typer.Context, name: Name, root: RootOption = None, as_json: JsonOption = False) -> int:
-    """Have a schedule's plan run now, besides its times. Without an engine it begins with the next one."""
+    """Run a schedule's plan now, in addition to its times. Without an engine it begins when the next one starts."""
     return _act(ctx, root, as_json, name, "run", "is submitted")
 
 

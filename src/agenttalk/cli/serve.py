@@ -23,7 +23,7 @@ def serve(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Be the engine of a root: route, run the agents' programs, watch, and answer over HTTP.
+    """Run the engine of a root: it carries out plans, routes messages, and serves the HTTP API and the pages.
 
     Ends with SIGTERM or Ctrl-C. Programs under way are ended then, and run again by the next start.
     """

@@ -24,7 +24,7 @@ def verify(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Look whether what a plan proved still holds, also when it has ended.
+    """Check whether what a plan proved still holds, also when the plan has ended.
 
     Checks whose evidence is stale are made again. What does not pass goes back to whoever broke it, and a plan that had
     ended goes on. Ends with 0 when everything holds, with 1 when something does not.

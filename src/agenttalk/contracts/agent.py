@@ -56,13 +56,13 @@ class CliUse(Part):
     argv: Many[str] | None = None
     """Its arguments, in place of those of the table."""
     resume: Many[str] | None = None
-    """Its arguments when a session goes on."""
+    """Its arguments when it resumes a session."""
     prompt: PromptBy | None = None
-    """How it is given its prompt."""
+    """How it is given its prompt: `stdin`, `argument` or `file`."""
     codec: Text | None = None
-    """How its output is read."""
+    """How its output is read: `text`, `claude`, `codex`, `gemini` or `opencode`."""
     denied: Many[Text] | None = None
-    """Patterns for what it prints when something was not permitted to it."""
+    """Patterns for what it prints when it was not permitted to do something."""
     failed: Many[Text] | None = None
     """Patterns for what it prints when it failed."""
 
@@ -103,7 +103,7 @@ class AcpUse(Part):
     ask: Many[Text] = ()
     """What a person is asked about."""
     otherwise: Literal["refuse", "ask"] = "refuse"
-    """What happens to anything else."""
+    """What happens to anything else: `refuse`, or `ask` a person."""
     start_seconds: Positive = 120
     """Seconds in which it must be ready for its prompt."""
 
@@ -116,11 +116,9 @@ class AgentProfile(Document):
     name: str | None = None
     """What people call it."""
     driver: Text = "folder"
-    """How it is driven: `script` starts `argv`, `cli` and `acp` a coding agent, `folder` nothing; `remote` works
-    elsewhere; `llm` and `local` are models that are asked.
-
-    Others are not supported.
-    """
+    """How it is driven: `script` starts `argv`, `cli` and `acp` start a coding agent, `llm` and `local` ask a model,
+    `human` asks a person, `remote` works elsewhere and comes for its tasks, `folder` is started by nobody, and `python`
+    is a function of the program that runs the plan."""
     argv: Many[str] = ()
     """The program and its arguments. A relative path that lies in the agent's folder means that file."""
     cli: AnyCliUse | None = None

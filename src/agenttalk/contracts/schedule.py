@@ -24,17 +24,18 @@ class Schedule(Part):
     model_config = ConfigDict(extra="forbid")
 
     cron: Annotated[str, AfterValidator(_check_cron)]
-    """When: minute, hour, day of the month, month, day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`."""
+    """When: minute, hour, day of the month, month, day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`,
+    `@yearly`."""
     timezone: Text = "UTC"
     """By which clock, such as `Europe/Berlin`."""
     plan: Text | None = None
-    """A plan file; a relative path is meant from the root. Its `plan_id` is replaced for each run."""
+    """A plan file; a relative path starts at the root. Its `plan_id` is replaced for each run."""
     agent: IdText | None = None
     """Who does it, where there is no plan file."""
     prompt: Text | None = None
-    """What is to be done, where there is no plan file."""
+    """What it is to do, where there is no plan file."""
     catch_up: bool = True
-    """Whether a time that passed while no engine ran is made up for; at most once, however many there were."""
+    """Whether a time that passed while no engine ran is made up for; one run at most, however many were missed."""
 
     @model_validator(mode="after")
     def _check_work(self) -> Self:

@@ -46,13 +46,13 @@ class ServerSettings(Section):
     """Where the engine listens."""
 
     host: Text = "127.0.0.1"
-    """The address. One that other machines can reach needs `public`."""
+    """The address to listen on. One that other machines can reach needs `public = true`."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8083
     """The port; 0 takes a free one."""
     public: bool = False
     """Whether other machines may reach it. Every request needs a token all the same."""
     names: Many[Text] = ()
-    """Further names under which it is asked for, when it is public."""
+    """Further host names under which it can be reached, when it is public."""
 
 
 def _check_url(text: str) -> str:
@@ -62,12 +62,13 @@ def _check_url(text: str) -> str:
 
 
 class StoreSettings(Section):
-    """Where state is kept."""
+    """Where the engine keeps its state."""
 
     url: Annotated[str, AfterValidator(_check_url)] = "sqlite"
-    """`sqlite` for files under the root, or `postgresql://…`. With a password only in the environment."""
+    """`sqlite` for files under the root, or `postgresql://…`. A URL with a password belongs into `url_file` or into the
+    variable `AGENTTALK__STORE__URL`."""
     url_file: Text | None = None
-    """A file that holds the URL, for one with a password; it wins over `url`."""
+    """A file that holds the URL; it wins over `url`."""
 
 
 class CliSettings(CliUse):
@@ -109,7 +110,7 @@ class AcpSettings(AcpUse):
 
 
 class AccountSettings(Section):
-    """An agent's account at a forge. Its token reaches the agent for its tasks; the engine's own never does."""
+    """An agent's account at a forge."""
 
     login: Text
     """The account's name."""
@@ -120,23 +121,23 @@ class AccountSettings(Section):
 
 
 class AgentSettings(Section):
-    """How an agent is driven. What is said here wins over the agent's own profile."""
+    """How an agent is driven. What is set here wins over a plan file and over the agent's own profile."""
 
     name: str | None = None
     """What people call it."""
     driver: Text | None = None
-    """`script`, `cli`, `acp`, `llm`, `local`, `folder`, or `remote` for an agent that works elsewhere."""
+    """`script`, `cli`, `acp`, `llm`, `local`, `folder`, `remote` or `human`; see [drivers](plan-file.md#drivers)."""
     argv: Many[str] | None = None
-    """The program and its arguments."""
+    """The program and its arguments, with the driver `script`."""
     cli: Annotated[CliSettings, BeforeValidator(cli_named)] | None = None
-    """Which coding agent it is, with the driver `cli`: its name, or a table with more."""
+    """Which coding agent it is, with the driver `cli`: its name, or a table; see [coding agents](coding-agents.md)."""
     llm: LlmSettings | None = None
-    """Which model it is and where that is asked, with the driver `llm`: a table, see
-    [models](models.md)."""
+    """Which model it is and which service has it, with the driver `llm`: a table; see [models](models.md)."""
     local: LocalSettings | None = None
-    """Which model it is and where its file lies, with the driver `local`: a table."""
+    """Which model it is and where its file lies, with the driver `local`: a table; see [models](models.md)."""
     acp: Annotated[AcpSettings, BeforeValidator(cli_named)] | None = None
-    """Which coding agent it is and what it may do, with the driver `acp`: its name, or a table with more."""
+    """Which coding agent it is and what it may do, with the driver `acp`: its name, or a table; see
+    [coding agents over ACP](spoken-agents.md)."""
     prompt: str | None = None
     """Its role, in words."""
     skills: Many[str] | None = None
@@ -144,40 +145,42 @@ class AgentSettings(Section):
     locale: Literal["en", "zh"] | None = None
     """The language of its prompts."""
     env: Many[Text] | None = None
-    """Names of variables that its program gets."""
+    """Names of variables of the engine's environment that its program gets."""
     limits: ProgramSettings | None = None
-    """What its program may use: `total_memory_mib`, `disk_mib`, `processes` and others."""
+    """What its program may use: a table; see [ProgramLimits](documents.md#programlimits)."""
     sandbox: Tier | None = None
-    """How its program is confined: `plain`, `landlock`, `bubblewrap`, or `best` of those that work."""
+    """How its program is confined: `plain` (not at all), `landlock`, `bubblewrap`, or `best` of those that work. By
+    default `best` for coding agents and `plain` for all others."""
     network: Switch | None = None
-    """Whether its program may use the network."""
+    """Whether its program may use the network: `on` (the default) or `off`, which needs a sandbox."""
     mcp: bool | None = None
-    """Whether a coding agent is given our MCP server, with the attempt's own token."""
+    """Whether a coding agent is given AgentTalk's own MCP server in its turns."""
     forge: dict[IdText, AccountSettings] = Field(default_factory=dict)
-    """Its accounts, by source."""
+    """Its accounts at forges, by source."""
 
 
 class SourceSettings(Section):
     """A forge whose webhooks come in. Secrets lie in the environment or in files, never in the settings."""
 
     kind: ForgeKind
-    """What it is; headers do not decide it."""
+    """`gitea`, `forgejo` or `github`."""
     base_url: Text
-    """Where it is, such as `https://git.example.org`."""
+    """Its address, such as `https://git.example.org`."""
     secret_env: Text | None = None
     """The variable that holds the secret with which it signs its webhooks."""
     secret_file: Text | None = None
-    """A file that holds it; a relative path is meant from the root."""
+    """A file that holds the secret; a relative path starts at the root."""
     token_env: Text | None = None
-    """The variable that holds the engine's own token, to read what happened and to tell people."""
+    """The variable that holds the engine's own token, with which it reads the forge and writes comments. No agent gets
+    it."""
     token_file: Text | None = None
-    """A file that holds it."""
+    """A file that holds the token."""
     login: Text | None = None
-    """The name of the engine's own account, so that what it writes itself is recognised."""
+    """The name of the engine's own account, so that it recognises what it wrote itself."""
     insecure: bool = False
-    """Whether webhooks without a secret are taken. For a test bench only: anybody could send them."""
+    """Whether unsigned webhooks are taken. For tests only: anybody could send them."""
     ci_comment_patterns: dict[Text, Many[Text]] = Field(default_factory=dict)
-    """Account of a CI service → globs for lines of its comments that say that something failed."""
+    """For a CI service that reports by comments: its account → globs for lines that mean a failure."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -186,109 +189,112 @@ class SourceSettings(Section):
 
 
 class RiskSettings(Section):
-    """Which changes need care."""
+    """How risky a pull request is called in a reviewer's task."""
 
     high: Many[Text] = ()
-    """Globs for paths whose changes need most care."""
+    """Globs for paths: whatever changes one of them is a high risk."""
 
 
 class ToolchainSettings(Section):
-    """What forge events come to."""
+    """Which tasks forge events become, and when those are done."""
 
     default_reviewer: IdText | None = None
-    """The agent that reviews where nobody was asked."""
+    """The agent that reviews when a pull request asks nobody."""
     ops: IdText | None = None
     """The agent that gets failed deployments and outages."""
     lead: IdText | None = None
-    """The agent or person that gets what failed for good."""
+    """The agent or person that is told what failed for good."""
     verify: Literal["observed", "report", "transition"] | None = None
-    """What being done takes: what the forge shows, at least a report, or any sign. By default `observed` where the
-    source has a token, else `transition`."""
+    """What it takes to be done: `observed` (the forge shows it), `report` (at least a report) or `transition` (any
+    sign). By default `observed` where the source has a token, else `transition`; see
+    [verification](toolchain.md#what-each-setting-accepts)."""
     verify_patience: Annotated[int, Field(ge=0, le=86_400)] = 60
-    """Seconds that a forge may be out of order when a task is verified, before whoever restores it is told. It is
-    waited for up to `escalate_after`; 0: not at all."""
+    """Seconds that a forge may be out of order while a task is verified, before `ops` gets a task to restore it. The
+    engine waits up to `escalate_after`; with 0 not at all."""
     settle_seconds: Annotated[int, Field(ge=0, le=600)] = 3
-    """Seconds that a forge may take to show what was done, before it counts as not done."""
+    """Seconds that a forge may take to show what was done, before that counts as not done."""
     deploy_patterns: Many[Text] = ()
-    """Globs for contexts, names and files of workflows that deploy."""
+    """Globs for contexts, names and files of workflows that deploy; whatever matches and fails becomes a
+    `deploy_failure`."""
     repos: Many[Text] = ("*",)
-    """Globs for `owner/name`. Events of others are ignored."""
+    """Globs for `owner/name`. Events of other repositories are ignored."""
     risk: RiskSettings = RiskSettings.model_construct()
-    """Which changes need care."""
+    """Which changes are a high risk: the table `[toolchain.risk]`."""
     remind_after: Annotated[int, Field(ge=1)] = 7200
     """Seconds without a report after which the agent is reminded."""
     escalate_after: Annotated[int, Field(ge=1)] = 21600
     """Seconds without a report after which the lead is told."""
     failures: Annotated[int, Field(ge=1, le=1000)] = 3
-    """After so many failures in a row a forge is left alone for a while, and `ops` is told."""
+    """After so many failures in a row the engine leaves a forge alone for a while and tells `ops`."""
     probe_after: Annotated[int, Field(ge=1, le=600)] = 15
-    """Seconds after which it is asked again; twice as many each time, up to ten minutes."""
+    """Seconds until the engine asks that forge again; twice as many each time, up to ten minutes."""
     reconcile_every: Annotated[int, Field(ge=0)] = 600
-    """Seconds after which forges with a token are read again, so that a lost webhook is made good; 0: only at the start
-    and when somebody asks for it."""
+    """Seconds after which the engine reads forges again to find lost webhooks; 0: only when it starts and when somebody
+    asks for it. Needs a token."""
     timeout: Annotated[int, Field(ge=1)] = 3600
     """Seconds that a turn may take."""
     retry_times: Annotated[int, Field(ge=0, le=100)] = 1
     """Retries after a crash or timeout."""
     steps: dict[Text, Many[Text]] = Field(default_factory=dict)
-    """Steps of your own, by action type, such as `ci_failure` or `review_result.APPROVED`. The report is added."""
+    """Your own steps by action type, such as `ci_failure` or `review_result.APPROVED`. The step that asks for a report
+    is added."""
     sections: dict[Literal["context", "constraints", "api", "promise"], Text] = Field(default_factory=dict)
-    """Sections of the prompt of your own."""
+    """Your own texts for sections of the prompt: `context`, `constraints`, `api` or `promise`."""
 
 
 class MailSettings(Section):
     """Letters between agents and people."""
 
     remind_after: Annotated[int, Field(ge=1)] = 7200
-    """Seconds without an answer after which whoever got a request is reminded; at the latest when half of its time is
-    over."""
+    """Seconds after which the addressee of a request is reminded; at the latest when half of its time is over."""
     answer_within: Annotated[int, Field(ge=1)] = 86400
-    """Seconds in which a request must be answered that says no deadline."""
+    """Seconds in which a request without a deadline must be answered."""
     timeout: Annotated[int, Field(ge=1)] = 3600
     """Seconds that a turn may take."""
     retry_times: Annotated[int, Field(ge=0, le=100)] = 1
     """Retries after a crash or timeout."""
     hops: Annotated[int, Field(ge=0, le=1000)] = 10
-    """How often agents may write requests to each other in a row before a person has to go on."""
+    """How many requests agents may write to each other in a row before a person has to write."""
 
 
 class LimitSettings(Section):
-    """How much is taken at once."""
+    """Limits that hold for the whole engine."""
 
     payload_mib: Annotated[int, Field(ge=1, le=65536)] = 256
-    """Largest payload file."""
+    """MiB that a payload file may have."""
     max_running: Annotated[int, Field(ge=1, le=1000)] = 8
     """How many programs of agents run at the same time."""
     poll_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
-    """After so long a heartbeat looks again by itself: half of it when busy, thrice when idle."""
+    """Seconds after which a heartbeat looks again unasked: half as many when it is busy, three times as many when it
+    is idle."""
     remote_silence_seconds: Annotated[int, Field(ge=1, le=86_400)] = 120
-    """After so long without a sign of life an agent elsewhere is lost, and its task is offered again."""
+    """Seconds without a sign of life after which an agent elsewhere has lost its task, which is then offered again."""
     cost_usd_per_day: Annotated[float, Field(gt=0, strict=False)] | None = None
-    """What all agents together may spend on a day (UTC), as far as they tell it."""
+    """US dollars that all agents together may spend on a day (UTC), as far as they report it."""
     max_new_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 50
     """How many new messages of a plan a heartbeat takes at once."""
     max_resume_messages_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 10
     """How many waiting commands of a plan it looks at again at once."""
     hops: Annotated[int, Field(ge=0, le=100)] = 4
-    """How often agents may answer agents at one place of a forge before a person decides."""
+    """How often agents may answer agents in one issue or pull request before a person is asked."""
     comments_per_object_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 20
-    """How many comments the engine writes on one pull request or issue in an hour."""
+    """How many comments the engine writes into one issue or pull request in an hour."""
 
 
 class KeepSettings(Section):
-    """How much is kept of something that plans leave behind, once they have ended."""
+    """How much is kept of one kind of leftovers; KIND is `clones`, `workspaces`, `blobs` or `transcripts`."""
 
     keep_days: Annotated[int, Field(ge=0, le=36_500)] | None = None
-    """Days for which everything is kept; by default those of `[gc]`."""
+    """Days for which it is kept; by default those of `[gc]`."""
     max_bytes: Annotated[int, Field(ge=0)] | None = None
-    """Bytes that are kept at most; the oldest go first."""
+    """The most bytes that are kept; the oldest go first."""
 
 
 class GcSettings(Section):
     """What `agenttalk gc` removes: never what an open plan needs, or what a ledger or a release names."""
 
     every_hours: Annotated[int, Field(ge=0, le=10_000)] = 0
-    """Hours after which `agenttalk serve` does it by itself, and at its start; 0: never."""
+    """Hours after which `agenttalk serve` does it unasked, and when it starts; 0: never."""
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 30
     """Days for which everything is kept after its plan has ended."""
     clones: KeepSettings = KeepSettings.model_construct()
@@ -298,7 +304,7 @@ class GcSettings(Section):
     blobs: KeepSettings = KeepSettings.model_construct()
     """Large contents that nothing refers to. Those younger than a day stay in any case."""
     transcripts: KeepSettings = KeepSettings.model_construct()
-    """What coding agents told while they worked, and prompts as agents got them."""
+    """What coding agents reported while they worked, and the prompts that agents got."""
 
     @property
     def keeps(self) -> dict[Kind, Keep]:
@@ -314,9 +320,9 @@ class LogSettings(Section):
     """What `agenttalk serve` writes to standard error."""
 
     format: Literal["console", "json"] = "console"
-    """A line for people, or one JSON object in a line for programs."""
+    """`console` for people, or `json`: one JSON object per line."""
     level: Literal["debug", "info", "warning", "error"] = "warning"
-    """From which level on."""
+    """`debug`, `info`, `warning` or `error`, and everything worse."""
 
 
 def _check_address(text: str) -> str:
@@ -334,20 +340,20 @@ def _check_web(text: str) -> str:
 
 
 class NotifySettings(Section):
-    """Somebody elsewhere who is told what happens."""
+    """An address that gets notices of what happens; see [how to be notified](../howto/be-notified.md)."""
 
     url: Annotated[Text, AfterValidator(_check_web)] | None = None
-    """Where to. An address that is a secret itself, as those of Slack are, belongs into `url_env`."""
+    """The address. One that is a secret itself, as those of Slack are, belongs into `url_env`."""
     url_env: Text | None = None
     """The variable that holds the address."""
     kind: Format = "cloudevents"
-    """`cloudevents`, or `slack` for what Slack and those like it take."""
+    """`cloudevents`, or `slack` for Slack, Mattermost and others that take the same form."""
     events: Many[Event] = get_args(Event)
-    """What is told; by default all: `plan.ended`, `task.failed`, `human.asked`, `done.refused`, `budget.stopped`."""
+    """Which events are sent; by default all of them."""
     secret_env: Text | None = None
-    """The variable that holds the secret by which it is signed, as Standard Webhooks has it."""
+    """The variable that holds the secret with which notices are signed, as Standard Webhooks describes it."""
     allow: Many[Annotated[Text, AfterValidator(_check_address)]] = ()
-    """Addresses that are not public and may be told all the same, such as `127.0.0.1:8080` or `10.0.0.0/8`."""
+    """Addresses that are not public and are allowed all the same, such as `127.0.0.1:8080` or `10.0.0.0/8`."""
 
     @model_validator(mode="after")
     def _check_place(self) -> Self:
@@ -366,18 +372,18 @@ def _check_zone(name: str) -> str:
 
 
 class TelemetrySettings(Section):
-    """A tracing system that is told what happens, by OTLP over HTTP."""
+    """A tracing system that gets spans by OTLP over HTTP; see [how to trace plans](../howto/trace-plans.md)."""
 
     endpoint: Annotated[Text, AfterValidator(_check_web)] | None = None
-    """Where its collector listens, such as `http://127.0.0.1:4318`. Nothing is told where this is not set."""
+    """Where its collector listens, such as `http://127.0.0.1:4318`. Without it nothing is sent."""
     headers_env: Text | None = None
-    """The variable that holds headers to be sent along, as `name=value,name=value`."""
+    """The variable that holds further headers, as `name=value,name=value`."""
     headers_file: Text | None = None
-    """The file that holds them."""
+    """A file that holds further headers."""
     service_name: Text = "agenttalk"
     """What the engine is called there."""
     content: bool = False
-    """Whether texts go along: results, reasons, and what checks and validators said. Prompts never do."""
+    """Whether texts are sent: results, reasons, and what checks and validators said. Prompts are never sent."""
 
     @property
     def traces_url(self) -> str:
@@ -393,7 +399,7 @@ class TelemetrySettings(Section):
 
 
 class ScheduleSettings(Schedule):
-    """Something that is done again and again: a plan file, or what an agent is to do."""
+    """Something that runs again and again: a plan file, or a prompt for an agent."""
 
     timezone: Annotated[Text, AfterValidator(_check_zone)] = "UTC"
     """By which clock, such as `Europe/Berlin`."""
@@ -403,7 +409,7 @@ class Settings(Section):
     """Everything that can be set."""
 
     locale: Literal["en", "zh"] = "en"
-    """The language of prompts, where an agent does not say its own."""
+    """The language of prompts, `en` or `zh`, for agents that have no `locale` of their own."""
     server: ServerSettings = ServerSettings.model_construct()
     """Where the engine listens."""
     store: StoreSettings = StoreSettings.model_construct()
