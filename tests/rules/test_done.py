@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Node
-from agenttalk.contracts.promise import Checkpoint, CompletionPromise, DoneCondition
+from agenttalk.contracts.promise import Checkpoint, CompletionPromise, DoneCondition, RunCheck
 from agenttalk.rules import promises, scope
 from agenttalk.rules.done import TRUST, Evidence, GateResult, Trust, Verdict, decide, derive, merge
 
@@ -423,7 +423,7 @@ def test_a_command_cannot_give_the_nodes_names_another_meaning() -> None:
 def test_two_checks_of_a_command_never_get_one_name() -> None:
     other, third = ({"id": name, "kind": "run", "run": name} for name in ("tests", "command:tests"))
     merged = merge(TESTED, promise(criterion("works", "tests", "command:tests"), checks=[other, third]))
-    assert [(each.id, each.run) for each in merged.checks if each.kind == "run"] == [
+    assert [(each.id, each.run) for each in merged.checks if isinstance(each, RunCheck)] == [
         ("tests", "make test"),
         ("command:tests", "tests"),
         ("command:command:tests", "command:tests"),
