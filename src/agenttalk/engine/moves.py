@@ -254,6 +254,11 @@ class Moves(Noting):
             ends: Ends = deque()
             self._skip(sheet, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=state)
             self._settle_all(sheet, ends)
+        elif cause == "DEPENDENCY_REPLAN":  # what it needs is not there: it does not run before there is another plan
+            request_id = asking.until_plan(self.tx, sheet, node, at=self.at)
+            reason = f"{by} wants another plan; 'agenttalk plan apply FILE' puts it in force"
+            about = {"plan_id": sheet.plan_id, "task_id": task_id}
+            self.tx.run("note_request", **about, request_id=request_id, reason=reason)
         else:
             given = readiness.as_given(node, [file.name for file in response.provided_files])
             self._go_on(sheet, given, state, cause, chosen)

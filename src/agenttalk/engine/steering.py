@@ -148,6 +148,8 @@ def retry(
         wards = resetting.uncalled_wards(tx, sheet, stand, task_id, {task_id})
         again = [task_id, *(each for each in wards if stand.states[each][1] == "BRANCH_NOT_TAKEN")]
     tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
+    for each in again:
+        _close_questions(moves, plan_id, each, f"{by} has {task_id} done again")
     releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.at)
     if not paused:
         tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)

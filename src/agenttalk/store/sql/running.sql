@@ -448,7 +448,7 @@ WHERE board = :board AND plan_id = :plan_id AND lease IS NOT NULL AND task_id IN
 -- name: cancel_tasks
 UPDATE tasks
 SET state = 'FAILED', cause = 'CANCELLED', reason = :reason, queued = NULL, phase = NULL, updated_at = :at,
-    waiting_since = NULL, missing = NULL, lease = NULL, owner = NULL, token = NULL, leased_at = NULL
+    waiting_since = NULL, missing = NULL, request_id = NULL, lease = NULL, owner = NULL, token = NULL, leased_at = NULL
 WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL AND state NOT IN ('COMPLETED', 'FAILED', 'SKIPPED')
 RETURNING task_id
 
