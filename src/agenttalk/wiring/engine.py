@@ -85,7 +85,7 @@ async def serve(
                 collecting(collector, settings),
                 watching(Watch(root, boxes=("inbox", "outbox"), plans=True)) as watch,
             ):
-                lock.announce(http=where.http, socket=where.socket)
+                lock.announce(http=where.http, socket=where.socket, passing=job is not None)
                 key = running.service.sessions.link("operator", name, lasts=FIRST_LINK)
                 tell(where._replace(pages=f"{where.http}/login?key={key}"))
                 with what_is_there_spared():
