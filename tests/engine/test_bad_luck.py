@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agenttalk.drivers.calls import Result, Turn
-from agenttalk.engine import human, publish
+from agenttalk.engine import explaining, human, publish
 from agenttalk.engine.standing import Standing
-from agenttalk.errors import UsageError
+from agenttalk.errors import Code, MachineError, UsageError
 from plankit import Engine, fine, plan, play, states, task
 
 
@@ -200,3 +200,46 @@ def test_an_input_that_several_make_and_nobody_names_arrives_all_the_same(tmp_pa
 
     assert play(tmp_path, use, t=take).result == "done"
     assert seen == [["n0.md", "n1.md"]]
+
+
+async def moves_on(engine: Engine, task_id: str) -> str:
+    """What is said to move a task on."""
+    return str((await explaining.explain(engine.deps, "p", task_id))["moves_on"])
+
+
+@pytest.mark.shows("E12")
+def test_it_is_said_what_really_moves_a_task_on(tmp_path: Path) -> None:
+    people = {"ann": {"driver": "human"}}
+    waits = task("waits", "b", needs=["ask"])
+    lost = task("lost", "b", needs=["bad"], on_dependency_failed="SKIP")
+
+    async def first(engine: Engine) -> None:
+        await engine.submit(plan(task("ask", "ann"), task("bad", "x"), waits, lost, agents=people))
+        await engine.until(lambda now: states(now)["lost"] == "SKIPPED")
+        await engine.asked()
+        assert "agenttalk inbox" in await moves_on(engine, "ask")
+        assert "is tried again" in await moves_on(engine, "lost")
+        assert "by itself" in await moves_on(engine, "waits")
+        await engine.dispatcher.pause("p", by="ada")
+        assert "agenttalk resume p" in await moves_on(engine, "waits")
+
+    async def second(engine: Engine) -> None:
+        await engine.dispatcher.looked()
+        assert "agenttalk inbox" in await moves_on(engine, "ask"), "also when nobody runs it"
+
+    play(tmp_path, first, x=broken)
+    play(tmp_path, second)
+
+
+def test_a_disk_that_is_full_is_told_in_our_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Full:
+        async def perform(self, _: Any) -> Any:
+            raise MachineError(Code.FILE_UNWRITABLE, "cannot write 'x': No space left on device", hint="make room")
+
+    async def use(engine: Engine) -> Standing:
+        await engine.submit(plan(task("one", "x"), agents={"x": {"driver": "script", "argv": ["true"]}}))
+        return await engine.ended()
+
+    found = play(tmp_path, use, performers={"script": Full()})
+    assert found.tasks[0]["reason"] == "cannot write 'x': No space left on device; make room"
+    assert not any(each.exc_info for each in caplog.records)

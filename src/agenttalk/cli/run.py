@@ -112,7 +112,8 @@ def refused(out: Output, compiled: Compiled) -> int:
         out.data({"ok": False, "plan_id": compiled.dag.plan_id, "errors": errors})
     else:
         out.problems(compiled.problems)
-        out.say(f"refused: {len(compiled.problems)} errors", err=True)
+        many = len(compiled.problems)
+        out.say(f"refused: {many} problem{'s' if many > 1 else ''}", err=True)
     return 2
 
 
