@@ -12,6 +12,7 @@ from agenttalk.engine import explaining, human, publish
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import Code, MachineError, UsageError
 from plankit import Engine, fine, plan, play, states, task
+from treekit import Tree
 
 
 async def broken(_: Turn) -> str:
@@ -200,6 +201,33 @@ def test_an_input_that_several_make_and_nobody_names_arrives_all_the_same(tmp_pa
 
     assert play(tmp_path, use, t=take).result == "done"
     assert seen == [["n0.md", "n1.md"]]
+
+
+@pytest.mark.parametrize("how", ["resume", "retry"])
+def test_what_somebody_does_by_hand_outlasts_a_pause(tmp_path: Path, how: str) -> None:
+    async def use(engine: Engine) -> Standing:
+        by_hand = task("draft", "writer", outputs=[{"name": "draft.md", "deliver_to": ["b"]}])
+        await engine.submit(
+            plan(by_hand, task("other"), agents={"writer": {"driver": "folder"}, "b": {"driver": "python"}})
+        )
+        tree = Tree(tmp_path, plan_id="p")
+        tree.agent("writer")
+        tree.agent("b")
+        await engine.until(lambda now: states(now) == {"draft": "READY", "other": "COMPLETED"})
+        await engine.route()
+        if how == "resume":
+            assert await engine.dispatcher.pause("p", by="ada")
+            assert await engine.dispatcher.resume("p", by="ada")
+        else:
+            await engine.dispatcher.retry("p", "other", by="ada", onwards=True)
+        await engine.dispatcher.looked()
+        found = await engine.until(lambda now: now.result != "running")
+        assert (states(found)["draft"], tree.inbox("writer")) == ("READY", ["cmd_draft_001.msg.json"])
+        tree.artifact("writer", "draft", "draft.md", {"draft.md": b"Once."}, message_id="m1")
+        await engine.route()
+        return await engine.until(lambda now: now.state == "ENDED")
+
+    assert play(tmp_path, use).result == "done"
 
 
 async def moves_on(engine: Engine, task_id: str) -> str:
