@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,38 @@ def test_an_input_that_several_make_and_nobody_names_arrives_all_the_same(tmp_pa
 
     assert play(tmp_path, use, t=take).result == "done"
     assert seen == [["n0.md", "n1.md"]]
+
+
+def test_no_more_tasks_of_a_plan_run_at_once_than_it_says(tmp_path: Path) -> None:
+    at_work: set[str] = set()
+    most: list[int] = []
+    go = asyncio.Event()
+
+    async def work(turn: Turn) -> str:
+        at_work.add(turn.task_id)
+        most.append(len(at_work))
+        if turn.plan_id == "p":
+            await go.wait()
+            await asyncio.sleep(0)
+        at_work.discard(turn.task_id)
+        return "ok"
+
+    async def use(engine: Engine) -> Standing:
+        names = [f"w{number}" for number in range(12)]
+        engine.agents.update(dict.fromkeys(names, work))
+        tasks = [task(f"{kind}_{name}", name) for name in names for kind in ("one", "two")]
+        await engine.submit(plan(*tasks, limits={"max_running": 2}))
+        await engine.until(lambda _: len(at_work) == 2)
+        await engine.submit(plan(*(task(f"other_{name}", name) for name in names[2:]), plan_id="other"))
+        assert (await engine.until(lambda now: now.state == "ENDED", "other")).result == "done", (
+            "others are not held up"
+        )
+        most.clear()
+        go.set()
+        return await engine.until(lambda now: now.state == "ENDED")
+
+    assert play(tmp_path, use, max_running=40).result == "done"
+    assert max(most) == 2
 
 
 @pytest.mark.parametrize("how", ["resume", "retry"])

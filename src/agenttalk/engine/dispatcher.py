@@ -200,6 +200,7 @@ class Dispatcher(Attending, Operating, Recovering):
             seen[:] = [moves]
             outcome = do(moves)
             agents = dict.fromkeys([*(each.job.agent_id for each in after), *moves.agents])
+            agents |= dict.fromkeys(self._desk.crowds.waiting(each.job.plan_id for each in after))
             for each in after:
                 self._free(each)
             taken[:] = granting.grant(moves, self._desk, agents)
