@@ -140,6 +140,26 @@ def test_a_result_is_there_when_its_gate_was_met_at_the_second_try(tmp_path: Pat
     assert play(tmp_path, use, a=scored("verdict", 60, 80)) == {"judge/verdict.md/verdict.md": "verdict 80"}
 
 
+@pytest.mark.parametrize("said", ["give up", "retry"])
+def test_what_did_not_pass_its_gate_is_no_result_of_the_plan(tmp_path: Path, said: str) -> None:
+    judged = task(
+        "judge",
+        score_required=True,
+        outputs=[{"name": "verdict.md", "deliverable": True}],
+        gates={"thresholds": {"judge_min_score": 70}},
+    )
+
+    async def use(engine: Engine) -> dict[str, str]:
+        await engine.submit(plan(judged))
+        await engine.ended()
+        engine.agents["a"] = broken
+        await engine.answer("PROVIDE", answers=[said])
+        assert states(await engine.until(lambda now: now.state == "ENDED")) == {"judge": "FAILED"}
+        return await results(engine, tmp_path)
+
+    assert play(tmp_path, use, a=scored("verdict", 60)) == {}
+
+
 @pytest.mark.parametrize("how", ["retry", "apply"])
 def test_what_is_out_of_date_is_no_result_of_the_plan(tmp_path: Path, how: str) -> None:
     outputs = [{"name": "good.md", "deliverable": True, "when": "score >= 50"}]

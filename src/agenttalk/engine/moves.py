@@ -243,6 +243,8 @@ class Moves(Noting):
         response = HumanInterventionResponse.from_bytes(bytes(data))
         chosen = [str(each) for each in response.decision_answers]
         gives_up = response.decision in {"REJECT", "ABORT"} or "give up" in chosen
+        if cause == "GATE_UNMET":  # whatever comes next, what it made was not good enough
+            superseding.withdraw_outputs(self, sheet, task_id)
         if cause == "SOFT_DENIED":
             if not gives_up:
                 self._override(sheet, node, delivery, response, by)
