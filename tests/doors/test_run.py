@@ -468,6 +468,20 @@ def test_whoever_follows_the_engine_of_another_plan_goes_on_without_it(desk: Des
     assert desk.states("other") == {"slow_too": "COMPLETED"}
 
 
+def test_a_run_begins_nothing_of_another_plan_that_was_left(desk: Desk) -> None:
+    left = desk.plan(*SLOW)
+    first = desk.start("run", left)
+    waited(lambda: len(desk.ran) == 2)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=PATIENCE)
+    desk("run", desk.plan(task("one"), plan_id="other"))
+    assert desk.ran[2:] == ["one cmd_one_001 1"]
+    assert desk.states() == {"first": "COMPLETED", "slow": "READY", "last": "PENDING"}
+    desk.let("go")
+    desk("run", desk.plan(*SLOW))
+    assert desk.ran[3:] == ["slow cmd_slow_001 2", "last cmd_last_001 1"]
+
+
 def test_of_two_that_begin_at_once_one_is_the_engine_and_the_other_follows(desk: Desk) -> None:
     plan = desk.plan(task("one"))
     both = [desk.start("run", plan, "--json") for _ in range(2)]

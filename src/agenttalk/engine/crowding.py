@@ -1,4 +1,8 @@
-"""Plans that say how many of their tasks run at once: who has to wait for a place, and is asked when there is one."""
+"""Plans of which not everything begins that could.
+
+Some say how many of their tasks run at once: who has to wait for a place is asked when there is one. And an engine that
+is there for one plan leaves others as they are.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +24,22 @@ class Crowds:
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, None]] = {}
+        self._taken_up: set[str] = set()
+        self.others: set[str] = set()
+        """Plans that are left as they are: an engine that is there for one plan begins nothing of those before it."""
+
+    def leave(self, plans: Iterable[str]) -> None:
+        """Begin nothing of these plans, unless somebody takes them up or has done so before."""
+        self.others.update(set(plans) - self._taken_up)
+
+    def take_up(self, plan_id: str) -> None:
+        """Somebody wants a plan to go on here."""
+        self._taken_up.add(plan_id)
+        self.others.discard(plan_id)
 
     def hold(self, plans: Iterable[str], agent_id: str) -> None:
         """An agent could begin if one of these plans had a place."""
-        for plan_id in plans:
+        for plan_id in (each for each in plans if each not in self.others):
             self._held.setdefault(plan_id, {})[agent_id] = None
 
     def waiting(self, ended: Iterable[str]) -> list[str]:

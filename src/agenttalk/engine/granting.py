@@ -149,8 +149,8 @@ def _next(
 
     `queues` are the first of each queue, as far as nothing has changed since.
     """
-    full: list[str] = []
-    """Plans of which as many tasks run as may."""
+    full = list(desk.crowds.others)
+    """Plans of which nothing begins, or as many tasks run as may."""
     while True:
         rows = _first_queued(moves, agent_id, queues, full)
         made = _first_made(moves, agent_id, going, full)
