@@ -167,7 +167,8 @@ def test_of_several_makers_those_that_come_later_are_not_waited_for() -> None:
         task("draft", outputs=makes("x")),
         task("review", "b", inputs=takes("x"), outputs=makes("notes", "c")),
         task("polish", "c", needs=["review"]),
-        task("revise", needs=["polish"], outputs=makes("x", "c")),
+        task("print", "c", needs=["review"]),
+        task("revise", needs=["polish", "print"], outputs=makes("x", "c")),
     )
     assert done.ok
     assert done.dag.nodes[1].depends_on == ("draft",)
@@ -179,6 +180,12 @@ def test_what_is_delivered_to_an_input_by_its_name_is_waited_for(wanted: dict[st
     done = compiled(*makers, task("join", "b", inputs=[{"name": "parts", **wanted}]))
     assert done.ok
     assert done.dag.nodes[3].depends_on == (("m1", "m2") if "glob" in wanted else ("m1",))
+
+
+def test_where_there_are_too_many_globs_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agenttalk.rules.planfile.GLOB_BUDGET", 0)
+    done = compiled(task("m", outputs=makes("a.md", "b")), task("n", "b", inputs=[{"name": "i", "glob": "*.md"}]))
+    assert done.dag.nodes[1].depends_on == ()
 
 
 def test_what_a_needed_folder_may_hold_makes_nobody_wait_for_more() -> None:
