@@ -76,7 +76,8 @@ async def serve(
             await asyncio.to_thread(swept, root)
             toolchain = connected(deps, listened, sources, forges)
             running = _assembled(root, deps, settings, performers(deps), forges, toolchain)
-            running.dispatcher.only_new = job is not None  # it ends with its plan, and would end what it began of others
+            # With its plan it ends, and it would end what it began of others.
+            running.dispatcher.only_new = job is not None
             collector = Collector(deps, settings.gc.keeps)
             _equip(running, root, deps, settings, collector)
             await _trace(running, root, deps, settings)
