@@ -202,3 +202,11 @@ def test_agents_are_told_in_the_language_of_the_root(repository: Path, capsys: p
     init(repository, capsys, "--for", "claude")
     assert state(repository).keys() == before.keys()
     assert "引擎自己去看" in (repository / "AGENTS.md").read_text(encoding="utf-8")
+
+
+def test_a_root_that_cannot_be_made_is_a_failure_and_no_bad_input(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / ".agenttalk").write_text("in the way")
+    assert call(["init", "--dir", str(repository)]) == 1
+    assert "FILE_UNWRITABLE" in capsys.readouterr().err

@@ -452,6 +452,45 @@ def test_beside_an_engine_it_is_the_engine_that_runs_the_plan(desk: Desk) -> Non
         assert "PLAN_MISMATCH" in json.dumps(desk.json("run", desk.plan(task("one")), code=2))
 
 
+def test_whoever_follows_the_engine_of_another_plan_goes_on_without_it(desk: Desk) -> None:
+    first = desk.start("run", desk.plan(*SLOW))
+    waited(lambda: len(desk.ran) == 2)
+    other = {"other": {"driver": "script", "argv": [sys.executable, "work.py"]}}
+    second = desk.start("run", desk.plan(task("slow_too", "other"), plan_id="other", agents=other), "--json")
+    waited(lambda: len(desk.ran) == 3)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=PATIENCE)
+    assert first.returncode == 130
+    waited(lambda: desk.ran[-1] == "slow_too cmd_slow_too_001 2")
+    desk.let("go")
+    out, err = second.communicate(timeout=PATIENCE)
+    assert (second.returncode, json.loads(out)["result"]) == (0, "done"), out + err
+    assert desk.states("other") == {"slow_too": "COMPLETED"}
+
+
+def test_a_run_begins_nothing_of_another_plan_that_was_left(desk: Desk) -> None:
+    left = desk.plan(*SLOW)
+    first = desk.start("run", left)
+    waited(lambda: len(desk.ran) == 2)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=PATIENCE)
+    desk("run", desk.plan(task("one"), plan_id="other"))
+    assert desk.ran[2:] == ["one cmd_one_001 1"]
+    assert desk.states() == {"first": "COMPLETED", "slow": "READY", "last": "PENDING"}
+    desk.let("go")
+    desk("run", desk.plan(*SLOW))
+    assert desk.ran[3:] == ["slow cmd_slow_001 2", "last cmd_last_001 1"]
+
+
+def test_of_two_that_begin_at_once_one_is_the_engine_and_the_other_follows(desk: Desk) -> None:
+    plan = desk.plan(task("one"))
+    both = [desk.start("run", plan, "--json") for _ in range(2)]
+    for each in both:
+        out, err = each.communicate(timeout=PATIENCE)
+        assert (each.returncode, json.loads(out)["result"]) == (0, "done"), out + err
+    assert desk.ran == ["one cmd_one_001 1"]
+
+
 STEERED = (
     task("bad"),
     task("next", needs=["bad"], on_dependency_failed="SKIP"),

@@ -141,7 +141,7 @@ def test_what_moves_a_task_on_is_said_in_chinese_too() -> None:
     said = [
         *explaining._NEXT.values(), *explaining._ELSEWHERE.values(), *foreign._NEXT.values(), explaining._NO_ROUND,
         explaining._STALE, explaining._HELD, explaining._BY_HAND, explaining._REVIEWED, explaining._NOT_APPROVED,
-        foreign._WAITS, foreign._RUNS, foreign._NO_COMMAND,
+        foreign._WAITS, foreign._RUNS, foreign._NO_COMMAND, explaining._PAUSED, explaining._SKIPPED,
     ]  # fmt: skip
     values = {"plan": "p", "task": "t", "agent": "dev", "review": "r", "request": "q"}
     for each in said:

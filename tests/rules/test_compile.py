@@ -156,9 +156,42 @@ def test_of_several_makers_the_needed_one_delivers() -> None:
     done = compiled(*makers, task("three", "b", needs=["two"], inputs=takes("x")))
     assert [each.outputs[0].deliver_to for each in done.dag.nodes[:2]] == [("c",), ("c", "b")]
     unsaid = compiled(*makers, task("three", "b", inputs=takes("x")))
-    assert unsaid.dag.nodes[2].depends_on == ()
-    assert [each.code for each in unsaid.warnings] == [Code.PLAN_DERIVED, Code.PLAN_DERIVED, Code.PLAN_DOUBTFUL]
+    assert unsaid.dag.nodes[2].depends_on == ("one", "two")
+    derived = Code.PLAN_DERIVED
+    assert [each.code for each in unsaid.warnings] == [derived, derived, Code.PLAN_DOUBTFUL, derived, derived]
     assert "'one', 'two'" in unsaid.warnings[2].message
+
+
+def test_of_several_makers_those_that_come_later_are_not_waited_for() -> None:
+    done = compiled(
+        task("draft", outputs=makes("x")),
+        task("review", "b", inputs=takes("x"), outputs=makes("notes", "c")),
+        task("polish", "c", needs=["review"]),
+        task("print", "c", needs=["review"]),
+        task("revise", needs=["polish", "print"], outputs=makes("x", "c")),
+    )
+    assert done.ok
+    assert done.dag.nodes[1].depends_on == ("draft",)
+
+
+@pytest.mark.parametrize("wanted", [{"glob": "part*.md"}, {"file": "part1.md"}])
+def test_what_is_delivered_to_an_input_by_its_name_is_waited_for(wanted: dict[str, str]) -> None:
+    makers = [task(f"m{at}", outputs=makes(f"part{at}.md", to)) for at, to in enumerate(("c", "b", "*"))]
+    done = compiled(*makers, task("join", "b", inputs=[{"name": "parts", **wanted}]))
+    assert done.ok
+    assert done.dag.nodes[3].depends_on == (("m1", "m2") if "glob" in wanted else ("m1",))
+
+
+def test_where_there_are_too_many_globs_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agenttalk.rules.planfile.GLOB_BUDGET", 0)
+    done = compiled(task("m", outputs=makes("a.md", "b")), task("n", "b", inputs=[{"name": "i", "glob": "*.md"}]))
+    assert done.dag.nodes[1].depends_on == ()
+
+
+def test_what_a_needed_folder_may_hold_makes_nobody_wait_for_more() -> None:
+    makers = [task("m", outputs=makes("reports")), task("n", outputs=makes("late.md", "b"))]
+    done = compiled(*makers, task("join", "b", needs=["m"], inputs=[{"name": "parts", "glob": "*.md"}]))
+    assert done.dag.nodes[2].depends_on == ("m",)
 
 
 def test_a_fallback_delivers_too_and_is_not_waited_for() -> None:
@@ -193,8 +226,10 @@ def test_many_makers_and_many_takers_of_one_name_take_no_product_of_time() -> No
     makers = [task(f"m{at}", outputs=makes("x", deliverable=True)) for at in range(4000)]
     takers = [task(f"t{at}", "b", inputs=takes("x")) for at in range(4000)]
     began = time.process_time()
-    assert compiled(*makers, *takers).ok
+    found = compiled(*makers, *takers)
     assert time.process_time() - began < 6
+    assert {each.code for each in found.problems} == {Code.DAG_INPUT_UNREACHABLE}  # nobody waits for that many
+    assert compiled(*makers[:64], *takers[:64]).dag.nodes[-1].depends_on == tuple(f"m{at}" for at in range(64))
 
 
 def test_a_task_cannot_make_its_own_input() -> None:

@@ -289,6 +289,8 @@ def test_an_input_that_can_never_be_picked_is_named() -> None:
     assert found(node("a", outputs=makes("x.md", "b")), node("b", "a", agent="b", inputs=many)) == [
         (Code.DAG_INPUT_UNREACHABLE, "nodes[1].inputs[0]")
     ]
+    one = node("a", outputs=[output for number in range(5) for output in makes(f"{number}.md", "b")])
+    assert found(one, node("b", "a", agent="b", inputs=many)) == []
     assert (
         found(
             node("a", outputs=makes("folder", "b")),

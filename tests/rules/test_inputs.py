@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.command import Command
-from agenttalk.rules.inputs import Resolution, Shelf, next_step, resolve
+from agenttalk.rules.inputs import Resolution, Shelf, laid_out, next_step, resolve
 from samples import command
 
 SHELF = Shelf(["task_a/req/requirements.md", "task_b/fb/feedback_a.json", "task_b/fb/feedback_b.json", "local.txt"])
@@ -78,3 +78,22 @@ def test_no_timeout_however_long_breaks_the_clock(timeout: int, seconds: int) ->
         order(timeout=timeout), Resolution({}, ("a",)), waiting_since=NOW - timedelta(seconds=seconds), now=NOW
     )
     assert step == ("ask" if seconds > timeout else "wait")
+
+
+def test_files_lie_under_their_names_unless_they_are_in_each_others_way() -> None:
+    assert laid_out(["a/x.md/x.md", "b/y/one/y.md"]) == {"a/x.md/x.md": "x.md", "b/y/one/y.md": "one/y.md"}
+    for paths in (["a/x.md/x.md", "b/x.md/x.md"], ["a/x/one", "b/y/one/two"]):
+        assert laid_out(paths) == {path: path for path in paths}
+    assert laid_out(["feedback.json"]) == {"feedback.json": "feedback.json"}
+
+
+_PARTS = st.sampled_from("abc")
+
+
+@given(st.sets(st.lists(_PARTS, min_size=3, max_size=5).map("/".join), max_size=6))
+def test_no_file_of_an_input_is_lost_to_another(paths: set[str]) -> None:
+    files = {path for path in paths if not any(other.startswith(f"{path}/") for other in paths)}
+    lies = laid_out(sorted(files))
+    assert lies.keys() == files
+    assert len(set(lies.values())) == len(files)
+    assert not any(other.startswith(f"{place}/") for place in lies.values() for other in lies.values())

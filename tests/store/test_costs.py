@@ -70,6 +70,7 @@ SPECIAL: Final[dict[str, dict[str, Any]]] = {
     "end_by_hand": {"state": "COMPLETED", "reason": ""},
     "ended_acks": {"after": 10**9},
     "engine_commands": {"after": 10**9},
+    "next_task_apart": {"plans": "[]"},
     "note_request": {"reason": ""},
     "set_engine_task": {"state": "PENDING", "reason": ""},
     "set_run_state": {"state": "RUNNING"},

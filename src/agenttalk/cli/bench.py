@@ -86,7 +86,7 @@ async def _measured(root: Path, steps: int, *, chain: bool) -> dict[str, float]:
         calls.append((began, time.perf_counter(), time.process_time()))
         return "ok"
 
-    plan = Plan("bench", more={"limits": {"max_running": SIDE_BY_SIDE}} if not chain else {})
+    plan = Plan("bench")
     agents = ["a0"] if chain else [f"a{number}" for number in range(SIDE_BY_SIDE)]
     before: str | None = None
     for number in range(steps):

@@ -43,8 +43,15 @@ class Client:
     def __init__(self, engine: Engine, token: str) -> None:
         self.reached = False
         """Whether somebody was there; if not, nothing was asked for yet."""
+        self.answered = False
+        """Whether it has answered."""
         self._engine = engine
         self._token = token
+
+    @property
+    def passing(self) -> bool:
+        """Whether it ends by itself, when its own plan has ended."""
+        return self._engine.passing
 
     @property
     def address(self) -> str:
@@ -75,6 +82,7 @@ class Client:
             answer = wire.read(data, limit=_LARGEST)
         except JsonError as error:
             raise self._silent(error) from error
+        self.answered = True
         if response.status < 300:
             return answer
         raise _error(response.status, answer)

@@ -13,7 +13,7 @@ import typer
 
 from agenttalk.cli.nearby import INIT
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
-from agenttalk.errors import AgentTalkError, Code, MissingError, UsageError
+from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
 
 if TYPE_CHECKING:
     from agenttalk.mailbox.fsio import Folder
@@ -98,7 +98,7 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
         for name in ("agents", "system_runtime"):
             (where / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(Code.FILE_UNWRITABLE, f"{where} cannot be made: {error.strerror}") from error
+        raise MachineError(Code.FILE_UNWRITABLE, f"{where} cannot be made: {error.strerror}") from error
     with Folder.open(where) as folder:
         for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale))):
             yield {**_joined(folder, Piece(path, _new(text), text)), "file": str(where / path)}

@@ -36,6 +36,8 @@ SHORTEST = 0.02
 """Seconds between looks at a plan that runs here."""
 PACE = 0.25
 """Seconds between looks at a plan that another process runs."""
+ABSENCE = 30.0
+"""Seconds for which an engine may be away that is followed, or takes to begin."""
 
 
 @run_app.command("run")
@@ -110,7 +112,8 @@ def refused(out: Output, compiled: Compiled) -> int:
         out.data({"ok": False, "plan_id": compiled.dag.plan_id, "errors": errors})
     else:
         out.problems(compiled.problems)
-        out.say(f"refused: {len(compiled.problems)} errors", err=True)
+        many = len(compiled.problems)
+        out.say(f"refused: {many} problem{'s' if many > 1 else ''}", err=True)
     return 2
 
 
@@ -132,13 +135,38 @@ def _warn_of_checks(out: Output, compiled: Compiled, root: Path) -> None:
 
 
 def _followed(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool) -> dict[str, Any]:
-    """Have the plan run, here or by the engine that is there, until it ends or waits."""
-    from agenttalk.cli import engine_client
+    """Have the plan run, here or by the engine that is there, until it ends or waits.
 
-    client = engine_client.running(root)
-    if client is not None:
-        return _beside(client, compiled, show, watch=watch)
-    return _here(root, compiled, show, watch=watch)
+    An engine that only ran another plan may end before: then the next one is followed, or the plan goes on here. One
+    that serves is waited for when it ends, because whoever ended it means to start it again, or to have it stopped.
+    """
+    import time
+
+    from agenttalk.cli import engine_client
+    from agenttalk.errors import Code, MachineError
+    from agenttalk.store.rootlock import running_parts
+
+    served = False
+    gone: MachineError | None = None
+    deadline = time.monotonic() + ABSENCE
+    while True:
+        client = engine_client.running(root)
+        try:
+            if client is not None:
+                return _beside(client, compiled, show, watch=watch)
+            if not served:
+                return _here(root, compiled, show, watch=watch)
+        except MachineError as error:
+            if error.code not in {Code.ENGINE_RUNNING, Code.ENGINE_UNREACHABLE}:
+                raise
+            if client is None and running_parts(root):
+                raise  # they have the root, and may have it for ever
+            gone = error
+        if client is not None and client.answered:
+            served, deadline = not client.passing, time.monotonic() + ABSENCE
+        if gone is not None and time.monotonic() > deadline:
+            raise gone
+        time.sleep(PACE)
 
 
 def _context() -> str:

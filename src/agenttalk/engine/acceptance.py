@@ -16,6 +16,7 @@ from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Blobs, Job, Row, Store, Tx
 from agenttalk.rules.bundles import bundle
 from agenttalk.rules.checks import Stored
+from agenttalk.rules.inputs import laid_out
 from agenttalk.rules.rework import Judgement
 
 
@@ -104,10 +105,12 @@ def note(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, model: str, a
             continue
         hashes = {file.path: file.sha256 for file in job.inputs if file.input_name == each.input_name}
         artifacts: dict[tuple[str, str], dict[str, str]] = {}
+        lies = laid_out(each.paths)
         for path in each.paths:
             task_id, output, inside = path.split("/", 2)
-            if inside in hashes:
-                artifacts.setdefault((task_id, output), {})[inside] = hashes[inside]
+            sha256 = hashes.get(lies[path])
+            if sha256 is not None:
+                artifacts.setdefault((task_id, output), {})[inside] = sha256
         for (task_id, output), files in artifacts.items():
             _put(tx, by, bundle(files), task_id, output, accepted=judgement.accepted, at=at, model=model)
 

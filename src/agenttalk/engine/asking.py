@@ -42,9 +42,15 @@ def what_next(tx: Tx, sheet: Sheet, node: Node, title: str, *, at: str) -> str:
 def for_plan(tx: Tx, sheet: Sheet, node: Node, failed: str, *, at: str) -> str:
     """Ask for another plan, because a task cannot go on after another one failed; the question."""
     title = f"{failed} failed, and {node.task_id} needs another plan"
-    request_id = request(tx, sheet, node, "DECISION", title, "", ("replan", "skip"), at=at)
+    request_id = request(tx, sheet, node, "DECISION", title, "", ("replan", "skip", "give up"), at=at)
     request_plan(tx, sheet, request_id, "DEPENDENCY_FAILED", title, failed=failed, downstream=node.task_id)
     return request_id
+
+
+def until_plan(tx: Tx, sheet: Sheet, node: Node, *, at: str) -> str:
+    """Somebody wants to plan anew: until then the task can still be skipped or given up; the question."""
+    title = f"{node.task_id} waits for another plan: 'agenttalk plan apply FILE' puts it in force"
+    return request(tx, sheet, node, "DECISION", title, "", ("skip", "give up"), at=at)
 
 
 def request_plan(

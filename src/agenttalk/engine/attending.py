@@ -165,6 +165,9 @@ class Attending(Dispatching):
             if watch is None or not watch.heard:
                 return performance
             return replace(performance, **counted(watch.used._replace(seconds=performance.seconds), performance.usage))
+        except AgentTalkError as error:  # such as a disk that is full
+            LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.perform"})
+            return Performance("crashed", error=error.message + (f"; {error.hint}" if error.hint else ""))
         except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent
             LOG.exception("%s: its driver failed", job.task_id, extra={"action": "dispatcher.perform"})
             return Performance("crashed", error=f"{type(error).__name__}: {error}")

@@ -75,6 +75,8 @@ class Dispatcher(Attending, Operating, Recovering):
         self._boards: dict[str, Board] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
         self.watches = Watches()
+        self.only_new = False
+        """Whether plans that were open before it began are left as they are, until somebody takes them up."""
         self._closings: dict[str, asyncio.Task[None]] = {}
         self._ours: set[str] = set()
         self._lost: set[str] = set()
@@ -106,6 +108,8 @@ class Dispatcher(Attending, Operating, Recovering):
         """Work until `stop` is set. Turns under way are ended then, and begin anew with the next start."""
         try:
             await self.recover()
+            if self.only_new:
+                await self._leave_others()
             while not stop.is_set():
                 self._wake.clear()
                 asked = len(self._onlookers)
@@ -161,7 +165,8 @@ class Dispatcher(Attending, Operating, Recovering):
         board = self._board(store)
         if another_day and await store.read("held_by", like=days.HELD):
             await self._step(board, gating.let_go)
-        runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING"]
+        others = self._desk.crowds.others
+        runs = [row for row in await store.read("open_runs") if row[1] == "RUNNING" and row[0] not in others]
         for plan_id in (row[0] for row in runs if not row[2]):
             self._close_plan(board, plan_id)
         plans = deque(row[0] for row in runs if row[2])
@@ -200,6 +205,7 @@ class Dispatcher(Attending, Operating, Recovering):
             seen[:] = [moves]
             outcome = do(moves)
             agents = dict.fromkeys([*(each.job.agent_id for each in after), *moves.agents])
+            agents |= dict.fromkeys(self._desk.crowds.waiting(each.job.plan_id for each in after))
             for each in after:
                 self._free(each)
             taken[:] = granting.grant(moves, self._desk, agents)

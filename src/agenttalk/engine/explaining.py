@@ -28,8 +28,10 @@ _NEXT: Final = {
     "BLOCKED_WAITING_HUMAN": "somebody has to answer: 'agenttalk inbox' shows the question",
     "COMPLETED": "nothing; it is done",
     "FAILED": "'agenttalk retry {plan}/{task}' tries it again",
-    "SKIPPED": "nothing; it is not needed, or what it needed has failed",
+    "SKIPPED": "nothing; it is not needed",
 }
+_SKIPPED: Final = "nothing, unless what it needed is tried again: 'agenttalk retry' does that"
+_PAUSED: Final = "the plan is paused: 'agenttalk resume {plan}' lets it go on"
 _NO_ROUND: Final = "somebody has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'"
 _FOLLOWED: Final = {
     "ordered": "the next version was refused, too",
@@ -71,6 +73,9 @@ class _Standing(NamedTuple):
     driver: str
     """Of its agent, if it is to be taken or has not begun yet."""
     stale: bool
+    asked: bool
+    """Whether a person has it, and has not answered."""
+    paused: bool
 
 
 async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
@@ -84,7 +89,8 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     node = Node.model_validate_json(bytes(found[0][0]))
     agent_id, state, _, lease, _, _, unmet, phase, cause, reason, score, retries, *rest = rows[0]
     _, _, rounds, missing, request_id, _, _, fact = rest
-    sheet = sheet_of(plan_id, (await store.read("run", plan_id=plan_id))[0])
+    [run] = await store.read("run", plan_id=plan_id)
+    sheet = sheet_of(plan_id, run)
     sheet.joined = joined_of(await store.read("joined_checks", plan_id=plan_id))
     turns = await _turns(store, fact)
     about = rounds_of.subject(plan_id, task_id)
@@ -93,7 +99,10 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
     driver = sheet.profile(agent_id).driver if lease is None and state in {"READY", "RUNNING"} else ""
     disputed = disputes.read(await store.read("disputes_of", plan_id=plan_id, task_id=task_id))
     review, release = await reviews.last(store, plan_id), await releases.last(store, plan_id)
-    now = _Standing(plan_id, task_id, agent_id, state, phase, cause, reason, driver, stale)
+    by_person = driver == "human" or phase == "asking"
+    asked = bool(by_person and await store.read("open_requests_of", plan_id=plan_id, task_id=task_id))
+    paused = run[0] == "PAUSED"
+    now = _Standing(plan_id, task_id, agent_id, state, phase, cause, reason, driver, stale, asked, paused)
     return {
         "plan_id": plan_id,
         "task_id": task_id,
@@ -130,12 +139,17 @@ def _moves_on(now: _Standing, review: Review | None, turns: Sequence[Mapping[str
     if review is not None and review.undecided and now.state == "PENDING":
         words = _REVIEWED if review.state == "open" else _NOT_APPROVED
         return words.format(review=review.review_plan, request=review.request_id)
+    if now.asked:
+        return _NEXT["BLOCKED_WAITING_HUMAN"]
     if now.driver == "folder":
         return _BY_HAND.format(agent=now.agent_id, plan=now.plan_id)
+    if now.paused and now.state in {"PENDING", "READY"}:
+        return _PAUSED.format(plan=now.plan_id)
     if now.phase in _ELSEWHERE or now.driver == "remote":
         return _ELSEWHERE[now.phase or "offered"].format(agent=now.agent_id)
     held = _ANOTHER_DAY if budgets.DAY in (now.reason or "") else _HELD
-    told = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held}.get(now.cause or "", _NEXT[now.state])
+    caused = {"REWORK_EXHAUSTED": _NO_ROUND, "SOFT_DENIED": held, "DEPENDENCY_SKIP": _SKIPPED}
+    told = caused.get(now.cause or "", _NEXT[now.state])
     moves_on = _STALE if now.stale else told.format(plan=now.plan_id, task=now.task_id)
     if told is _ANOTHER_DAY and turns and turns[-1]["cause"] == "DAY_SPENT":
         return _STOPPED.format(agent=now.agent_id) + moves_on

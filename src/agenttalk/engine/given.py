@@ -13,6 +13,7 @@ from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Handed, Tx
 from agenttalk.prompts.execute import InputText
 from agenttalk.rules import rework, spoken
+from agenttalk.rules.inputs import laid_out
 from agenttalk.rules.readiness import Candidate
 
 _TEXT: Final = 32 * 1024
@@ -28,15 +29,17 @@ def picked(
     found: list[Handed] = []
     used: dict[str, None] = {}
     for each in command.resolved_inputs or ():
+        lies = laid_out(each.paths)
         for source in sources[each.input_name]:
             used[source.message_id] = None
             folder = f"{source.task_id}/{places.segment(source.output_name)}"
             for path, sha256 in source.paths:
-                if f"{folder}/{path}" in each.paths:
+                inside = lies.get(f"{folder}/{path}")
+                if inside is not None:
                     data = moves.contents.get(sha256)
                     if data is None:
                         data = _small(moves.tx, sha256)
-                    found.append(Handed(each.input_name, path, sha256, len(data) if data is not None else 0, data))
+                    found.append(Handed(each.input_name, inside, sha256, len(data) if data is not None else 0, data))
     return tuple(found), list(used)
 
 
@@ -49,7 +52,7 @@ def of_command(
     room = _TEXTS
     lost = False
     for each in rework.own_inputs(command):
-        for path in each.paths:
+        for path, lies in laid_out(each.paths).items():
             task_id, output_name, inside = path.split("/", 2)
             version = _version(tx, sheet.plan_id, task_id, output_name)
             if version is None or inside not in version[1]:
@@ -60,7 +63,7 @@ def of_command(
             sha256, size = files[inside]
             data = _small(tx, sha256) if size <= room else None
             room -= len(data) if data else 0
-            found.append(Handed(each.input_name, inside, sha256, size, data))
+            found.append(Handed(each.input_name, lies, sha256, size, data))
     if command.reexecute is not None:
         found += _extras(tx, spoken.reexecution(command.reexecute, sheet.profile(agent_id).locale), at)
     return tuple(found), list(used), lost

@@ -16,8 +16,9 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.plan import Workspace
-from agenttalk.engine import commanding, gating, given, superseding
+from agenttalk.engine import commanding, crowding, gating, given, superseding
 from agenttalk.engine.commanding import Order
+from agenttalk.engine.crowding import Crowds
 from agenttalk.engine.gating import PLAIN, Passage
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.noting import changed_meanwhile
@@ -80,6 +81,8 @@ class Desk:
     """Budgets that tasks share."""
     queued: dict[tuple[str, int], Order] = field(default_factory=dict)
     """Commands in queues by board and delivery, as far as they are remembered: then they need not be read again."""
+    crowds: Crowds = field(default_factory=Crowds)
+    """Who waits for plans of which as many tasks run as may."""
 
     def remember(self, board: str, orders: Mapping[int, Order]) -> None:
         """Remember commands whose queueing is committed."""
@@ -146,29 +149,47 @@ def _next(
 
     `queues` are the first of each queue, as far as nothing has changed since.
     """
+    full = list(desk.crowds.others)
+    """Plans of which nothing begins, or as many tasks run as may."""
     while True:
-        rows = queues[agent_id] if agent_id in queues else moves.tx.run("next_task", agent_id=agent_id)
-        made = _first_made(moves, agent_id, going)
-        if made is not None and (not rows or made[0].priority < rows[0][-1]):
+        rows = _first_queued(moves, agent_id, queues, full)
+        made = _first_made(moves, agent_id, going, full)
+        if made is not None and rows and made[0].priority >= rows[0][-1]:
+            made = None
+        if made is None and not rows:
+            desk.crowds.hold(full, agent_id)
+            return None
+        plan_id = made[0].plan_id if made is not None else rows[0][0]
+        if crowding.is_full(moves, plan_id):
+            full.append(plan_id)
+            continue
+        if made is not None:
             moves.orders[agent_id].remove(made)
             given = _start(moves, desk, made, ticket)
-        elif rows:
-            given = _resume(moves, desk, agent_id, rows[0], ticket)
         else:
-            return None
+            given = _resume(moves, desk, agent_id, rows[0], ticket)
         if given is not None:
             return given
         queues.clear()  # a checkpoint has denied it, with all that follows; the next one is looked at
 
 
-def _first_made(moves: Moves, agent_id: str, going: dict[str, bool]) -> tuple[Order, Picked, Cause] | None:
+def _first_queued(moves: Moves, agent_id: str, queues: dict[str, list[Row]], full: Sequence[str]) -> list[Row]:
+    """The first in an agent's queue, of those plans that are not full."""
+    if full:
+        return moves.tx.run("next_task_apart", agent_id=agent_id, plans=wire.text(list(full)))
+    return queues[agent_id] if agent_id in queues else moves.tx.run("next_task", agent_id=agent_id)
+
+
+def _first_made(
+    moves: Moves, agent_id: str, going: dict[str, bool], full: Sequence[str]
+) -> tuple[Order, Picked, Cause] | None:
     """The most urgent command of those that were just made for an agent, and of those the oldest."""
     made = []
     for each in moves.orders.get(agent_id, ()):
         plan_id = each[0].plan_id
         if plan_id not in going:
             going[plan_id] = moves.goes_on(plan_id)
-        if going[plan_id]:
+        if going[plan_id] and plan_id not in full:
             made.append(each)
     return min(made, key=lambda each: each[0].priority, default=None)
 

@@ -253,6 +253,8 @@ async def answer(
         raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
 
     def work(tx: Tx) -> None:
+        if unclear := _unclear(tx, asked.document, asked.plan_id, response):
+            raise _refused(request_id, unclear, f"answer one of: {', '.join(_offered(asked.document))}")
         if disputes.outcome(tx, response, by=by) == (True, None):
             raise _refused(request_id, "it asks whether a check is wrong", _DISPUTED)
         if not _settle(tx, response, asked.plan_id, by=by, bound=bound, at=at):
@@ -264,6 +266,42 @@ async def answer(
 
 def _refused(request_id: str, why: str, hint: str) -> UsageError:
     return UsageError(Code.ANSWER_REFUSED, f"request {request_id!r} is not answered: {why}", hint=hint)
+
+
+def _offered(document: HumanInterventionRequest) -> list[str]:
+    """The ways to decide that a question offers; none where other words may mean something, too."""
+    decision = document.needed.decision
+    if decision is None or document.type == "REEXECUTE_LIMIT":  # such an answer is read, and asked for again
+        return []
+    return [each.key for each in decision.options]
+
+
+def _unclear(
+    tx: Tx, document: HumanInterventionRequest, plan_id: str, response: HumanInterventionResponse
+) -> str | None:
+    """Why an answer does not say which of what was offered is chosen. A word that is not known decides nothing.
+
+    An agent that asked may make something of a note; a task that waits for the decision cannot.
+    """
+    offered = _offered(document)
+    chosen = [str(each) for each in response.decision_answers]
+    if not offered:
+        return None
+    for each in chosen:
+        if each not in offered:
+            return f"{each[:60]!r} is none of what it offers"
+    if response.decision != "PROVIDE" or not _decides(tx, document, plan_id):
+        return None
+    if len(set(chosen)) > 1:
+        return "it asks for one decision"
+    return None if chosen else "it asks for a decision, and nothing is chosen"
+
+
+def _decides(tx: Tx, document: HumanInterventionRequest, plan_id: str) -> bool:
+    """Whether a task of the engine's waits for the answer, and goes by it."""
+    task_id = document.created_by.task_id
+    rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id) if task_id is not None else []
+    return bool(rows) and rows[0][16] == document.request_id
 
 
 def _unfit(response: HumanInterventionResponse, plan_id: str, agents: Collection[str] | None) -> Rejection | None:
@@ -295,6 +333,9 @@ def answer_by_file(
         return Rejection(Code.PLAN_MISMATCH, f"the request belongs to plan {rows[0][1]!r}")
     if unfit := _unfit(response, plan_id, agents):
         return unfit
+    document = read_request(rows[0])
+    if unclear := _unclear(tx, document, plan_id, response):
+        return Rejection(Code.ANSWER_REFUSED, f"{unclear}: {', '.join(_offered(document))}")
     if disputes.outcome(tx, response, by=response.responder.name) == (True, None):
         return Rejection(Code.ANSWER_REFUSED, f"it asks whether a check is wrong: {_DISPUTED}")
     if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at):

@@ -243,6 +243,8 @@ class Moves(Noting):
         response = HumanInterventionResponse.from_bytes(bytes(data))
         chosen = [str(each) for each in response.decision_answers]
         gives_up = response.decision in {"REJECT", "ABORT"} or "give up" in chosen
+        if cause == "GATE_UNMET":  # whatever comes next, what it made was not good enough
+            superseding.withdraw_outputs(self, sheet, task_id)
         if cause == "SOFT_DENIED":
             if not gives_up:
                 self._override(sheet, node, delivery, response, by)
@@ -254,6 +256,11 @@ class Moves(Noting):
             ends: Ends = deque()
             self._skip(sheet, task_id, "DEPENDENCY_SKIP", f"skipped by {by}", ends, state=state)
             self._settle_all(sheet, ends)
+        elif cause == "DEPENDENCY_REPLAN":  # what it needs is not there: it does not run before there is another plan
+            request_id = asking.until_plan(self.tx, sheet, node, at=self.at)
+            reason = f"{by} wants another plan; 'agenttalk plan apply FILE' puts it in force"
+            about = {"plan_id": sheet.plan_id, "task_id": task_id}
+            self.tx.run("note_request", **about, request_id=request_id, reason=reason)
         else:
             given = readiness.as_given(node, [file.name for file in response.provided_files])
             self._go_on(sheet, given, state, cause, chosen)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import commanding, picking, records, releases
+from agenttalk.engine import commanding, human, picking, records, releases
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
@@ -100,6 +100,8 @@ class Noting:
         `agent_id` is who does it instead of the one that the DAG names.
         """
         lifecycle.move(state, cause)
+        if state in lifecycle.BLOCKED:
+            self._ask_no_longer(sheet, node.task_id)
         self._ordered.add((sheet.plan_id, node.task_id))
         kind = self.deps.kinds.get(self.tx.board)
         if kind is not None and state in lifecycle.FINAL:
@@ -190,6 +192,8 @@ class Noting:
     ) -> State:
         """Move a task that nobody runs; `gates` are decisions that led to it."""
         new = lifecycle.move(state, cause)
+        if state in lifecycle.BLOCKED:
+            self._ask_no_longer(sheet, task_id, but=request_id)
         self.tx.run(
             "set_engine_task",
             plan_id=sheet.plan_id,
@@ -209,6 +213,13 @@ class Noting:
             body["gates"] = list(gates)
         self.tx.record("task.moved", f"{sheet.plan_id}/{task_id}", body)
         return new
+
+    def _ask_no_longer(self, sheet: Sheet, task_id: str, but: str | None = None) -> None:
+        """Close the question that a task waited for, if it goes on without an answer; `but` one that still holds."""
+        request_id = self.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0][16]
+        rows = self.tx.run("request", request_id=request_id) if request_id not in {None, but} else []
+        if rows and rows[0][7] == "open":
+            human.close(self.tx, request_id, f"{task_id} does not wait for it any more", at=self.at)
 
     def finish(self) -> None:
         """Put what nobody took into queues, write down what was counted, and say of plans that they ended."""

@@ -15,6 +15,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine import deciding, human, releasing, reviews, revising, steering
 from agenttalk.engine.dispatching import Board, Dispatching, look
 from agenttalk.engine.moves import Moves
+from agenttalk.engine.plans import VIRTUAL, boards
 from agenttalk.errors import AgentTalkError, Code, MachineError
 from agenttalk.rules import rework
 from agenttalk.rules.aborts import Abort
@@ -32,6 +33,20 @@ class Operating(Dispatching):
         await board.store.transact(partial(steering.require, plan_id=plan_id, task_id=task_id))
         return await self._closing(board, plan_id).verify(task_id)
 
+    async def take_up(self, plan_id: str) -> None:
+        """Somebody wants a plan to go on, with the review that it may have to pass first."""
+        board = await self._board_of(plan_id)
+        review = await reviews.last(board.store, plan_id)
+        for each in (plan_id, *([review.review_plan] if review is not None and review.review_plan else [])):
+            self._desk.crowds.take_up(each)
+        self.nudge()
+
+    async def _leave_others(self) -> None:
+        """Leave plans as they are that are open, and that nobody has taken up."""
+        for store in await boards(self._deps):
+            if store.name not in VIRTUAL:
+                self._desk.crowds.leave(row[0] for row in await store.read("open_runs"))
+
     async def pause(self, plan_id: str, *, by: str) -> bool:
         """Begin nothing new of a plan."""
         board = await self._board_of(plan_id)
@@ -41,6 +56,7 @@ class Operating(Dispatching):
     async def resume(self, plan_id: str, *, by: str) -> bool:
         """Let a paused plan go on."""
         board = await self._board_of(plan_id)
+        await self.take_up(plan_id)
         return await self._step(board, lambda moves: steering.resume(moves, plan_id, by=by))
 
     async def cancel(self, plan_id: str, *, by: str, why: str = "") -> int:
@@ -66,6 +82,7 @@ class Operating(Dispatching):
     async def retry(self, plan_id: str, task_id: str, *, by: str, onwards: bool = False) -> list[str]:
         """Try a failed task again; the tasks that wait for something again. `onwards`, all that hangs on it, too."""
         board = await self._board_of(plan_id)
+        await self.take_up(plan_id)
         if not onwards:
             return await self._step(board, lambda moves: steering.retry(moves, plan_id, task_id, by=by))
         tasks = await self._step(board, lambda moves: steering.runs_again(moves, plan_id, task_id))
@@ -101,6 +118,7 @@ class Operating(Dispatching):
     async def override(self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str) -> dict[str, Any]:
         """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
         board = await self._board_of(plan_id)
+        await self.take_up(plan_id)
         await board.store.transact(lambda tx: steering.require(tx, plan_id, task_id))
         rows = await board.store.read("engine_task", plan_id=plan_id, task_id=task_id)
         found = await board.store.read("objections_to", plan_id=plan_id, task_id=task_id)
@@ -115,6 +133,7 @@ class Operating(Dispatching):
     async def rework(self, plan_id: str, task_id: str, decision: Decision, *, by: str) -> None:
         """Do what an operator decided of a task that has no round left: grant some, accept it as it is, or abort."""
         board = await self._board_of(plan_id)
+        await self.take_up(plan_id)
         await board.store.transact(lambda tx: steering.require(tx, plan_id, task_id))
         await self._decided(board, plan_id, task_id, decision, by)
 
@@ -162,6 +181,7 @@ class Operating(Dispatching):
     ) -> revising.Difference:
         """Put a new revision of a plan in force: what changed is ended first, what did not goes on."""
         board = await self._board_of(dag.plan_id)
+        await self.take_up(dag.plan_id)
         at = self._deps.stamp()
         found = await board.store.transact(lambda tx: revising.difference(tx, dag))
         review = await reviews.last(board.store, dag.plan_id)

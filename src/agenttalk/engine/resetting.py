@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.dag import FailurePolicy
-from agenttalk.engine import records, spending
+from agenttalk.engine import records, spending, superseding
 from agenttalk.engine.commanding import FOLDER
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
@@ -133,7 +133,9 @@ def _outdate(moves: Moves, sheet: Sheet, task_id: str, why: str) -> None:
     """Nobody is to use what a task made before. What people gave it stays, and what lies in somebody's inbox."""
     tx, plan_id = moves.tx, sheet.plan_id
     by_hand = [each for each in sheet.profiles if sheet.profile(each).driver == FOLDER]
-    for _, message_id, seq, *_ in tx.run("versions_from", plan_id=plan_id, task_id=task_id):
+    for output_name, message_id, seq, command_id, _, envelope in tx.run(
+        "versions_from", plan_id=plan_id, task_id=task_id
+    ):
         about = {"plan_id": plan_id, "message_id": message_id}
         [(message, _, _, _, _, _, _, producer, _)] = tx.run("message_by_id", **about)
         there = [row[1] for receiver in by_hand for row in tx.run("delivery_of", **about, receiver=receiver)]
@@ -142,6 +144,7 @@ def _outdate(moves: Moves, sheet: Sheet, task_id: str, why: str) -> None:
         tx.run("set_message_state", id=message, state="superseded")
         records.tally(tx, plan_id, superseded=1, delivered=-1)
         tx.record("message.recalled", message_id, {"seq": seq, "was": "delivered", "why": why})
+        superseding.put_away(tx, plan_id, task_id, output_name, command_id or message_id, envelope)
 
 
 def stand_ins(tx: Tx, sheet: Sheet, stand: Stand, again: Collection[str]) -> list[tuple[str, str]]:

@@ -14,7 +14,17 @@ from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import PRIORITIES, ResolvedInput
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.engine import commanding, planning, records, releases, review_opening, spending, steering, submission
+from agenttalk.engine import (
+    commanding,
+    planning,
+    records,
+    releases,
+    review_opening,
+    spending,
+    steering,
+    submission,
+    superseding,
+)
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet, keep_settings, settings_of
 from agenttalk.errors import Code, UsageError
@@ -82,8 +92,10 @@ def apply(
     nodes: dict[str, Node] = {node.task_id: node for node in dag.nodes}
     for task_id in found.removed:
         _move(moves, plan_id, task_id, "REMOVED", "the new plan has no such task")
+        superseding.withdraw_outputs(moves, sheet, task_id)
     for task_id in found.changed:
         _move(moves, plan_id, task_id, "CHANGED", None)
+        superseding.take_down_outputs(moves, sheet, task_id)
         tx.run("fresh_start", plan_id=plan_id, task_id=task_id)
         spending.begin_anew(tx, plan_id, task_id)
         steering.wake_stopped(moves, sheet, task_id)
@@ -170,6 +182,7 @@ def _move(moves: Moves, plan_id: str, task_id: str, cause: Cause, reason: str | 
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
     if delivery is not None:
         _withdraw(moves, delivery, "the plan changed")
+    superseding.close_questions(moves, sheet, task_id)
     moves.put(sheet, task_id, state, cause, reason=reason)
 
 

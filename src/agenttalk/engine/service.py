@@ -173,7 +173,7 @@ class Service:
         await submission.keep_files(self.deps, plans.DEFAULT, dag, files)
         also = tracing.within(dag.plan_id, traceparent)
         new = await submission.submit(self.deps, dag, manifest, profiles, also=also)
-        self._dispatching().nudge()
+        await self._dispatching().take_up(dag.plan_id)
         return new
 
     async def apply(

@@ -8,6 +8,7 @@ from typing import Any
 
 from agenttalk.contracts.dag import Node
 from agenttalk.engine import commanding, human, objections, releases, resetting, reviews, spending
+from agenttalk.engine.commanding import FOLDER
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.resetting import Stand
 from agenttalk.engine.sheets import Sheet
@@ -54,6 +55,10 @@ def begin(moves: Moves, plan_id: str) -> None:
     moves.tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)
     for (agent_id,) in moves.tx.run("requeue_plan", plan_id=plan_id):
         moves.agents[agent_id] = None
+    for agent_id, profile in moves.sheets.of(moves.tx, plan_id).profiles.items():
+        if profile.driver == FOLDER and agent_id in moves.agents:  # its tasks lie in its inbox, and in no queue
+            moves.tx.run("unqueue_agent", plan_id=plan_id, agent_id=agent_id)
+            del moves.agents[agent_id]
     moves.left = True
 
 
@@ -148,6 +153,8 @@ def retry(
         wards = resetting.uncalled_wards(tx, sheet, stand, task_id, {task_id})
         again = [task_id, *(each for each in wards if stand.states[each][1] == "BRANCH_NOT_TAKEN")]
     tx.record("task.retried", f"{plan_id}/{task_id}", {"by": by, "onwards": onwards, "begin_anew": again})
+    for each in again:
+        _close_questions(moves, plan_id, each, f"{by} has {task_id} done again")
     releases.revoke(tx, plan_id, f"{by} has {task_id} done again", at=moves.at)
     if not paused:
         tx.run("set_run_state", plan_id=plan_id, state="RUNNING", at=moves.at)

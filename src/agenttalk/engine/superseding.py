@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 HISTORY: Final = "superseded"
 """Folder of a plan that keeps what was refused or replaced."""
 _WHY: Final = "another version takes the place of what it was given"
+_NOT_ASKED: Final = "the task does not wait for it any more"
 
 
 def superseded(moves: Moves, sheet: Sheet, producer: str) -> None:
@@ -55,11 +56,9 @@ def _refused(moves: Moves, sheet: Sheet, producer: str, *, running: bool = True)
 def _replaced(moves: Moves, sheet: Sheet, producer: str) -> None:
     """There is a new version: whoever used another one begins anew. Versions before it go no further."""
     tx = moves.tx
-    newest: dict[str, int] = {}
-    for _, _, _, seq, output_name, *_ in in_force(tx, sheet.plan_id, producer):
-        newest[output_name] = max(seq, newest.get(output_name, seq))
-    last = max(newest.values(), default=0)
-    _withdraw(moves, sheet, producer, [row for row in in_force(tx, sheet.plan_id, producer) if row[3] < last])
+    versions = in_force(tx, sheet.plan_id, producer)
+    last = max((row[3] for row in versions), default=0)
+    _withdraw(moves, sheet, producer, [row for row in versions if row[3] < last])
     for task_id, state, _ in _dependants(moves, sheet, producer):
         if state in {"READY", "RUNNING", "COMPLETED"} and _is_outdated(tx, sheet, task_id, producer):
             if state == "COMPLETED":
@@ -264,8 +263,17 @@ def withdraw_outputs(moves: Moves, sheet: Sheet, task_id: str) -> None:
     _withdraw(moves, sheet, task_id, in_force(moves.tx, sheet.plan_id, task_id))
 
 
+def take_down_outputs(moves: Moves, sheet: Sheet, task_id: str) -> None:
+    """What a task made is no result of the plan until the task is done again. Who uses it goes on until then."""
+    for _, _, _, _, output_name, _, envelope in in_force(moves.tx, sheet.plan_id, task_id):
+        take_down(moves.tx, sheet.plan_id, task_id, output_name, envelope)
+
+
 def _withdraw(moves: Moves, sheet: Sheet, task_id: str, rows: Collection[Row]) -> None:
     tx, plan_id = moves.tx, sheet.plan_id
+    gone = {row[0] for row in rows}
+    stays = [row for row in in_force(tx, plan_id, task_id) if row[0] not in gone] if rows else []
+    shown = {path for row in stays for path in _shown(plan_id, task_id, row[4], row[6])}
     for number, message_id, state, seq, output_name, command_id, envelope in rows:
         for (delivery,) in tx.run("withdraw_deliveries", message=number, at=moves.at, details=_WHY):
             tx.run("free_payloads", delivery=delivery)
@@ -273,13 +281,33 @@ def _withdraw(moves: Moves, sheet: Sheet, task_id: str, rows: Collection[Row]) -
         tx.run("set_message_state", id=number, state="superseded")
         records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
         tx.record("message.recalled", message_id, {"seq": seq, "was": state, "why": _WHY})
-        segment = places.segment(output_name)
-        deliverable = any(each.name == output_name and each.deliverable for each in sheet.node(tx, task_id).outputs)
-        for path, sha256, _ in files_of(envelope):
-            kept = f"plans/{plan_id}/{HISTORY}/{task_id}/{segment}/{command_id or message_id}/{path}"
-            records.show(tx, kept, None, content=sha256)
-            if deliverable:
-                records.show(tx, f"artifacts/{plan_id}/{task_id}/{segment}/{path}", None)
+        put_away(tx, plan_id, task_id, output_name, command_id or message_id, envelope, shown)
+
+
+def put_away(
+    tx: Tx, plan_id: str, task_id: str, output_name: str, version: str, envelope: bytes, stays: Collection[str] = ()
+) -> None:
+    """Archive a version that nobody is to use. Among the results of the plan only files that others show `stays`."""
+    segment = places.segment(output_name)
+    for path, sha256, _ in files_of(envelope):
+        kept = f"plans/{plan_id}/{HISTORY}/{task_id}/{segment}/{version}/{path}"
+        records.show(tx, kept, None, content=sha256)
+    take_down(tx, plan_id, task_id, output_name, envelope, stays)
+
+
+def take_down(
+    tx: Tx, plan_id: str, task_id: str, output_name: str, envelope: bytes, stays: Collection[str] = ()
+) -> None:
+    """Show a version no longer among the results of the plan."""
+    for path in _shown(plan_id, task_id, output_name, envelope):
+        if path not in stays and tx.run("view_exists", path=path):
+            records.show(tx, path, None)
+
+
+def _shown(plan_id: str, task_id: str, output_name: str, envelope: bytes) -> list[str]:
+    """Where the files of a version lie among the results of its plan, if it is one of them."""
+    folder = f"artifacts/{plan_id}/{task_id}/{places.segment(output_name)}"
+    return [f"{folder}/{path}" for path, _, _ in files_of(envelope)]
 
 
 def withdraw_command(moves: Moves, sheet: Sheet, delivery: int | None) -> None:
@@ -301,6 +329,6 @@ def withdraw_command(moves: Moves, sheet: Sheet, delivery: int | None) -> None:
 
 
 def close_questions(moves: Moves, sheet: Sheet, task_id: str) -> None:
-    """Nobody needs to answer what a turn asked that was ended."""
+    """Nobody needs to answer what was asked about a task that begins anew, or is gone."""
     for (request_id,) in moves.tx.run("open_requests_of", plan_id=sheet.plan_id, task_id=task_id):
-        human.close(moves.tx, request_id, _WHY, at=moves.at)
+        human.close(moves.tx, request_id, _NOT_ASKED, at=moves.at)

@@ -147,7 +147,9 @@ SENTENCES: Final[dict[str, str]] = {
     "somebody has to answer: 'agenttalk inbox' shows the question": "需要有人答复：见待办",
     "nothing; it is done": "无需操作，已完成",
     "'agenttalk retry {plan}/{task}' tries it again": "可点“重试”，或运行 'agenttalk retry {plan}/{task}'",
-    "nothing; it is not needed, or what it needed has failed": "无需操作：不再需要，或所需任务已失败",
+    "nothing; it is not needed": "无需操作：不需要它",
+    "the plan is paused: 'agenttalk resume {plan}' lets it go on": "计划已暂停：恢复 {plan} 后继续",
+    "nothing, unless what it needed is tried again: 'agenttalk retry' does that": "无需操作；除非重试它所需的任务",
     "somebody has to decide: 'agenttalk rework {plan}/{task} --grant N', '--accept' or '--abort'": (
         "需要有人决定：追加轮次、按现状接受或放弃"
     ),

@@ -256,9 +256,9 @@ def _unpickable(graph: Graph, node: Node, at: int, need: Input, supply: Supply) 
         message = f"input {need.name!r} of task {node.task_id!r} is picked by hash, but no hash is allowed"
         yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, "list allowed_hashes in the selector")
     if need.min_count and need.required and not need.external and need.min_count > 1:
-        makers = set(supply.makers(node, need)) - {node.task_id}
-        if 0 < len(makers) < need.min_count and not supply.folder_among(node, need):
-            message = f"input {need.name!r} of task {node.task_id!r} wants {need.min_count}, but {len(makers)} can come"
+        coming = sum(maker != node.task_id for maker in supply.makers(node, need))  # once for each output
+        if 0 < coming < need.min_count and not supply.folder_among(node, need):
+            message = f"input {need.name!r} of task {node.task_id!r} wants {need.min_count}, but {coming} can come"
             yield _problem(Code.DAG_INPUT_UNREACHABLE, where, message, "lower min_count or add producers")
 
 

@@ -69,6 +69,23 @@ def resolve(command: Command, shelf: Shelf) -> Resolution:
     return Resolution(found, tuple(dict.fromkeys(missing)))
 
 
+def laid_out(paths: Iterable[str]) -> dict[str, str]:
+    """Where the files of one input lie inside it, by their paths `task/output/file`: under what they are called.
+
+    If two of them would be in each other's way there, each lies under its whole path: none is ever lost to another.
+    """
+    names = {path: path.split("/", 2)[-1] for path in paths}
+    taken = set(names.values())
+    apart = len(taken) < len(names) or any(not taken.isdisjoint(_folders(name)) for name in taken)
+    return {path: path for path in names} if apart else names
+
+
+def _folders(path: str) -> list[str]:
+    """The folders on the way to a file."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
 def next_step(command: Command, resolution: Resolution, *, waiting_since: datetime, now: datetime) -> Step:
     """What to do with a command: run it, wait for its inputs, or ask a person because it took too long.
 

@@ -7,7 +7,7 @@ that is somebody's input, and which task an input makes one wait for.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
@@ -36,6 +36,8 @@ from agenttalk.rules import dags, policy_checks, promise_checks
 from agenttalk.rules.globs import matching
 from agenttalk.rules.plan_checks import USUAL, Findings, gives_score
 
+WAITED_FOR: Final = 64
+"""Tasks that make an input and are waited for, although nothing says that they are needed."""
 GLOB_BUDGET: Final = 1_000_000
 """How many names globs of inputs are held against to find out who receives what."""
 
@@ -130,6 +132,8 @@ class _Compiler:
         """Names that every maker was told to deliver to an agent."""
         self._needs: dict[int, dict[str, None]] = {}
         """Task → what was added to its needs."""
+        self._unsaid: list[tuple[int, str, str, tuple[int, ...]]] = []
+        """Inputs that tasks fill none of which is needed: the task, the field, what is wanted, and who makes it."""
         for at, task in enumerate(plan.tasks):
             self._at.setdefault(task.id, at)
             for number, output in enumerate(task.outputs):
@@ -141,6 +145,8 @@ class _Compiler:
         for at, task in enumerate(self.plan.tasks):
             if task.inputs:
                 self._derive(at, task)
+        if self._unsaid:
+            self._wait_for_all()
         nodes = tuple([self._node(at, task) for at, task in enumerate(self.plan.tasks)])
         dag = TaskDag.model_construct(schema_version="1.1", plan_id=self.plan.plan_id, nodes=nodes, routing_rules=())
         profiles = self._profiles(dag)
@@ -189,15 +195,45 @@ class _Compiler:
             self._everywhere.add((name, task.agent))
             for maker, output in makers.items():
                 self._derive_receiver(where, task.agent, maker, output)
-        first = list(islice((maker for maker in makers if maker not in {at, spare}), 4))
-        if not task.inputs[number].required or not first:
-            return
-        if len(first) == 1:
-            self._derive_need(where, at, tasks[first[0]].id)
-        else:
-            makes = promise_checks.listed({tasks[maker].id for maker in first})
-            message = f"several tasks make {name!r} ({makes}), and nothing says which one {task.id!r} waits for"
-            self._found.doubt(where, message, "name the task in needs")
+        first = tuple(islice((maker for maker in makers if maker not in {at, spare}), WAITED_FOR + 1))
+        if task.inputs[number].required and first:
+            self._unsaid.append((at, where, name, first))
+
+    def _wait_for_all(self) -> None:
+        """Whoever takes what several tasks make, and needs none of them, waits for all that do not come after it.
+
+        An input is filled by what a task waits for, so without that it would wait for ever.
+        """
+        tasks = self.plan.tasks
+        followers: dict[str, list[int]] = defaultdict(list)
+        for at, task in enumerate(tasks):
+            for each in (*task.needs, *self._needs.get(at, ())):
+                followers[each].append(at)
+        for at, where, name, makers in self._unsaid:
+            later = self._after(at, followers)
+            before = [maker for maker in makers if maker not in later]
+            if len(before) > 1:
+                makes = promise_checks.listed({tasks[maker].id for maker in before})
+                message = (
+                    f"several tasks make {name!r} ({makes}), and nothing says which one {tasks[at].id!r} waits for"
+                )
+                if len(before) > WAITED_FOR:
+                    self._found.refuse(Code.DAG_INPUT_UNREACHABLE, where, message, "name the tasks in needs")
+                    continue
+                self._found.doubt(where, message, "name the task in needs, or it waits for all of them")
+            for maker in before:
+                self._derive_need(where, at, tasks[maker].id)
+
+    def _after(self, at: int, followers: Mapping[str, Sequence[int]]) -> set[int]:
+        """The tasks that come after one."""
+        found: set[int] = set()
+        ahead = [at]
+        while ahead:
+            for each in followers.get(self.plan.tasks[ahead.pop()].id, ()):
+                if each not in found:
+                    found.add(each)
+                    ahead.append(each)
+        return found
 
     def _derive_need(self, where: str, at: int, task_id: str) -> None:
         added = self._needs.setdefault(at, {})
@@ -210,14 +246,33 @@ class _Compiler:
         """Outputs of what a task needs that a file name or glob of its own means."""
         key, pattern = ("glob", need.glob) if need.glob is not None else ("file", need.file or "")
         where = f"tasks[{at}].inputs[{number}].{key}"
+        filled = not need.required
         for task_id in task.needs:
             maker = self._at.get(task_id, at)
             names = [output.name for output in self.plan.tasks[maker].outputs] if maker != at else []
             self._budget -= 1 + len(names)
             if self._budget < 0:
                 return
+            filled = filled or any("." not in name for name in names)  # a folder may hold it
             for name in matching(pattern, names) if key == "glob" else {pattern}.intersection(names):
                 self._derive_receiver(where, task.agent, maker, self._makers[name][maker])
+                filled = True
+        if not filled:
+            self._derive_waiting(where, at, pattern, glob=key == "glob")
+
+    def _derive_waiting(self, where: str, at: int, pattern: str, *, glob: bool) -> None:
+        """Nothing that a task needs fills an input: whoever delivers something that does is waited for."""
+        self._budget -= len(self._makers) if glob else 1
+        if self._budget < 0:
+            return
+        tasks, makers = self.plan.tasks, dict[int, None]()
+        for name in matching(pattern, self._makers) if glob else {pattern}.intersection(self._makers):
+            for maker, number in self._makers[name].items():
+                to = tasks[maker].outputs[number].deliver_to
+                if maker != at and to and (tasks[at].agent in to or EVERYONE in to):
+                    makers[maker] = None
+        if makers:
+            self._unsaid.append((at, where, pattern, tuple(islice(makers, WAITED_FOR + 1))))
 
     def _derive_receiver(self, where: str, agent: AgentId, maker: int, number: int) -> None:
         task = self.plan.tasks[maker]

@@ -101,7 +101,7 @@ def _scored(said: dict[str, Any], *, required: bool) -> Result | Fault:
     if required and score is None:
         return Fault(Code.SCORE_MISSING, words_of_answers.NO_SCORE())
     if required and not valid:
-        return Fault(Code.SCORE_INVALID, words_of_answers.BAD_SCORE(score=str(score)[:60]))
+        return Fault(Code.SCORE_INVALID, words_of_answers.BAD_SCORE(score=f"{score!r:.60}"))
     return Result(
         said.get("result"),
         score if valid else None,

@@ -20,6 +20,8 @@ class Engine:
     pid: int
     http: str | None
     socket: str | None
+    passing: bool = False
+    """Whether it ends by itself, when its own plan has ended."""
 
 
 class RootLock:
@@ -46,10 +48,12 @@ class RootLock:
             raise _refusal(root) from error
         return cls(root, descriptor, kind)
 
-    def announce(self, *, http: str | None, socket: str | None) -> None:
-        """Tell where this engine can be reached."""
+    def announce(self, *, http: str | None, socket: str | None, passing: bool = False) -> None:
+        """Tell where this engine can be reached, and whether it is there for one plan only."""
         pid = os.getpid()
-        answer: wire.JsonValue = {"pid": pid, "http": http, "socket": socket, "started": _started(pid)}
+        answer: dict[str, wire.JsonValue] = {"pid": pid, "http": http, "socket": socket, "started": _started(pid)}
+        if passing:
+            answer["passing"] = True
         files.write_durably(_json(self._root), wire.write(answer))
 
     def release(self) -> None:
@@ -105,16 +109,16 @@ def running_engine(root: Path) -> Engine | None:
     """The engine of a root. What a dead process left behind does not count, even when its pid lives again."""
     try:
         told: Any = wire.read(_json(root).read_bytes())
-        engine = Engine(told["pid"], told["http"], told["socket"])
+        engine = Engine(told["pid"], told["http"], told["socket"], told.get("passing") is True)
         alive = isinstance(engine.pid, int) and _started(engine.pid) == told["started"]
-    except (OSError, JsonError, KeyError, TypeError):
+    except (OSError, JsonError, KeyError, TypeError, AttributeError):
         return None
     return engine if alive and is_alive(engine.pid) else None
 
 
 def _refusal(root: Path) -> MachineError:
     engine = running_engine(root)
-    parts = _running_parts(root)
+    parts = running_parts(root)
     if engine is None and parts:
         return MachineError(
             Code.ENGINE_RUNNING,
@@ -135,7 +139,7 @@ def _refusal(root: Path) -> MachineError:
     )
 
 
-def _running_parts(root: Path) -> list[str]:
+def running_parts(root: Path) -> list[str]:
     """The parts that hold their locks, with their processes."""
     found = []
     for path in sorted((root / "data" / "parts").glob("*.lock")):

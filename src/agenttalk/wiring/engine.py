@@ -76,6 +76,8 @@ async def serve(
             await asyncio.to_thread(swept, root)
             toolchain = connected(deps, listened, sources, forges)
             running = _assembled(root, deps, settings, performers(deps), forges, toolchain)
+            # With its plan it ends, and it would end what it began of others.
+            running.dispatcher.only_new = job is not None
             collector = Collector(deps, settings.gc.keeps)
             _equip(running, root, deps, settings, collector)
             await _trace(running, root, deps, settings)
@@ -85,7 +87,7 @@ async def serve(
                 collecting(collector, settings),
                 watching(Watch(root, boxes=("inbox", "outbox"), plans=True)) as watch,
             ):
-                lock.announce(http=where.http, socket=where.socket)
+                lock.announce(http=where.http, socket=where.socket, passing=job is not None)
                 key = running.service.sessions.link("operator", name, lasts=FIRST_LINK)
                 tell(where._replace(pages=f"{where.http}/login?key={key}"))
                 with what_is_there_spared():

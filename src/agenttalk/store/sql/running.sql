@@ -198,6 +198,25 @@ WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND E
 ORDER BY t.priority, t.queued
 LIMIT 1
 
+-- The same without some plans.
+-- name: next_task_apart
+SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority
+FROM tasks AS t
+WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
+    SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
+    AND t.plan_id NOT IN (SELECT value FROM json_each(:plans))
+ORDER BY t.priority, t.queued
+LIMIT 1
+
+-- name: next_task_apart@postgres
+SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority
+FROM tasks AS t
+WHERE t.board = :board AND t.agent_id = :agent_id AND t.queued IS NOT NULL AND EXISTS (
+    SELECT 1 FROM runs AS r WHERE r.board = t.board AND r.plan_id = t.plan_id AND r.state = 'RUNNING')
+    AND t.plan_id NOT IN (SELECT json_array_elements_text(:plans::json))
+ORDER BY t.priority, t.queued
+LIMIT 1
+
 -- The same for many agents, each with its own answer.
 -- name: next_tasks
 SELECT t.plan_id, t.task_id, t.delivery, t.epoch, t.retries, t.sent_back, t.reason, t.fact, t.attempt, t.priority, t.agent_id
@@ -322,6 +341,22 @@ WHERE board = :board AND plan_id = :plan_id AND queued IS NULL AND unmet IS NOT 
     SELECT o.task_id FROM tasks AS o
     WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'READY')
 RETURNING agent_id
+
+-- Tasks of one agent of a plan, which it finds elsewhere.
+-- name: unqueue_agent
+UPDATE tasks SET queued = NULL
+WHERE board = :board AND plan_id = :plan_id AND agent_id = :agent_id AND queued IS NOT NULL AND task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED') AND o.state = 'READY')
+
+-- How many tasks of a plan are at work; not what a person does, and not what an agent elsewhere has yet to take.
+-- name: at_work_in
+SELECT count(*) FROM tasks AS t
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase NOT IN ('asking', 'offered')
+    AND t.task_id IN (
+    SELECT o.task_id FROM tasks AS o
+    WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
+        AND o.state = 'RUNNING')
 
 -- name: score_of
 SELECT score FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND state = 'COMPLETED'
@@ -448,7 +483,7 @@ WHERE board = :board AND plan_id = :plan_id AND lease IS NOT NULL AND task_id IN
 -- name: cancel_tasks
 UPDATE tasks
 SET state = 'FAILED', cause = 'CANCELLED', reason = :reason, queued = NULL, phase = NULL, updated_at = :at,
-    waiting_since = NULL, missing = NULL, lease = NULL, owner = NULL, token = NULL, leased_at = NULL
+    waiting_since = NULL, missing = NULL, request_id = NULL, lease = NULL, owner = NULL, token = NULL, leased_at = NULL
 WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL AND state NOT IN ('COMPLETED', 'FAILED', 'SKIPPED')
 RETURNING task_id
 
