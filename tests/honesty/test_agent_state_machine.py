@@ -18,7 +18,7 @@ from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from agenttalk.api import app as routes
+from agenttalk.api import callers
 from agenttalk.engine import access, human, people, records, tasks
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps
@@ -578,7 +578,7 @@ def plant_claims_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plant_an_open_route(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has a token may do anything."""
-    monkeypatch.setattr(routes, "_require", lambda *_: None)
+    monkeypatch.setattr(callers, "require", lambda *_: None)
 
 
 def plant_no_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
