@@ -246,6 +246,17 @@ def test_a_revoked_token_is_out_and_stays_out(door: Door) -> None:
     assert door.get("/api/status", VIEWER).status == 401
 
 
+def test_a_revoked_token_of_an_agent_elsewhere_is_out_and_stays_out(door: Door) -> None:
+    token = "tok_of_far_that_is_long_enough"
+    made = {"agent_id": "far", "token": token}
+    answer = door.post("/api/tokens", made)
+    assert (answer.status, door.get("/api/me", token).status) == (201, 200)
+    assert door.post(f"/api/tokens/{answer.json['id']}/revoke", {}).status == 200
+    assert door.get("/api/me", token).status == 401
+    door.post("/api/tokens", made)
+    assert door.get("/api/me", token).status == 401
+
+
 def test_tokens_of_people_may_do_what_their_role_may_and_are_revoked(door: Door) -> None:
     """A viewer looks; an operator acts under their own name; nobody takes the name of the engine's own token."""
 

@@ -13,7 +13,7 @@ from agenttalk.engine import fsck, plans
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.errors import Code, MachineError
-from treekit import Tree, dumped, node
+from treekit import Tree, dumped, node, sha256
 
 COMMAND = "cmd_build_001.msg.json"
 
@@ -116,7 +116,8 @@ def test_a_receipt_that_is_not_final_or_not_its_own_does_not_keep_a_message_from
     receipt = _receipt(desk, message_id, "CONSUMED") if fault == "CONSUMED" else receipt
     desk.outbox().mkdir(parents=True)
     desk.outbox(f"ack_{message_id}.json").write_bytes(b"{" if fault == "broken" else receipt)
-    assert desk.once().ran == 1
+    tick = desk.once()
+    assert (tick.claimed, tick.ran) == (1, 1)
 
 
 def _receipt(desk: Desk, message_id: str, status: str) -> bytes:
@@ -329,6 +330,25 @@ def test_in_a_plan_of_ours_what_did_not_come_through_the_router_is_refused(desk:
     assert (tick.dead, tick.ran) == (1, 0)
     assert desk.codes() == [code]
     assert desk.ack(message_id) is None
+
+
+def test_a_message_that_the_router_sent_to_somebody_else_is_refused(desk: Desk) -> None:
+    dag = {"schema_version": "1.1", "plan_id": "plan_shop", "nodes": [node("build", "dev")]}
+    message_id = desk.command()
+    data = desk.inbox(COMMAND).read_bytes()
+    known = {"plan_id": "plan_shop", "message_id": message_id, "sha256": sha256(data), "type": "command", "seq": 1}
+    rest = {"task_id": "build", "command_id": "cmd_build_001", "output_name": None, "producer": "pm", "name": COMMAND}
+    row = {**known, **rest, "envelope": data, "dag_sha256": "", "at": "2026-01-08T10:30:00Z", "state": "delivered"}
+
+    async def sent(_: Heartbeat, deps: Deps) -> None:
+        await plans.submit(deps, dumped(dag))
+        store = await deps.stores.board("default")
+        await store.transact(lambda tx: tx.run("add_message", **row))
+
+    desk.play(sent)
+    tick = desk.once()
+    assert (tick.claimed, tick.dead, tick.ran) == (0, 1, 0)
+    assert desk.codes() == ["COMMAND_NOT_AUTHORISED"]
 
 
 def test_the_name_of_a_claimed_message_that_was_withdrawn_is_put_away(desk: Desk) -> None:
