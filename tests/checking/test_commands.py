@@ -305,6 +305,7 @@ def test_nothing_outside_of_the_checkout_can_be_written_in_the_sandbox(boxed: Be
     assert not outside.exists()
     assert not Path("/agenttalk-was-here").exists()
     assert not (Path.cwd() / "was-here").exists()
+    assert not boxed.run("touch /dev/was-here").passed  # its /dev is memory that nobody counts
 
 
 def test_what_is_masked_cannot_be_read_in_the_sandbox(boxed: Bench) -> None:

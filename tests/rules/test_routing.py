@@ -113,6 +113,8 @@ def test_a_refusal_keeps_every_problem() -> None:
         "payload.command.prompt",
         "payload.command.timeout",
     ]
+    # The first that has a code of its own speaks for all.
+    assert refused.message == f"payload.command.prompt: {refused.problems[1].message}"
 
 
 def test_the_hash_is_that_of_the_file_as_it_lay_there() -> None:
@@ -234,6 +236,11 @@ def test_the_largest_number_counts_whatever_the_order_of_files(found: list[Order
     assert late == {order for order in found if order.seq < newest[order.task_id].seq}
 
 
+def test_of_equal_orders_the_files_do_not_say_which_comes_first() -> None:
+    found = [Order(message_id, "t", "cmd_t_001", 1) for message_id in ("b", "c", "a")]
+    assert [each.message_id for each in newest_first(found, lambda each: each)] == ["a", "b", "c"]
+
+
 @given(st.lists(st.integers(0, 5), min_size=5, max_size=5), st.integers(-2, 2))
 def test_every_message_is_accounted_for(places: list[int], lost: int) -> None:
     tally = Tally(sum(places) + lost, *places)
@@ -299,6 +306,8 @@ def test_what_was_refused_may_stand_at_the_top_of_a_command() -> None:
     again = found.envelope.payload.command.reexecute
     assert again is not None
     assert (again.original_agent, again.validation_result.reason) == ("pm", "no")
+    lifted: Any = wire.read(lifted_bytes(written))
+    assert lifted["payload"]["command"].keys() == {*document["payload"]["command"], "reexecute"}
     assert unpack(written, owner=document["producer_agent_id"], plan_id=document["plan_id"]) != found  # another hash
 
 

@@ -268,6 +268,17 @@ def test_an_anchor_shows_that_even_the_system_was_cut(
     assert "gone" in answer[last]["broken"]["why"]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_two_anchors_that_disagree_are_never_both_believed(root: Path, order: int) -> None:
+    right = {report.chain: report.verdict.head for report in audit.verify(root)}
+    wrong = right | {"system": Head(right["system"].link, bytes(32))}
+    assert all(report.verdict.intact for report in audit.verify(root, right, right))
+    [system, *others] = audit.verify(root, *(right, wrong)[::order])
+    assert system.verdict.broken is not None
+    assert "rewritten" in system.verdict.broken.why
+    assert all(report.verdict.intact for report in others)
+
+
 def test_names_out_of_a_tampered_database_do_not_act_on_the_terminal(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
