@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -338,7 +339,14 @@ def test_a_message_that_the_router_sent_to_somebody_else_is_refused(desk: Desk) 
     data = desk.inbox(COMMAND).read_bytes()
     known = {"plan_id": "plan_shop", "message_id": message_id, "sha256": sha256(data), "type": "command", "seq": 1}
     rest = {"task_id": "build", "command_id": "cmd_build_001", "output_name": None, "producer": "pm", "name": COMMAND}
-    row = {**known, **rest, "envelope": data, "dag_sha256": "", "at": "2026-01-08T10:30:00Z", "state": "delivered"}
+    row: dict[str, Any] = {
+        **known,
+        **rest,
+        "envelope": data,
+        "dag_sha256": "",
+        "at": "2026-01-08T10:30:00Z",
+        "state": "delivered",
+    }
 
     async def sent(_: Heartbeat, deps: Deps) -> None:
         await plans.submit(deps, dumped(dag))
