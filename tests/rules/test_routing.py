@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -160,6 +161,21 @@ def test_messages_are_routed_by_the_dag_alone(document: dict[str, Any], expected
 def test_a_receiver_without_a_folder_is_told() -> None:
     nobody = PlanFacts(DAG, DIGEST, agents={"pm"}, foreign=True)
     assert target(artifact(), nobody) is Code.TARGET_AGENT_NOT_FOUND
+    refused = route(parcel(artifact()), replace(PLAN, agents={"pm", "dev"}))
+    assert isinstance(refused, Rejection)
+    assert refused.message == "no folder agents/tester: tester"
+
+
+def test_a_judgement_for_the_engine_needs_no_other_receiver() -> None:
+    outputs = [{"name": "artifact_validation_result_x.json"}]
+    nodes = [{"task_id": "task_001", "assigned_agent_id": "pm", "outputs": outputs}]
+    dag = TaskDag.from_json({"schema_version": "1.1", "plan_id": "plan_shop", "nodes": nodes})
+    assert target(artifact(outputs[0]["name"]), replace(PLAN, dag=dag)) == ()
+
+
+@pytest.mark.parametrize("sender", ["engine", "operator", "system"])
+def test_who_has_no_folder_may_always_command(sender: str) -> None:
+    assert may_command(sender, PLAN.nodes["build"], replace(PLAN, foreign=False), reexecution=False)
 
 
 @pytest.mark.parametrize(
