@@ -353,6 +353,7 @@ def test_what_is_no_json_object_is_refused(params: object, code: Code) -> None:
             {"quality_threshold": 80, "required_fields": ["a"]},
         ),
         ("validation_criteria", {"quality_threshold": "80.5"}, {"quality_threshold": 80.5}),
+        ("validation_criteria", {"required_fields": "a"}, {"required_fields": ["a"]}),
         ("dag_ref", {"sha256": DIGEST, "revision": "4"}, {"sha256": DIGEST, "revision": 4}),
     ],
     ids=range(4),
