@@ -233,6 +233,7 @@ class Answering:
 def test_a_request_runs_its_agent_whose_prompt_has_read_the_notices_too(tmp_path: Path) -> None:
     async def work(deps: Deps, post: Post) -> None:
         note = await sent(post, draft(subject="FYI", body=f"the build is green {HOSTILE}"))
+        other = await sent(post, draft(subject="FYI", body="and fast"))
         mail_id = await sent(post, draft(kind="request"))
         agent = Answering({"reply": "42"})
 
@@ -248,6 +249,9 @@ def test_a_request_runs_its_agent_whose_prompt_has_read_the_notices_too(tmp_path
         assert (told["status"], told["trust"], told["read_how"]) == ("done", "observed", "injected")
         answer = await showing.one(deps, told["reply"])
         assert (answer["from"], answer["to"], answer["body"], answer["via"]) == ("dev", ["operator"], "42", "result")
+        await post.read(other, "dev")  # whoever asks need not wait until somebody looks at everything
+        told = await at(deps, other)
+        assert (told["status"], told["read_how"]) == ("done", "injected")
         await post.pass_()
         told = await at(deps, note)
         assert (told["status"], told["read_how"]) == ("done", "injected")

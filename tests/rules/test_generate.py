@@ -356,7 +356,7 @@ def test_what_is_no_json_object_is_refused(params: object, code: Code) -> None:
         ("validation_criteria", {"required_fields": "a"}, {"required_fields": ["a"]}),
         ("dag_ref", {"sha256": DIGEST, "revision": "4"}, {"sha256": DIGEST, "revision": 4}),
     ],
-    ids=range(4),
+    ids=range(5),
 )
 def test_types_inside_parts_are_converted_too(field: str, given: Any, expected: Any) -> None:
     assert made({**LEAST, field: given})[field] == expected

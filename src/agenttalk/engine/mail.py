@@ -228,7 +228,7 @@ class Post:
         for task_id, kind in items:
             if tx.run("read_mail", task_id=task_id, at=moves.at, how=how, informs=int(kind == "inform")):
                 tx.record("mail.read", task_id, {"how": how})
-                letters.settle(moves, letters.kind_of(self._deps), task_id)
+            letters.settle(moves, letters.kind_of(self._deps), task_id)  # it may have been read in a prompt just now
         moves.finish()
 
     def _settle(self, tx: Tx, names: Iterable[str]) -> None:
