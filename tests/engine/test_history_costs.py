@@ -199,9 +199,9 @@ def finished(root: Path, plans: int, messages: int) -> Path:
 
 
 async def watched(
-    root: Path, look: Callable[[Router, Heartbeat], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch
+    root: Path, look: Callable[[Router, Heartbeat], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch, times: int = 1
 ) -> dict[str, int]:
-    """What a look at a tree takes once it is clear that nothing happens there."""
+    """What a look at a tree takes once it is clear that nothing happens there: the least of some."""
     now = 0.0
     monkeypatch.setattr(Quiet, "now", staticmethod(lambda: now))
     with metered(root) as [meter]:
@@ -212,7 +212,7 @@ async def watched(
                 await look(router, beat)
             with monkeypatch.context() as patch:
                 calls, seen = Calls(patch), []
-                for _ in range(3):  # the store copies the head of its ledger when a second is over, in one of them
+                for _ in range(times):  # the store copies the head of its ledger when a second is over, in one of them
                     meter.reset()
                     await look(router, beat)
                     seen.append({**calls.taken(), "statements": meter.statements})
@@ -225,8 +225,8 @@ async def watched(
 def test_an_idle_look_opens_and_asks_the_same_whatever_is_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[Router, Heartbeat], Awaitable[Any]]
 ) -> None:
-    few = asyncio.run(watched(finished(tmp_path / "few", 20, 1), look, monkeypatch))
-    many = asyncio.run(watched(finished(tmp_path / "many", 60, 20), look, monkeypatch))
+    few = asyncio.run(watched(finished(tmp_path / "few", 20, 1), look, monkeypatch, 3))
+    many = asyncio.run(watched(finished(tmp_path / "many", 60, 20), look, monkeypatch, 3))
     assert few["statements"] > 0
     assert few["scandir"] > 0
     assert many == few
