@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-import secrets
-from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
-from agenttalk.contracts.model_use import MODEL_DRIVERS
-from agenttalk.contracts.plan import Workspace
-from agenttalk.engine import commanding, crowding, gating, given, superseding
+from agenttalk.engine import attempts, commanding, crowding, gating, given, superseding
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.crowding import Crowds
-from agenttalk.engine.gating import PLAIN, Passage
+from agenttalk.engine.gating import PLAIN
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.noting import changed_meanwhile
-from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watching
-from agenttalk.ports import Handed, Job, KindTask, Row, TaskKind, Tx
-from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, previous_attempt, with_tools
-from agenttalk.rules import rework, spoken, stuck
+from agenttalk.ports import Handed, Job, KindTask, Row, Tx
 from agenttalk.rules.checkpoints import Decision
-from agenttalk.rules.leases import History, time_limit
+from agenttalk.rules.leases import History
 from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.readiness import Picked
-from agenttalk.rules.tokens import attempt_token, token_hash
 
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
-_FIRST: Final = {"human": "asking", "remote": "offered"}
-"""The phase in which a lease begins, by driver, where that is not executing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +198,7 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
         inputs, used = given.picked(moves, command, sources)
     else:
         inputs, used, _ = given.of_command(tx, sheet, command, order.agent_id, moves.at)
-    attempt = _attempt(moves, desk, sheet, order.agent_id, command, epoch + 1, inputs, used)
+    attempt = attempts.begun(moves, desk.owner, desk.root, sheet, order.agent_id, command, epoch + 1, inputs, used)
     passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, order.message_id, ())
     if passage is not PLAIN:
         if passage.denied is not None:
@@ -225,7 +214,7 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     tx.later(starts, row, changed_meanwhile(command.task_id))
     moves.count(order.plan_id, "sent")
     moves.count(order.plan_id, "delivered")
-    _note(moves, attempt, order.message_id, sha256, used, order.line)
+    attempts.note(moves, attempt, order.message_id, sha256, used, order.line)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
     return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
@@ -244,7 +233,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     if lost:
         superseding.wait_for_inputs(moves, sheet, task_id, delivery)
         return None
-    attempt = _attempt(moves, desk, sheet, agent_id, command, epoch + 1, inputs, used)
+    attempt = attempts.begun(moves, desk.owner, desk.root, sheet, agent_id, command, epoch + 1, inputs, used)
     passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, ())
     if passage is not PLAIN:
         if passage.denied is not None:
@@ -264,7 +253,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     else:
         consumed_at = moves.at
         tx.later("take_delivery", taken, lost_to)
-    _note(moves, attempt, message_id, sha256, used)
+    attempts.note(moves, attempt, message_id, sha256, used)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
     return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
@@ -277,7 +266,7 @@ def take_over(
     tx = moves.tx
     message_id, command = _ordered(tx, desk, delivery)
     sheet = moves.sheets.of(tx, command.plan_id)
-    attempt = _attempt(moves, desk, sheet, agent_id, command, task[2] + 1, inputs, ())
+    attempt = attempts.begun(moves, desk.owner, desk.root, sheet, agent_id, command, task[2] + 1, inputs, ())
     attempt.number = task[5]
     passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True)
     attempt.passage = passage.under(attempt.lease)
@@ -295,7 +284,7 @@ def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: in
     inputs, used, lost = given.of_command(tx, sheet, command, agent_id, moves.at)
     if lost:
         return None
-    attempt = _attempt(moves, desk, sheet, agent_id, command, task[2], inputs, used)
+    attempt = attempts.begun(moves, desk.owner, desk.root, sheet, agent_id, command, task[2], inputs, used)
     attempt.number, attempt.lease, attempt.token = task[5], task[3], ""  # of the token we know nothing but its hash
     passage = gating.before_turn(moves, desk.purse, sheet, attempt.node, command, message_id, (), taken_over=True)
     attempt.passage = passage.under(attempt.lease)
@@ -303,194 +292,6 @@ def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: in
     job = attempt.job(attempt.prompt(), History(crashes=task[11], bad_scores=task[12]))
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
     return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
-
-
-def hashed(job: Job) -> str:
-    """What the store knows of an attempt's token."""
-    return token_hash(job.token)
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """One attempt at a command, under a lease of its own."""
-
-    desk: Desk
-    board: str
-    profile: AgentProfile
-    command: Command
-    epoch: int
-    inputs: tuple[Handed, ...]
-    node: Node
-    own_inputs: frozenset[str]
-    repo: Workspace | None
-    kind: tuple[TaskKind, KindTask] | None = None
-    """What sets the task apart, if its board has a kind of its own."""
-    number: int = 1
-    lease: str = ""
-    token: str = ""
-    fence: str = ""
-    """What stands around the texts of others in the prompt."""
-    passage: Passage = PLAIN
-    watching: Watching | None = None
-
-    def __post_init__(self) -> None:
-        chance = secrets.token_bytes(48)
-        self.lease = f"lease_{chance[:12].hex()}"
-        self.fence = chance[12:24].hex()
-        secret = urlsafe_b64encode(chance[24:]).decode()
-        self.token = attempt_token(self.board, self.command.plan_id, self.command.task_id, self.epoch, secret)
-
-    def watch(self) -> Watching:
-        """Who looks on."""
-        if self.watching is None:
-            self.watching = Watching(self.lease, stuck.rule_of(self.command.promise), self.passage.allowance)
-        return self.watching
-
-    def lease_row(self, at: str) -> dict[str, Any]:
-        """What the task's row says while it runs."""
-        return {
-            "plan_id": self.command.plan_id,
-            "task_id": self.command.task_id,
-            "lease": self.lease,
-            "owner": self.desk.owner,
-            "token": token_hash(self.token),
-            "phase": _FIRST.get(self.profile.driver, "executing"),
-            "at": at,
-        }
-
-    def prompt(self) -> str:
-        """What the agent is told."""
-        told = self._told()
-        return told + with_tools(locale=self.profile.locale) if self.profile.has_tools else told
-
-    def _told(self) -> str:
-        command = spoken.command(self.command, self.profile.locale)
-        if self.kind is not None:
-            return self._prompt_of_kind(*self.kind, command)
-        remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS
-        folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
-        base = "." if remote else f"{self.desk.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
-        outputs = tuple([each.output_name for each in command.produces or ()])
-        told = execute(
-            self.profile.prompt or "",
-            command,
-            [given.shown(each, "" if is_model else f"{base}/inputs/") for each in self.inputs],
-            (),
-            Handover(f"{base}/outputs", f"{base}/result.json", outputs, by_answer=is_model),
-            fence=self.fence,
-            locale=self.profile.locale,
-            may_refuse=self.profile.self_assessment,
-        )
-        if remote:
-            return told + elsewhere(locale=self.profile.locale)
-        if self.repo is None or command.reexecute is None:
-            return told
-        patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
-        return told + previous_attempt(patch, locale=self.profile.locale)
-
-    @property
-    def own_task(self) -> KindTask | None:
-        """The task as its kind has it."""
-        return self.kind[1] if self.kind is not None else None
-
-    def _prompt_of_kind(self, kind: TaskKind, task: KindTask, command: Command) -> str:
-        fence, profile = self.fence, self.profile
-        sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
-        told = composed(profile.prompt or "", sections, command, fence=fence, locale=profile.locale)
-        return told + elsewhere(locale=profile.locale) if profile.driver == "remote" else told
-
-    def job(self, prompt: str, history: History) -> Job:
-        """What the driver gets."""
-        command = self.command
-        return Job(
-            command.plan_id,
-            command.task_id,
-            self.profile.agent_id,
-            self.board,
-            self.lease,
-            self.epoch,
-            self.number,
-            self.token,
-            self.profile,
-            command,
-            prompt,
-            time_limit(command, history),
-            self.inputs,
-            {each.name: each.content_type for each in self.node.outputs if each.content_type is not None},
-            tuple(each.name for each in self.node.outputs),
-            {each.name: each.validation_criteria for each in self.node.needs if each.validation_criteria is not None},
-            self.own_inputs,
-            self.repo,
-            watch=self.watch(),
-        )
-
-
-def _attempt(
-    moves: Moves,
-    desk: Desk,
-    sheet: Sheet,
-    agent_id: str,
-    command: Command,
-    epoch: int,
-    inputs: tuple[Handed, ...],
-    used: Sequence[str],
-) -> _Attempt:
-    node = sheet.node(moves.tx, command.task_id)
-    repo = sheet.workspace if node.workspace == "repo" else None
-    judges = any(each.validation_criteria for each in node.needs)
-    own = _made_by(moves, sheet, agent_id, command, used) if judges else ()
-    profile, kind = sheet.profile(agent_id), _kind(moves, command.task_id)
-    if kind is not None and (needed := kind[0].variables(kind[1], agent_id)):
-        profile = profile.model_copy(update={"env": (*profile.env, *needed)})
-    return _Attempt(desk, moves.tx.board, profile, command, epoch, inputs, node, frozenset(own), repo, kind=kind)
-
-
-def _kind(moves: Moves, task_id: str) -> tuple[TaskKind, KindTask] | None:
-    kind = moves.deps.kinds.get(moves.tx.board)
-    task = kind.task(moves.tx, task_id) if kind is not None else None
-    return (kind, task) if kind is not None and task is not None else None
-
-
-def _made_by(moves: Moves, sheet: Sheet, agent_id: str, command: Command, used: Sequence[str]) -> Iterator[str]:
-    """Inputs of a command that an agent made itself, at least in part.
-
-    It did when it sent them, or when the task that made them is its own by now.
-    """
-    tx, plan_id = moves.tx, sheet.plan_id
-    sent = [tx.run("message_by_id", plan_id=plan_id, message_id=each)[0] for each in used]
-    makers = {row[4] for row in sent if row[7] == agent_id}
-    for each in command.resolved_inputs or ():
-        for task_id in {path.partition("/")[0] for path in each.paths}:
-            rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
-            if task_id in makers or (rows and rows[0][0] == agent_id):
-                yield each.input_name
-
-
-def _note(
-    moves: Moves,
-    attempt: _Attempt,
-    message_id: str,
-    prompt_sha256: str,
-    used: Sequence[str],
-    line: str = "",
-) -> None:
-    """Write down that an attempt began, and with which inputs. `line` is what the journal says of its command."""
-    plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
-    for each in used:
-        moves.injected(plan_id, each, agent_id)
-    gates, promise = "", ""
-    if attempt.passage.decisions:
-        gates = f',"gates":{wire.text(gating.told(attempt.passage.decisions))}'
-        if attempt.command.promise is not None:
-            promise = f',"promise_id":{wire.quoted(attempt.command.promise.id)}'
-    inputs = ",".join([f'"{each}"' for each in used])
-    body = (
-        f'{{"attempt":{attempt.number},"epoch":{attempt.epoch}{gates},"inputs":[{inputs}],"lease":"{attempt.lease}",'
-        f'"lines":[{line}],"message_id":"{message_id}"{promise},"prompt_sha256":"{prompt_sha256}"}}'
-    )
-    moves.note("turn.started", plan_id, wire.encoded(body))
-    if attempt.kind is not None:
-        attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.at)
 
 
 def _ordered(tx: Tx, desk: Desk, delivery: int) -> tuple[str, Command]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.validation import Issue
-from agenttalk.engine import granting
+from agenttalk.engine import attempts, granting
 from agenttalk.engine.access import ELSEWHERE
 from agenttalk.engine.granting import Desk, Granted
 from agenttalk.engine.moves import Moves
@@ -109,7 +109,7 @@ def take_up(moves: Moves, desk: Desk, left: Left, ticket: int) -> tuple[Granted,
         old=left.lease,
         lease=job.lease,
         owner=desk.owner,
-        token=granting.hashed(job),
+        token=attempts.hashed(job),
         at=moves.at,
         deaths=int(_counts(left)),
     ):

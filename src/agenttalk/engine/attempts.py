@@ -1,0 +1,222 @@
+"""One attempt at a command: its lease, its token, its prompt, and the job that a driver gets of it."""
+
+from __future__ import annotations
+
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.command import Command
+from agenttalk.contracts.dag import Node
+from agenttalk.contracts.model_use import MODEL_DRIVERS
+from agenttalk.contracts.plan import Workspace
+from agenttalk.engine import gating, given
+from agenttalk.engine.gating import PLAIN, Passage
+from agenttalk.engine.moves import Moves
+from agenttalk.engine.sheets import Sheet
+from agenttalk.engine.watching import Watching
+from agenttalk.ports import Handed, Job, KindTask, TaskKind
+from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, previous_attempt, with_tools
+from agenttalk.rules import rework, spoken, stuck
+from agenttalk.rules.leases import History, time_limit
+from agenttalk.rules.tokens import attempt_token, token_hash
+
+_FIRST: Final = {"human": "asking", "remote": "offered"}
+"""The phase in which a lease begins, by driver, where that is not executing."""
+
+
+def hashed(job: Job) -> str:
+    """What the store knows of an attempt's token."""
+    return token_hash(job.token)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt at a command, under a lease of its own."""
+
+    owner: str
+    """Whose lease it is."""
+    root: str
+    board: str
+    profile: AgentProfile
+    command: Command
+    epoch: int
+    inputs: tuple[Handed, ...]
+    node: Node
+    own_inputs: frozenset[str]
+    repo: Workspace | None
+    kind: tuple[TaskKind, KindTask] | None = None
+    """What sets the task apart, if its board has a kind of its own."""
+    number: int = 1
+    lease: str = ""
+    token: str = ""
+    fence: str = ""
+    """What stands around the texts of others in the prompt."""
+    passage: Passage = PLAIN
+    watching: Watching | None = None
+
+    def __post_init__(self) -> None:
+        chance = secrets.token_bytes(48)
+        self.lease = f"lease_{chance[:12].hex()}"
+        self.fence = chance[12:24].hex()
+        secret = urlsafe_b64encode(chance[24:]).decode()
+        self.token = attempt_token(self.board, self.command.plan_id, self.command.task_id, self.epoch, secret)
+
+    def watch(self) -> Watching:
+        """Who looks on."""
+        if self.watching is None:
+            self.watching = Watching(self.lease, stuck.rule_of(self.command.promise), self.passage.allowance)
+        return self.watching
+
+    def lease_row(self, at: str) -> dict[str, Any]:
+        """What the task's row says while it runs."""
+        return {
+            "plan_id": self.command.plan_id,
+            "task_id": self.command.task_id,
+            "lease": self.lease,
+            "owner": self.owner,
+            "token": token_hash(self.token),
+            "phase": _FIRST.get(self.profile.driver, "executing"),
+            "at": at,
+        }
+
+    def prompt(self) -> str:
+        """What the agent is told."""
+        told = self._told()
+        return told + with_tools(locale=self.profile.locale) if self.profile.has_tools else told
+
+    def _told(self) -> str:
+        command = spoken.command(self.command, self.profile.locale)
+        if self.kind is not None:
+            return self._prompt_of_kind(*self.kind, command)
+        remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS
+        folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
+        base = "." if remote else f"{self.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
+        outputs = tuple([each.output_name for each in command.produces or ()])
+        told = execute(
+            self.profile.prompt or "",
+            command,
+            [given.shown(each, "" if is_model else f"{base}/inputs/") for each in self.inputs],
+            (),
+            Handover(f"{base}/outputs", f"{base}/result.json", outputs, by_answer=is_model),
+            fence=self.fence,
+            locale=self.profile.locale,
+            may_refuse=self.profile.self_assessment,
+        )
+        if remote:
+            return told + elsewhere(locale=self.profile.locale)
+        if self.repo is None or command.reexecute is None:
+            return told
+        patch = f"{base}/inputs/{rework.PREVIOUS_INPUT}/{rework.PATCH}"
+        return told + previous_attempt(patch, locale=self.profile.locale)
+
+    @property
+    def own_task(self) -> KindTask | None:
+        """The task as its kind has it."""
+        return self.kind[1] if self.kind is not None else None
+
+    def _prompt_of_kind(self, kind: TaskKind, task: KindTask, command: Command) -> str:
+        fence, profile = self.fence, self.profile
+        sections = kind.prompt(kind.context(task, fence=fence, locale=profile.locale))
+        told = composed(profile.prompt or "", sections, command, fence=fence, locale=profile.locale)
+        return told + elsewhere(locale=profile.locale) if profile.driver == "remote" else told
+
+    def job(self, prompt: str, history: History) -> Job:
+        """What the driver gets."""
+        command = self.command
+        return Job(
+            command.plan_id,
+            command.task_id,
+            self.profile.agent_id,
+            self.board,
+            self.lease,
+            self.epoch,
+            self.number,
+            self.token,
+            self.profile,
+            command,
+            prompt,
+            time_limit(command, history),
+            self.inputs,
+            {each.name: each.content_type for each in self.node.outputs if each.content_type is not None},
+            tuple(each.name for each in self.node.outputs),
+            {each.name: each.validation_criteria for each in self.node.needs if each.validation_criteria is not None},
+            self.own_inputs,
+            self.repo,
+            watch=self.watch(),
+        )
+
+
+def begun(
+    moves: Moves,
+    owner: str,
+    root: str,
+    sheet: Sheet,
+    agent_id: str,
+    command: Command,
+    epoch: int,
+    inputs: tuple[Handed, ...],
+    used: Sequence[str],
+) -> Attempt:
+    """An attempt of an agent at a command, with inputs that came from messages."""
+    node = sheet.node(moves.tx, command.task_id)
+    repo = sheet.workspace if node.workspace == "repo" else None
+    judges = any(each.validation_criteria for each in node.needs)
+    own = _made_by(moves, sheet, agent_id, command, used) if judges else ()
+    profile, kind = sheet.profile(agent_id), _kind(moves, command.task_id)
+    if kind is not None and (needed := kind[0].variables(kind[1], agent_id)):
+        profile = profile.model_copy(update={"env": (*profile.env, *needed)})
+    own_inputs = frozenset(own)
+    return Attempt(owner, root, moves.tx.board, profile, command, epoch, inputs, node, own_inputs, repo, kind=kind)
+
+
+def _kind(moves: Moves, task_id: str) -> tuple[TaskKind, KindTask] | None:
+    kind = moves.deps.kinds.get(moves.tx.board)
+    task = kind.task(moves.tx, task_id) if kind is not None else None
+    return (kind, task) if kind is not None and task is not None else None
+
+
+def _made_by(moves: Moves, sheet: Sheet, agent_id: str, command: Command, used: Sequence[str]) -> Iterator[str]:
+    """Inputs of a command that an agent made itself, at least in part.
+
+    It did when it sent them, or when the task that made them is its own by now.
+    """
+    tx, plan_id = moves.tx, sheet.plan_id
+    sent = [tx.run("message_by_id", plan_id=plan_id, message_id=each)[0] for each in used]
+    makers = {row[4] for row in sent if row[7] == agent_id}
+    for each in command.resolved_inputs or ():
+        for task_id in {path.partition("/")[0] for path in each.paths}:
+            rows = tx.run("engine_task", plan_id=plan_id, task_id=task_id)
+            if task_id in makers or (rows and rows[0][0] == agent_id):
+                yield each.input_name
+
+
+def note(
+    moves: Moves,
+    attempt: Attempt,
+    message_id: str,
+    prompt_sha256: str,
+    used: Sequence[str],
+    line: str = "",
+) -> None:
+    """Write down that an attempt began, and with which inputs. `line` is what the journal says of its command."""
+    plan_id, agent_id = attempt.command.plan_id, attempt.profile.agent_id
+    for each in used:
+        moves.injected(plan_id, each, agent_id)
+    gates, promise = "", ""
+    if attempt.passage.decisions:
+        gates = f',"gates":{wire.text(gating.told(attempt.passage.decisions))}'
+        if attempt.command.promise is not None:
+            promise = f',"promise_id":{wire.quoted(attempt.command.promise.id)}'
+    inputs = ",".join([f'"{each}"' for each in used])
+    body = (
+        f'{{"attempt":{attempt.number},"epoch":{attempt.epoch}{gates},"inputs":[{inputs}],"lease":"{attempt.lease}",'
+        f'"lines":[{line}],"message_id":"{message_id}"{promise},"prompt_sha256":"{prompt_sha256}"}}'
+    )
+    moves.note("turn.started", plan_id, wire.encoded(body))
+    if attempt.kind is not None:
+        attempt.kind[0].begun(moves.tx, attempt.kind[1], moves.at)
