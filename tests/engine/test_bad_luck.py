@@ -122,16 +122,18 @@ def test_nobody_is_asked_for_more_rounds_of_what_is_tried_again(tmp_path: Path) 
     assert play(tmp_path, use, x=lazy) == []
 
 
-def test_a_result_is_there_when_its_gate_was_met_at_the_second_try(tmp_path: Path) -> None:
-    judged = task(
-        "judge",
-        score_required=True,
-        outputs=[{"name": "verdict.md", "deliverable": True}],
-        gates={"thresholds": {"judge_min_score": 70}},
-    )
+JUDGED = task(
+    "judge",
+    score_required=True,
+    outputs=[{"name": "verdict.md", "deliverable": True}],
+    gates={"thresholds": {"judge_min_score": 70}},
+)
+"""A task whose result is one of the plan's only if it is good enough."""
 
+
+def test_a_result_is_there_when_its_gate_was_met_at_the_second_try(tmp_path: Path) -> None:
     async def use(engine: Engine) -> dict[str, str]:
-        await engine.submit(plan(judged))
+        await engine.submit(plan(JUDGED))
         await engine.ended()
         await engine.answer("PROVIDE", answers=["retry"])
         assert (await engine.until(lambda now: now.state == "ENDED")).result == "done"
@@ -142,15 +144,8 @@ def test_a_result_is_there_when_its_gate_was_met_at_the_second_try(tmp_path: Pat
 
 @pytest.mark.parametrize("said", ["give up", "retry"])
 def test_what_did_not_pass_its_gate_is_no_result_of_the_plan(tmp_path: Path, said: str) -> None:
-    judged = task(
-        "judge",
-        score_required=True,
-        outputs=[{"name": "verdict.md", "deliverable": True}],
-        gates={"thresholds": {"judge_min_score": 70}},
-    )
-
     async def use(engine: Engine) -> dict[str, str]:
-        await engine.submit(plan(judged))
+        await engine.submit(plan(JUDGED))
         await engine.ended()
         engine.agents["a"] = broken
         await engine.answer("PROVIDE", answers=[said])

@@ -202,13 +202,14 @@ async def watched(
     root: Path, look: Callable[[Router, Heartbeat], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch, times: int = 1
 ) -> dict[str, int]:
     """What a look at a tree takes once it is clear that nothing happens there: the least of some."""
-    now = 0.0
-    monkeypatch.setattr(Quiet, "now", staticmethod(lambda: now))
+    clock = [0.0]
+    monkeypatch.setattr(Quiet, "now", staticmethod(lambda: clock[0]))
     with metered(root) as [meter]:
         async with opened(root) as deps:
             router, beat = Router(deps), Heartbeat(deps, "dev", Done(), LocalProcesses())
             await beat.start()
-            for now in (SETTLED, 2 * SETTLED, 3 * SETTLED):  # noqa: B007 - the clock reads it
+            for _ in range(3):
+                clock[0] += SETTLED
                 await look(router, beat)
             with monkeypatch.context() as patch:
                 calls, seen = Calls(patch), []

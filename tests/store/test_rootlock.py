@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agenttalk.errors import Code, MachineError
-from agenttalk.store.rootlock import Engine, RootLock, running_engine
+from agenttalk.store.rootlock import Engine, RootLock, running_engine, running_parts
 
 HOLD = """
 import sys
@@ -88,3 +88,11 @@ def test_parts_share_a_root_and_keep_engines_out(tmp_path: Path) -> None:
         assert caught.value.code is Code.ENGINE_RUNNING
     with RootLock.take(tmp_path, "engine"):
         pass
+
+
+def test_a_part_of_which_nobody_can_tell_whether_it_runs_counts_as_running(tmp_path: Path) -> None:
+    (tmp_path / "data/parts/router.lock").mkdir(parents=True)
+    [said] = running_parts(tmp_path)
+    assert said.startswith("router (")
+    with pytest.raises(MachineError, match="router"):
+        RootLock.take(tmp_path, "engine")

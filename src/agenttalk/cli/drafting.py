@@ -244,11 +244,11 @@ def _approved(root: Path, drafting_id: str, frame: Frame) -> dict[str, Any]:
     import hashlib
 
     from agenttalk.cli import roots
-    from agenttalk.cli import run as runs
+    from agenttalk.cli.steering import by_hand_service
     from agenttalk.engine.deps import Deps
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await runs.by_hand_service(deps).explain(drafting_id, TASK)
+        return await by_hand_service(deps).explain(drafting_id, TASK)
 
     told = roots.asked(root, f"/api/plans/{drafting_id}/tasks/{TASK}/explanation", by_hand)
     seen = [check.get("output", "") for check in told["attempts"][-1]["checks"] if check["id"] == "sound"]

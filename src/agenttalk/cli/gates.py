@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agenttalk.cli.output import JsonOption, RootOption
-from agenttalk.cli.run import named_task, steered
+from agenttalk.cli.steering import named_task, steered
 
 abort_app = typer.Typer(add_completion=False)
 override_app = typer.Typer(add_completion=False)

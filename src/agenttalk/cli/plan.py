@@ -87,7 +87,8 @@ def apply(
     import getpass
 
     from agenttalk.cli import roots
-    from agenttalk.cli.run import by_hand_service, documents, refused
+    from agenttalk.cli.run import documents, refused
+    from agenttalk.cli.steering import by_hand_service
     from agenttalk.engine.deps import Deps
     from agenttalk.planfiles import compiled_plan
 

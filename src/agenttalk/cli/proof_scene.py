@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk import settings, wiring
+from agenttalk.cli.explain import tell
 from agenttalk.cli.output import Output, plain
-from agenttalk.cli.run import tell
 from agenttalk.planfiles import compiled_plan
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ def rework(
 
     The question in 'agenttalk inbox' asks the same.
     """
-    from agenttalk.cli.run import named_task, steered
+    from agenttalk.cli.steering import named_task, steered
     from agenttalk.errors import Code, UsageError
 
     chosen = [*([f"grant {grant}"] if grant is not None else []), *["accept"] * accept, *["abort"] * abort]

@@ -8,6 +8,7 @@ time. Between two looks a program can use more than it may: this bounds damage, 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
 import time
@@ -191,7 +192,9 @@ class _Sum:
                     below = os.open(name, _FOLDER, dir_fd=folder)
                 except PermissionError as error:
                     raise TooMuchError("it has a folder that nobody can look into") from error
-                except OSError:
+                except OSError as error:
+                    if error.errno != errno.ELOOP:
+                        raise  # then nothing was counted, rather than a part of it
                     continue  # a link by now
                 try:
                     self._walk(below, depth - 1)

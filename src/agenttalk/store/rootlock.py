@@ -149,8 +149,10 @@ def running_parts(root: Path) -> list[str]:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             found.append(f"{path.stem} (process {pid})")
-        except OSError:
-            continue
+        except FileNotFoundError:
+            continue  # it ended just now
+        except OSError as error:  # then nobody knows, and it may well run
+            found.append(f"{path.stem} ({path}: {error.strerror})")
     return found
 
 
