@@ -13,6 +13,7 @@ import pytest
 import preloaded
 from provekit import git, repository
 
+AGENT = {"driver": "script", "name": "Dee Veloper", "email": "dee@example.org"}
 RIGHT = "def price(n):\n    return 10 * n\n"
 
 
@@ -38,7 +39,7 @@ def shop(tmp_path: Path) -> Path:
     plan: dict[str, Any] = {
         "plan_id": "shop",
         "workspace": {"repo": "./shop"},
-        "agents": {"dev": {"driver": "script", "argv": [sys.executable, "dev.py"]}},
+        "agents": {"dev": AGENT | {"argv": [sys.executable, "dev.py"]}},
         "tasks": [{"id": "fix", "agent": "dev", "prompt": "Fix it.", "workspace": "repo", "promise": promise}],
     }
     (tmp_path / "plan.json").write_text(json.dumps(plan))
@@ -56,6 +57,22 @@ def test_what_was_done_is_shown_and_comes_home_when_asked(shop: Path) -> None:
     assert (repo / "price.py").read_text() == RIGHT
     assert git(repo, "status", "--porcelain") == ""
     assert "everything is there already" in agenttalk(shop, "merge", "shop")
+
+
+@pytest.mark.mends("C11")
+def test_commits_name_the_agent_the_task_and_what_they_rest_on(shop: Path) -> None:
+    told = git(shop / "shop", "log", "-1", "--format=%an <%ae>%n%cn%n%s%n%(trailers:only)", "agenttalk/shop")
+    assert told.splitlines()[:8] == [
+        "Dee Veloper <dee@example.org>",
+        "AgentTalk",
+        "Fix it.",
+        "AgentTalk-Plan: shop",
+        "AgentTalk-Task: fix",
+        "AgentTalk-Command: cmd_fix_001",
+        "AgentTalk-Attempt: 1",
+        "AgentTalk-Commit: " + git(shop / "shop", "rev-parse", "refs/agenttalk/shop/attempts/cmd_fix_001-1"),
+    ]
+    assert told.splitlines()[8] == "AgentTalk-Evidence: right executed"
 
 
 def test_nothing_of_the_users_is_overwritten(shop: Path) -> None:

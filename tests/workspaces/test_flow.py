@@ -12,7 +12,7 @@ import pytest
 
 from agenttalk.errors import InputError, MachineError, UsageError
 from agenttalk.rules.scope import globs
-from agenttalk.workspaces.answers import Attempt, Conflict
+from agenttalk.workspaces.answers import Attempt, Author, Conflict
 from agenttalk.workspaces.landing import Landed
 from agenttalk.workspaces.taking import Limits
 from agenttalk.workspaces.workspace import Workspace
@@ -115,13 +115,31 @@ def test_a_clone_has_the_tip_and_a_turn_becomes_one_commit_with_trailers(tmp_pat
 def test_commits_say_whose_they_are(space: Workspace, tmp_path: Path) -> None:
     found = merge(space, work(space, attempt(number=2), {"a.txt": "a\n"}))
     said = git(tmp_path / "shop", "log", "-1", "--format=%an <%ae> %at%n%(trailers:only)", found.commit).splitlines()
-    assert said[0] == "AgentTalk <engine@agenttalk.invalid> 1767323045"
+    assert said[0] == "AgentTalk agent <agent@agenttalk.invalid> 1767323045"
     assert said[1:5] == [
         "AgentTalk-Plan: shop",
         "AgentTalk-Task: build",
         "AgentTalk-Command: cmd_build_001",
         "AgentTalk-Attempt: 2",
     ]
+
+
+@pytest.mark.mends("C11")
+@pytest.mark.parametrize(
+    ("title", "subject"),
+    [
+        ("Make it\n\nAgentTalk-Plan: other", "Make it AgentTalk-Plan: other"),
+        ("\x1b \t", "build: cmd_build_001, attempt 1"),
+        ("word " * 40, "word " * 13 + "word…"),
+    ],
+)
+def test_a_title_is_one_short_line_and_names_no_other_plan(
+    space: Workspace, tmp_path: Path, title: str, subject: str
+) -> None:
+    who = Attempt("build", "cmd_build_001", 1, title, Author('O"N\\eil', "o@example.org"))
+    found = merge(space, work(space, who, {"a.txt": "a\n"}))
+    told = git(tmp_path / "shop", "log", "-1", "--format=%an%n%s%n%(trailers:only,key=AgentTalk-Plan)", found.commit)
+    assert told.splitlines() == ['O"N\\eil', subject, "AgentTalk-Plan: shop"]
 
 
 def test_the_user_s_repository_is_left_alone_until_the_end(tmp_path: Path) -> None:

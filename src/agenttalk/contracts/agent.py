@@ -115,6 +115,8 @@ class AgentProfile(Document):
     """The agent; the name of its folder."""
     name: str | None = None
     """What people call it."""
+    email: Text | None = None
+    """The address of the commits that hold its work; without it `<agent_id>@agenttalk.invalid`."""
     driver: Text = "folder"
     """How it is driven: `script` starts `argv`, `cli` and `acp` start a coding agent, `llm` and `local` ask a model,
     `human` asks a person, `remote` works elsewhere and comes for its tasks, `folder` is started by nobody, and `python`

@@ -218,6 +218,8 @@ class AgentSpec(Spec):
 
     name: str | None = None
     """What people call it."""
+    email: Text | None = None
+    """The address of its commits."""
     driver: Text | None = None
     """How it is driven."""
     argv: Many[str] | None = None

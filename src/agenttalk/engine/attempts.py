@@ -148,6 +148,7 @@ class Attempt:
             self.own_inputs,
             self.repo,
             watch=self.watch(),
+            title=self.node.name or "",
         )
 
 

@@ -229,6 +229,8 @@ class Job:
     """Outputs of other tasks that the promise wants to see, as they are stored."""
     again: bool = False
     """Whether it was being proven before, by an engine that ended meanwhile: the agent has done its part."""
+    title: str = ""
+    """What the task is called, if its plan says so."""
 
     @property
     def proven(self) -> bool:

@@ -29,7 +29,7 @@ from agenttalk.rules.checks import GitFacts, Stored
 from agenttalk.rules.evidence import Result
 from agenttalk.rules.promise_checks import RUNNER_FILES, own_files
 from agenttalk.rules.scope import Globs
-from agenttalk.workspaces.answers import Attempt, Candidate, Taken
+from agenttalk.workspaces.answers import Attempt, Author, Candidate, Taken
 from agenttalk.workspaces.preparing import Prepared
 from agenttalk.workspaces.workspace import NOTHING, Workspace
 
@@ -77,7 +77,16 @@ async def prepared_for(space: Workspace, job: Job, tree: str) -> Prepared | None
 
 def attempt_of(job: Job) -> Attempt:
     """The attempt that a job is, as a workspace knows it."""
-    return Attempt(job.task_id, job.command.command_id, job.attempt)
+    profile = job.profile
+    name = _identity(profile.name or "") or profile.agent_id
+    author = Author(name, _identity(profile.email or "") or f"{profile.agent_id}@agenttalk.invalid")
+    title = job.title or next((line for line in job.command.prompt.splitlines() if line.strip()), "")
+    return Attempt(job.task_id, job.command.command_id, job.attempt, title, author)
+
+
+def _identity(text: str) -> str:
+    """A name or an address as git takes it."""
+    return "".join(char for char in text if char.isprintable() and char not in "<>").strip(" .,:;\"'\\")
 
 
 async def previous_of(space: Workspace, job: Job) -> str | None:

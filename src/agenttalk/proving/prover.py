@@ -160,6 +160,8 @@ class Prover:
             if not done(proof):
                 diff = exhibit.diff or await space.diff(candidate.onto, candidate.tree, limit=_SHOWN)
                 return replace(proof, idle=candidate.commit == candidate.onto, diff=diff)
+            vouched = [f"{each.id} {each.trust}" for each in proof.evidence if each.passed and each.fresh]
+            candidate = await space.vouch(candidate, taken, vouched, at=self.clock.now())
             if await self._lands(space, job, candidate):
                 return replace(proof, commit=await look.merged_by(space, job, candidate))
         return Proof(conflict=words_of_checks.MERGED_MEANWHILE())

@@ -124,7 +124,9 @@ class AgentSettings(Section):
     """How an agent is driven. What is set here wins over a plan file and over the agent's own profile."""
 
     name: str | None = None
-    """What people call it."""
+    """What people call it; the author of its commits."""
+    email: Text | None = None
+    """The address of its commits, such as that of its account at a forge."""
     driver: Text | None = None
     """`script`, `cli`, `acp`, `llm`, `local`, `folder`, `remote` or `human`; see [drivers](plan-file.md#drivers)."""
     argv: Many[str] | None = None

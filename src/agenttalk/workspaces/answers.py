@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from agenttalk.contracts.base import is_id
 from agenttalk.errors import Code, InputError
 from agenttalk.workspaces.objects import Change
 from agenttalk.workspaces.taking import Reason
+
+
+class Author(NamedTuple):
+    """The agent that a commit names as its author."""
+
+    name: str
+    email: str
+
+
+UNKNOWN_AGENT = Author("AgentTalk agent", "agent@agenttalk.invalid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +29,9 @@ class Attempt:
     task: str
     command: str
     number: int = 1
+    title: str = field(default="", compare=False)
+    """What the task is called, for the first line of its commits."""
+    author: Author = field(default=UNKNOWN_AGENT, compare=False)
 
     def __post_init__(self) -> None:
         """Names become parts of refs, folders and commit messages."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -12,9 +12,11 @@ from agenttalk.workspaces.answers import Attempt
 from agenttalk.workspaces.objects import Change, Clash, Kind, Objects
 from agenttalk.workspaces.taking import Item
 
-PLAN, TASK, COMMAND, ATTEMPT, COMMIT = (
-    f"AgentTalk-{name}" for name in ("Plan", "Task", "Command", "Attempt", "Commit")
+PLAN, TASK, COMMAND, ATTEMPT, COMMIT, EVIDENCE = (
+    f"AgentTalk-{name}" for name in ("Plan", "Task", "Command", "Attempt", "Commit", "Evidence")
 )
+SUBJECT: Final = 72
+"""Characters of the first line of a commit."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The date of commits that only say what is merged with what, and stay nowhere."""
 
@@ -26,13 +28,24 @@ class Merged(NamedTuple):
     restored: tuple[Change, ...]
 
 
-def message(plan: str, attempt: Attempt, commit: str = "") -> str:
-    """What a commit says of itself. `commit` is that of the attempt, in the one that is merged."""
-    trailers = {PLAN: plan, TASK: attempt.task, COMMAND: attempt.command, ATTEMPT: str(attempt.number)}
-    if commit:
-        trailers[COMMIT] = commit
-    lines = "".join(f"{name}: {value}\n" for name, value in trailers.items())
-    return f"{attempt.task}: {attempt.command}, attempt {attempt.number}\n\n{lines}"
+def message(plan: str, attempt: Attempt, commit: str = "", evidence: Sequence[str] = ()) -> str:
+    """What a commit says of itself.
+
+    `commit` is that of the attempt, in the one that is merged; `evidence` says what that merge rests on.
+    """
+    trailers = [(PLAN, plan), (TASK, attempt.task), (COMMAND, attempt.command), (ATTEMPT, str(attempt.number))]
+    trailers += [(COMMIT, commit)] if commit else []
+    trailers += [(EVIDENCE, " ".join(each.split())) for each in evidence]
+    lines = "".join(f"{name}: {value}\n" for name, value in trailers)
+    return f"{_subject(attempt)}\n\n{lines}"
+
+
+def _subject(attempt: Attempt) -> str:
+    """The task's title on one line; without one, the attempt's own name."""
+    title = " ".join("".join(char if char.isprintable() else " " for char in attempt.title).split())
+    if not title:
+        return f"{attempt.task}: {attempt.command}, attempt {attempt.number}"
+    return title if len(title) <= SUBJECT else f"{title[: SUBJECT - 1].rsplit(' ', 1)[0]}…"
 
 
 def history(objects: Objects, plan: str, first: str, tip: str) -> Iterator[tuple[str, dict[str, str]]]:

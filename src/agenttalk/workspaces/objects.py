@@ -223,12 +223,16 @@ class Objects:
 
     # Commits
 
-    def commit(self, tree: str, parents: Sequence[str], message: str, at: datetime) -> str:
-        """Make a commit. The same arguments give the same commit."""
+    def commit(
+        self, tree: str, parents: Sequence[str], message: str, at: datetime, author: tuple[str, str] | None = None
+    ) -> str:
+        """Make a commit, by an author with a name and an address. The same arguments give the same commit."""
         date = f"@{int(at.timestamp())} +0000"
         named = [word for parent in parents for word in ("-p", parent)]
-        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-        return self.call("commit-tree", *named, tree, stdin=message.encode(), more=dates).line
+        more = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+        if author is not None:
+            more |= {"GIT_AUTHOR_NAME": author[0], "GIT_AUTHOR_EMAIL": author[1]}
+        return self.call("commit-tree", *named, tree, stdin=message.encode(errors="replace"), more=more).line
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether a commit is another one, or lies behind it."""

@@ -16,8 +16,8 @@ from agenttalk.workspaces.objects import Objects
 
 OLDEST_GIT: Final = (2, 38)
 _CLONE_CONFIG: Final = """[user]
-	name = AgentTalk agent
-	email = agent@agenttalk.invalid
+	name = "{}"
+	email = "{}"
 [gc]
 	auto = 0
 [maintenance]
@@ -80,13 +80,16 @@ def find(folder: Path, home: Path, git: Git) -> Place:
     return Place(folder, own, common, objects)
 
 
-def clone_dir(objects: Objects, tree: Path, branch: str, start: str, index: Path) -> None:
-    """Give a checkout a .git of its own, which borrows the repository's objects and has no remote."""
+def clone_dir(objects: Objects, tree: Path, branch: str, start: str, index: Path, author: tuple[str, str]) -> None:
+    """Give a checkout a .git of its own, which borrows the repository's objects and has no remote.
+
+    What the agent commits there itself is by the author, a name and an address.
+    """
     own = tree / ".git"
     init = ("init", "--quiet", "--template=", f"--object-format={objects.algorithm}", f"--initial-branch={branch}")
     objects.git.call(*init, at=At(own))
     with (own / "config").open("a") as config:
-        config.write(_CLONE_CONFIG)
+        config.write(_CLONE_CONFIG.format(*(each.replace("\\", "\\\\").replace('"', '\\"') for each in author)))
     for name in ("objects/info", "info"):
         (own / name).mkdir(parents=True, exist_ok=True)
     (own / "objects" / "info" / "alternates").write_text(f"{objects.store}\n")

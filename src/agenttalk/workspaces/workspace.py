@@ -19,6 +19,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -155,7 +156,7 @@ class Workspace:
         tree.mkdir()
         self._objects.checkout(start, tree, top / "index")
         if not self._place.plain:
-            places.clone_dir(self._objects, tree, self.branch, start, top / "index")
+            places.clone_dir(self._objects, tree, self.branch, start, top / "index", attempt.author)
         links = self._checkouts.linked(tree, listing, prepared)
         folders.write(top / "record.json", taking.note(tree, listing, top / "mark"))
         state = {"onto": onto, "start": start, "foreign": sorted(links)}
@@ -210,7 +211,7 @@ class Workspace:
         ref = f"{self._own}/attempts/{attempt.key}"
         commit = self._objects.resolve(ref)
         if not commit or self._objects.tree_of(commit) != tree or self._objects.parent_of(commit) != onto:
-            commit = self._objects.commit(tree, [onto], merging.message(self.plan, attempt), at)
+            commit = self._objects.commit(tree, [onto], merging.message(self.plan, attempt), at, attempt.author)
             self._objects.put(ref, commit)
         return Taken(attempt, commit, tree, onto, self._objects.changes(onto, tree))
 
@@ -254,9 +255,19 @@ class Workspace:
         told = tuple(restored[path] for path in sorted(restored))
         if tree == self._objects.tree_of(tip):
             return Candidate(taken.attempt, tip, tree, tip, told)
-        commit = self._objects.commit(tree, [tip], merging.message(self.plan, taken.attempt, taken.commit), at)
+        text = merging.message(self.plan, taken.attempt, taken.commit)
+        commit = self._objects.commit(tree, [tip], text, at, taken.attempt.author)
         self._objects.put(f"{self._own}/candidates/{taken.attempt.key}", commit)
         return Candidate(taken.attempt, commit, tree, tip, told)
+
+    @threaded
+    def vouch(self, candidate: Candidate, taken: Taken, evidence: Sequence[str], *, at: datetime) -> Candidate:
+        """The same candidate, whose commit names the evidence that it rests on. Its tree is the same."""
+        if candidate.commit == candidate.onto:
+            return candidate
+        text = merging.message(self.plan, candidate.attempt, taken.commit, evidence)
+        commit = self._objects.commit(candidate.tree, [candidate.onto], text, at, candidate.attempt.author)
+        return replace(candidate, commit=commit)
 
     @threaded
     def advance(self, candidate: Candidate) -> bool:
