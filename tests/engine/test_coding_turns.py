@@ -257,3 +257,22 @@ def test_it_can_judge_what_it_is_given_and_is_not_asked_for_its_own_work_then(tm
     told = {path.name: path.read_text() for path in paths}
     assert len(told) == 2
     assert "good False" in told["cmd_t_001-1-text.events.jsonl"]
+
+
+@pytest.mark.mends("C8")
+def test_a_very_long_last_answer_is_cut_and_the_work_counts(tmp_path: Path) -> None:
+    found = run(tmp_path, "tool('Write', file_path='a.py')\nend('x' * 9_000_000)")
+    assert found["state"] == "COMPLETED"
+
+
+@pytest.mark.mends("C8")
+def test_an_agent_that_exits_before_its_answer_was_read_loses_nothing_but_its_end(tmp_path: Path) -> None:
+    leave = (
+        "tool('Write', file_path='a.py')\n"
+        "said = json.dumps(dict(type='result', subtype='success', is_error=False, result='x' * 3_000_000))\n"
+        "os.set_blocking(1, False)\n"
+        "sys.stdout.flush()\n"
+        "assert os.write(1, said.encode()) < len(said)\n"
+        "os._exit(0)"
+    )
+    assert run(tmp_path, leave)["state"] == "COMPLETED"

@@ -350,3 +350,34 @@ def test_that_something_was_asked_says_nothing_of_the_answer() -> None:
     found = Account()
     found.take(Event("asked", "may it write?"))
     assert (found.denials, found.error, found.ended, found.text) == ([], "", False, "")
+
+
+LONG = {"type": "result", "subtype": "success", "is_error": False, "usage": {"input_tokens": 7}, "result": "a\\ü\n" * 9}
+
+
+@pytest.mark.mends("C8")
+@pytest.mark.parametrize("cut", [*range(1, 24)])
+def test_an_answer_that_was_cut_off_is_an_answer_that_says_so(cut: int) -> None:
+    found = account("claude", json.dumps(LONG).encode()[:-cut])
+    assert (found.ended, found.error, found.used.tokens) == (True, "", 7)
+    assert found.text.startswith("a\\ü\na")
+    assert found.text.endswith("…") or cut == 1
+
+
+@pytest.mark.mends("C8")
+@pytest.mark.parametrize(
+    "line", [b'{"type": "result", "subtype": "succ', b'{"a": [}', b"{", b'{"type": "result"}}', b'{"a" "b", 1']
+)
+def test_what_is_cut_off_before_it_says_that_it_went_well_is_no_end(line: bytes) -> None:
+    assert not account("claude", line).ended
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers() | st.booleans(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    ),
+    st.data(),
+)
+def test_any_beginning_of_a_line_is_read_without_an_error(value: Any, data: st.DataObject) -> None:
+    line = json.dumps({"type": "result", "value": value, "result": "x"}).encode()
+    assert isinstance(account("claude", line[: data.draw(st.integers(0, len(line)))]), Account)

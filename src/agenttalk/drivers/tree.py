@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import socket
@@ -22,6 +23,8 @@ LONGEST_LINE: Final = 64 * 1024
 _CHUNK: Final = 1 << 16
 _REST: Final = 1 << 20
 """A pipe holds no more than this: what comes after the tree's death is not the tree's."""
+_ROOM: Final = 1 << 20
+"""Bytes that a program can print before anybody reads them."""
 _BOOT: Final = "import sys; sys.path.append(sys.argv.pop()); import keeper; keeper.main()"
 """Imported, not run as a file, so that it is compiled once; and without its package, which takes longer to load."""
 
@@ -100,6 +103,8 @@ class Tree:
             theirs.callback(far.close)
             stdin, feed = _pipe(theirs, ours)
             out, stdout = _pipe(ours, theirs)
+            with suppress(OSError):  # a program that does not wait until it is read loses less
+                fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, _ROOM)
             err, stderr = _pipe(ours, theirs)
             process = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-I", "-S", "-c", _BOOT, str(far.fileno()), str(Path(keeper.__file__).parent)],
@@ -204,7 +209,11 @@ class Tree:
 
 
 class Lines:
-    """Makes lines of pieces. One that is too long is left out; the last one needs its end, unless `longest` is said."""
+    """Makes lines of pieces.
+
+    One that is too long is left out, and the last one needs its end. If `longest` is said, the beginning of a line that
+    is too long is heard, and the last line without its end.
+    """
 
     def __init__(self, hear: Callable[[bytes], None], longest: int | None = None) -> None:
         self._hear = hear
@@ -217,12 +226,21 @@ class Lines:
         """The next piece."""
         *lines, rest = data.split(b"\n")
         for line in lines:
-            whole, skipped = self._rest + line, self._skips
+            self._add(line)
+            if not self._skips or self._to_the_end:
+                self._hear(self._rest)
             self._rest, self._skips = b"", False
-            if not skipped and len(whole) <= self._longest:
-                self._hear(whole)
-        self._skips = self._skips or len(self._rest) + len(rest) > self._longest
-        self._rest = b"" if self._skips else self._rest + rest
+        self._add(rest)
+
+    def _add(self, piece: bytes) -> None:
+        """Go on with a line, which is cut where it gets too long."""
+        if self._skips:
+            return
+        self._skips = len(self._rest) + len(piece) > self._longest
+        if self._skips and not self._to_the_end:
+            self._rest = b""
+        else:
+            self._rest = (self._rest + piece)[: self._longest]
 
     def finish(self) -> None:
         """Nothing more comes."""

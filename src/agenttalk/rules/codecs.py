@@ -22,6 +22,11 @@ _REMEMBERED: Final = 1_000
 _PIECES: Final = 20_000
 """Pieces of a text that are put together."""
 _NUMBER: Final = re.compile(r"([\d.,]+)\s*([kKmM]?)")
+_CUT_OFF: Final = 1024
+"""Bytes by which a line that was cut off is longer when it is completed."""
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]+|\\.)*+(?P<end>"|\\?\Z)|[{}\[\],]', re.DOTALL)
+"""What matters for where a line of JSON stands: texts, brackets and commas."""
+_HALF_ESCAPE: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?\Z")
 
 
 class Codec(Protocol):
@@ -40,11 +45,36 @@ class Codec(Protocol):
 def _read(line: bytes) -> dict[str, Any]:
     if not line.lstrip().startswith(b"{"):
         return {}
-    try:
-        said = wire.read(line, limit=LONGEST)
-    except JsonError:
-        return {}
-    return said if isinstance(said, dict) else {}
+    for text in (line, *_completed(line)):
+        try:
+            said = wire.read(text, limit=LONGEST + _CUT_OFF)
+        except JsonError:
+            continue
+        return said if isinstance(said, dict) else {}
+    return {}
+
+
+def _completed(line: bytes) -> Iterator[bytes]:
+    """A line that was cut off, ended where it stops, and before the member in which it stops.
+
+    A program that writes a long line to a pipe and exits at once leaves only its beginning.
+    """
+    inside, brackets, comma = False, bytearray(), 0
+    for token in _TOKEN.finditer(line):
+        first = token[0][:1]
+        if first == b'"':
+            inside = token["end"] != b'"'
+        elif first in b"{[":
+            brackets += b"}" if first == b"{" else b"]"
+        elif first in b"}]":
+            del brackets[-1:]
+        elif len(brackets) == 1:
+            comma = token.start()
+    if not brackets:
+        return
+    text = _HALF_ESCAPE.sub(rb"\1", line).decode(errors="ignore").encode()
+    yield text + ('…"'.encode() if inside else b"") + bytes(reversed(brackets))
+    yield line[:comma] + b"}"
 
 
 def _part(said: Mapping[str, Any], *keys: str) -> dict[str, Any]:
