@@ -276,3 +276,10 @@ def test_an_agent_that_exits_before_its_answer_was_read_loses_nothing_but_its_en
         "os._exit(0)"
     )
     assert run(tmp_path, leave)["state"] == "COMPLETED"
+
+
+@pytest.mark.mends("C4")
+def test_its_last_message_is_its_result_and_it_is_asked_for_no_file(tmp_path: Path) -> None:
+    behaviour = "assert 'result.json' not in prompt, prompt\nend('It is well.\\n' + json.dumps(dict(result='ok', score=90, score_explanation='sound')))"
+    found = run(tmp_path, behaviour, score_required=True, score_criteria="How sound it is.")
+    assert (found["state"], found["score"]) == ("COMPLETED", 90)

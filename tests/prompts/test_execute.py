@@ -210,15 +210,28 @@ def test_any_text_can_be_shown(name: str, path: str, body: str) -> None:
 
 @pytest.mark.parametrize("locale", ["en", "zh"])
 def test_a_model_is_told_to_answer_and_of_no_files(locale: Locale) -> None:
-    by_answer = Handover("/run/outputs", "/run/result.json", ("stories.md",), by_answer=True)
+    by_answer = Handover("/run/outputs", "/run/result.json", ("stories.md",), by="answer")
     told = prompt(STORY, LARGE, handover=by_answer, locale=locale, may_refuse=True, score_required=True)
     assert "/run/" not in told
     assert "`outputs`" in told
     assert "`result`" in told
     assert '"score": 0' not in told, "it would be copied"
     assert "`self_assessment`" in told
-    plain = prompt(handover=Handover("", "", (), by_answer=True), locale=locale)
+    plain = prompt(handover=Handover("", "", (), by="answer"), locale=locale)
     assert "`score`" not in plain
+
+
+@pytest.mark.mends("C4")
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_a_coding_agent_says_its_result_and_writes_no_file_for_it(locale: Locale) -> None:
+    said = Handover("/run/outputs", "/run/result.json", ("stories.md",), by="message")
+    scored = prompt(handover=said, locale=locale, score_required=True)
+    judged = prompt(handover=said, locale=locale, may_refuse=True)
+    for told in (prompt(handover=said, locale=locale), scored, judged):
+        assert "/run/result.json" not in told
+        assert "/run/outputs" in told
+    assert '"score"' in scored
+    assert '"self_assessment"' in judged
 
 
 def test_what_is_long_follows_the_prompt_behind_a_fence_of_its_own() -> None:
@@ -243,5 +256,5 @@ def test_whoever_failed_a_check_hears_that_it_can_be_disputed(locale: Locale) ->
     words = "agenttalk dispute task_001 CHECK"
     assert words in prompt(reexecute=sent_back, locale=locale)
     assert words not in prompt(reexecute=REWORK, locale=locale)
-    answering = Handover("", "", (), by_answer=True)
+    answering = Handover("", "", (), by="answer")
     assert words not in prompt(reexecute=sent_back, locale=locale, handover=answering)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from agenttalk.contracts.base import AgentIdText, Document, Many, Part, Positive, Text
-from agenttalk.contracts.model_use import LlmUse, LocalUse
+from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse
 
 Locale = Literal["en", "zh"]
 Tier = Literal["plain", "landlock", "bubblewrap", "best"]
@@ -168,6 +168,13 @@ class AgentProfile(Document):
         if isinstance(data, dict) and data.get("driver") in {"cli", "acp"} and data.get("sandbox") is None:
             return {**data, "sandbox": "best"}
         return data
+
+    @property
+    def result_by(self) -> Literal["file", "message", "answer"]:
+        """How it hands over its result: coding agents say it in their last message, models in their one answer."""
+        if self.driver in MODEL_DRIVERS:
+            return "answer"
+        return "message" if self.driver in {"cli", "acp"} else "file"
 
     @property
     def has_tools(self) -> bool:

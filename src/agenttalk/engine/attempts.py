@@ -102,7 +102,7 @@ class Attempt:
             command,
             [given.shown(each, "" if is_model else f"{base}/inputs/") for each in self.inputs],
             (),
-            Handover(f"{base}/outputs", f"{base}/result.json", outputs, by_answer=is_model),
+            Handover(f"{base}/outputs", f"{base}/result.json", outputs, by=self.profile.result_by),
             fence=self.fence,
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,

@@ -203,6 +203,7 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
             str(root / layout.outputs),
             str(root / layout.result),
             tuple(each.output_name for each in command.produces or ()),
+            by=profile.result_by,
         ),
         fence=secrets.token_hex(12),
         locale=profile.locale,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from agenttalk.contracts.command import Command, Reexecution
 from agenttalk.prompts.context import Section
-from agenttalk.prompts.wording import ANSWERED, ELSEWHERE, EXECUTE, PATCH, TOOLS, ExecuteWording, Locale
+from agenttalk.prompts.wording import ANSWERED, ELSEWHERE, EXECUTE, PATCH, SAID, TOOLS, ExecuteWording, Locale
 
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
+_WORDINGS = {"file": EXECUTE, "message": SAID, "answer": ANSWERED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,9 @@ class Handover:
     """The file for the result."""
     outputs: tuple[str, ...] = ()
     """Names of the outputs that are asked for."""
-    by_answer: bool = False
-    """Whether everything is handed over in one answer, by a model that sees no files."""
+    by: Literal["file", "message", "answer"] = "file"
+    """How the result is handed over: in its file, in the last message of a coding agent, whose every further step costs
+    a request, or with everything else in the one answer of a model that sees no files."""
 
 
 def execute(
@@ -62,7 +65,7 @@ def execute(
     The same arguments always give the same prompt.
     """
     _require_fence(fence)
-    wording, rework = ANSWERED[locale] if handover.by_answer else EXECUTE[locale], command.reexecute
+    wording, rework = _WORDINGS[handover.by][locale], command.reexecute
     parts = [role, command.prompt, *missing, handover.outputs_dir, handover.result_path, *handover.outputs]
     parts += [part for each in inputs for part in (each.name, each.path, each.sha256, each.text or "")]
     if rework is not None:

@@ -186,6 +186,36 @@ ANSWERED: Final[dict[Locale, ExecuteWording]] = {
 It shows no answer that could be copied: a weak model would give that, and a score of 0 is a score.
 """
 
+SAID: Final[dict[Locale, ExecuteWording]] = {
+    "en": EXECUTE["en"]._replace(
+        judge_first=(
+            "Judge first, from 0 to 100, how fit you are for this task: whether you know and can do what it takes. "
+            "Below 70, do not do it. End with this JSON object instead, as the last line of your last message: "
+            '{{"self_assessment": {{"score": 0, "reason": "what you lack"}}}}. '
+            "Another agent gets the task then, and it does not count against you. From 70 on, do it."
+        ),
+        result="Your last message is your result: say in it, in short, what you did. No file is needed for it.",
+        result_with_score=(
+            "Your last message is your result. Its last line is one JSON object: "
+            '{{"result": "what you did, in short", "score": 0, "score_explanation": "why this score"}}'
+        ),
+    ),
+    "zh": EXECUTE["zh"]._replace(
+        judge_first=(
+            "请先用 0 到 100 评估你对这个任务的胜任程度：你是否具备所需的知识和能力。"
+            "低于 70 分时，不要执行任务，而是在最后一条消息的最后一行给出一个 JSON 对象："
+            '{{"self_assessment": {{"score": 0, "reason": "你缺少什么"}}}}。'
+            "任务会交给别的智能体，这不会对你不利。70 分及以上时，请执行任务。"
+        ),
+        result="你的最后一条消息就是结果：请在其中简要说明你做了什么。不需要为此写文件。",
+        result_with_score=(
+            "你的最后一条消息就是结果。它的最后一行是一个 JSON 对象："
+            '{{"result": "简要说明你做了什么", "score": 0, "score_explanation": "为什么是这个分数"}}'
+        ),
+    ),
+}
+"""The same for a coding agent, whose last message is its result."""
+
 
 class JudgeWording(NamedTuple):
     """The texts of the prompt with which an agent judges an input."""
