@@ -45,8 +45,12 @@ SECRETS: Final = (
 )
 """Names in a home folder that neither a check nor an agent has any business with."""
 _RESOLVER: Final = Path("/run/systemd/resolve")
-_SHARED: Final = (Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - as /tmp
-"""Further places for temporary files: the same folder as /tmp, so that nothing there outlives the program."""
+SERVICES: Final = Path("/run")
+"""Where services of the machine can be spoken to."""
+SHARED: Final = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - the sandbox's own
+"""Places for temporary files: one folder of the sandbox's own, so that nothing there outlives the program."""
+_DEVICES: Final = Path("/dev")
+_LOADER: Final = ("LD_", "GLIBC_TUNABLES", "MALLOC_")
 _TRIAL: Final = 20.0
 """Seconds that a trial may take."""
 
@@ -68,6 +72,10 @@ class Room:
     """Files and folders that are not to be seen."""
     readable: Sequence[Path] = ()
     """What is to be seen all the same, but not written, even in what is writable."""
+    binds: Sequence[tuple[Path, Path, bool]] = ()
+    """What is to be seen at another place: where it lies, where it is seen, whether it can be written there."""
+    filter: int | None = None
+    """The descriptor of a filter of system calls; with it /proc is read-only."""
 
 
 def installed() -> Path | None:
@@ -96,10 +104,16 @@ def ailment(program: Path | None) -> str:
     return "" if tried.returncode == 0 else f"bubblewrap does not work: {said[:300] or f'exit code {tried.returncode}'}"
 
 
-def wrapped(program: Path, room: Room, argv: Sequence[str]) -> tuple[str, ...]:
-    """The command that runs a program in the room."""
+def leads_loader(name: str) -> bool:
+    """Whether a variable has an effect on every program that is started with it, and so on bubblewrap itself."""
+    return name.startswith(_LOADER)
+
+
+def wrapped(program: Path, room: Room, argv: Sequence[str], led: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """The command that runs a program in the room. `led` are variables that only the program gets."""
     env = room.env
-    cleared = () if env is None else ("--clearenv", *(part for entry in env.items() for part in ("--setenv", *entry)))
+    cleared = () if env is None else ("--clearenv",)
+    named = (part for entry in {**(env or {}), **(led or {})}.items() for part in ("--setenv", *entry))
     return (
         str(program),
         *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -107,6 +121,8 @@ def wrapped(program: Path, room: Room, argv: Sequence[str]) -> tuple[str, ...]:
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         *(word for mount in _mounts(room) for word in mount),
         *cleared,
+        *named,
+        *(("--seccomp", str(room.filter)) if room.filter is not None else ()),
         *("--chdir", str(_real(room.cwd)), "--"),
         *argv,
     )
@@ -115,19 +131,33 @@ def wrapped(program: Path, room: Room, argv: Sequence[str]) -> tuple[str, ...]:
 def _mounts(room: Room) -> Iterator[tuple[str, ...]]:
     """What lies over the read-only file system, the outermost first: what is said of an inner place holds there."""
     found = {_real(path): _hidden(path) for path in room.masked if path.exists()}
-    found[Path("/run")] = ("--tmpfs",)
+    found[SERVICES] = ("--tmpfs",)
     empty = [path for path, how in found.items() if how == ("--tmpfs",)]
-    own = [Path("/tmp"), *(path for path in _SHARED if path.is_dir())]  # noqa: S108 - the sandbox's own
+    own = [path for path in SHARED if path.is_dir()]
     found.update((_real(path), ("--bind", str(_real(room.temporary)))) for path in own)
-    names = (_RESOLVER,) if room.network and _RESOLVER.is_dir() else ()
     found.update((_real(path), ("--bind", str(_real(path)))) for path in room.writable)
-    found.update((_real(path), ("--ro-bind", str(_real(path)))) for path in (*names, *room.readable))
+    found.update((_real(path), ("--ro-bind", str(_real(path)))) for path in (*_names(room), *room.readable))
+    for source, place, writable in room.binds:
+        found[_real(place)] = ("--bind" if writable else "--ro-bind", str(_real(source)))
     for path in sorted(found, key=lambda path: len(path.parts)):
         yield (*found[path], str(path))
     for path in empty:  # after everything that lies in it has its place there
         if found[path] == ("--tmpfs",):
             yield ("--remount-ro", str(path))
+    if room.filter is not None:
+        yield ("--remount-ro", "/proc")
     yield ("--remount-ro", "/dev")  # it is memory, which nobody counts
+
+
+def _names(room: Room) -> tuple[Path, ...]:
+    """What names of other machines are looked up with."""
+    return (_RESOLVER,) if room.network and _RESOLVER.is_dir() else ()
+
+
+def shown(room: Room) -> dict[Path, bool]:
+    """The same view for a sandbox without mounts: real places, and whether what lies there may be read."""
+    found = {_real(path): False for path in (_DEVICES, SERVICES, *SHARED, *room.masked)}
+    return found | {_real(path): True for path in (*_names(room), *room.writable, room.temporary, *room.readable)}
 
 
 def _hidden(path: Path) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from agenttalk.drivers import keeper
 from agenttalk.drivers.confining import Sandboxes, UnconfinedError
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.ports import Confinement, Ended
+from agenttalk.ports import Bind, Confinement, Ended
 from drivers.yard import PYTHON, Yard, dies
 from sandboxkit import needs
 
@@ -54,7 +54,8 @@ class Cell:
 
     def run(self, *argv: str, network: bool = True, grace: float = 2.0, **more: Any) -> Ended:
         driver = ScriptDriver(LocalProcesses(), grace=grace, sandboxes=self.sandboxes)
-        turn = self.yard.turn(*argv, confinement=self.confinement(network=network), **more)
+        more.setdefault("confinement", self.confinement(network=network))
+        turn = self.yard.turn(*argv, **more)
         ended = asyncio.run(driver.run(turn))
         assert self.sleeping() == []
         return ended
@@ -123,6 +124,117 @@ def test_what_is_read_only_inside_stays_so_whatever_is_tried(boxed: Cell) -> Non
     assert (boxed.top / "own/locked/kept.txt").read_text() == "kept"
     assert not (boxed.top / "own/locked").is_symlink()
     assert sorted(path.name for path in (boxed.top / "own/locked").iterdir()) == ["kept.txt"]
+
+
+@pytest.mark.mends("F2")
+@pytest.mark.parametrize("network", [True, False])
+def test_it_reads_nothing_that_is_hidden_and_everything_beside_it(cell: Cell, network: bool) -> None:
+    (cell.top / "data" / "inner").mkdir()
+    (cell.top / "data" / "inner" / "own.txt").write_text("own")
+    (cell.top / "own" / "led").symlink_to(cell.top / "data")
+    confinement = cell.confinement(network=network)
+    shown = (*confinement.readonly, cell.top / "data" / "inner")
+    ended = cell.run(
+        "sh",
+        "-c",
+        f"cd {cell.top}; cat theirs/kept.txt own/mine.txt data/inner/own.txt; for path in data own/led; do "
+        "ls $path/ | grep -v inner; cat $path/secret.txt; cp $path/secret.txt own/taken; ln $path/secret.txt own/taken; "
+        "mv $path/secret.txt own/taken; done 2>/dev/null; ls own; exit 0",
+        confinement=replace(confinement, readonly=shown),
+    )
+    assert ended.stdout == b"keptkeptownled\nlocked\nmine.txt\n"
+    assert (cell.top / "data/secret.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize("name", [".ssh/id", ".config/agenttalk/operator.token", ".netrc"])
+def test_secrets_of_the_home_folder_are_hidden(cell: Cell, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    home = cell.top / "theirs"
+    monkeypatch.setenv("HOME", str(home))
+    (home / name).parent.mkdir(parents=True, exist_ok=True)
+    (home / name).write_text("secret")
+    assert cell.sh(f"cat theirs/{name}; cat theirs/kept.txt").stdout == b"kept"
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_who_is_guarded_cannot_reach_into_another_process(cell: Cell, network: bool) -> None:
+    """Not even into one of its own, which it started and may signal."""
+    code = (
+        "import ctypes, subprocess, time\n"
+        "prey = subprocess.Popen(['sleep', '100'])\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "def tried(name, *args):\n"
+        "    done = getattr(libc, name)(*args)\n"
+        "    print(name, done)\n"
+        "tried('ptrace', 16, prey.pid, 0, 0)\n"
+        "tried('process_vm_writev', prey.pid, 0, 0, 0, 0, 0)\n"
+        "try: open(f'/proc/{prey.pid}/mem', 'r+b'); print('opened')\n"
+        "except OSError: pass\n"
+        "prey.kill()\n"
+    )
+    free = cell.python(code)
+    assert b"ptrace 0" in free.stdout
+    held = cell.python(code, confinement=replace(cell.confinement(network=network), guarded=True))
+    assert held.stdout == b"ptrace -1\nprocess_vm_writev -1\n", held
+
+
+def test_something_is_seen_at_another_place(boxed: Cell) -> None:
+    (boxed.top / "elsewhere").mkdir()
+    binds = (
+        Bind(boxed.top / "theirs", boxed.top / "elsewhere", writable=True),
+        Bind(boxed.top / "own" / "mine.txt", boxed.top / "data" / "secret.txt"),
+    )
+    ended = boxed.run(
+        "sh",
+        "-c",
+        f"cd {boxed.top}; cat elsewhere/kept.txt; echo new > elsewhere/kept.txt; rm elsewhere/kept.txt; "
+        "cat data/secret.txt; echo x > data/secret.txt",
+        confinement=replace(boxed.confinement(), binds=binds),
+    )
+    assert ended.stdout == b"keptkept"
+    assert not (boxed.top / "theirs/kept.txt").exists()
+    assert (boxed.top / "own/mine.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize("tier", ["landlock", "plain", "best"])
+def test_who_cannot_show_something_at_another_place_says_so(yard: Yard, tier: Any) -> None:
+    sandboxes = Sandboxes(bubblewrap=lambda: None)
+    asked = Confinement(tier, binds=(Bind(yard.path, yard.path / "x"),))
+    with pytest.raises(UnconfinedError, match="another place"):
+        asyncio.run(sandboxes.choose(asked))
+
+
+@pytest.mark.parametrize("tier", ["bubblewrap", "landlock", "plain"])
+def test_an_environment_that_is_bare_holds_what_the_turn_says(yard: Yard, tier: Any) -> None:
+    if tier != "plain":
+        needs(tier)
+    cell = Cell(yard, tier)
+    (cell.top / "scratch").mkdir()
+    asked = replace(cell.confinement(), bare=True, temporary=cell.top / "scratch")
+    env = {"PATH": "/usr/bin:/bin", "LD_DEBUG": "none", "OWN": "1"}
+    ended = cell.run("env", env=env, confinement=asked)
+    names = {line.split("=")[0] for line in ended.stdout.decode().splitlines()}
+    assert names - {"PWD"} == {"PATH", "LD_DEBUG", "OWN", "HOME", "TMPDIR", "AGENTTALK_LEASE"}
+    cell.run("sh", "-c", "echo x > $TMPDIR/file", env=env, confinement=asked)
+    assert (cell.top / "scratch" / "file").exists()
+
+
+def test_what_leads_the_loader_does_not_lead_the_sandbox_itself(boxed: Cell) -> None:
+    ended = boxed.run(
+        "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": str(boxed.top / "no.so"), "PATH": "/usr/bin:/bin"}
+    )
+    assert ended.stdout.decode().strip() == str(boxed.top / "no.so")
+    assert ended.stderr.count(b"cannot be preloaded") == 1
+
+
+@pytest.mark.mends("F7")
+@pytest.mark.parametrize("tier", ["best", "plain"])
+def test_where_isolation_is_required_nothing_runs_without_a_sandbox(yard: Yard, tier: Any) -> None:
+    sandboxes = Sandboxes(bubblewrap=lambda: None, offline=lambda **_: "no landlock")
+    driver = ScriptDriver(LocalProcesses(), sandboxes=sandboxes)
+    ended = asyncio.run(driver.run(yard.turn("true", confinement=Confinement(tier, required=True))))
+    assert ended.how == "not_started"
+    assert "isolation is required" in ended.error
+    assert asyncio.run(driver.run(yard.turn("true", confinement=Confinement(tier)))).sandbox == "plain"
 
 
 def test_it_sees_nothing_that_is_hidden_and_cannot_fill_its_place(boxed: Cell) -> None:

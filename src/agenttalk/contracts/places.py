@@ -29,6 +29,9 @@ PAYLOAD: Final = "_payload"
 HISTORY: Final = ".history"
 INPUT_INDEX: Final = "input_index.json"
 
+HIDDEN: Final = ("data", AGENTS, RUNTIME, "workspaces", "agenttalk.toml")
+"""What of a root no process of an agent or a check sees, but for what is its own: where it works, and its attempt."""
+
 Box = Literal["inbox", "outbox"]
 
 

@@ -1,10 +1,9 @@
-"""Which sandbox a turn gets, and what the keeper is asked for then."""
+"""Which sandbox a process gets, and what the keeper is asked for then."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from agenttalk import sandbox
-from agenttalk.drivers import keeper, landlock
+from agenttalk.drivers import keeper, landlock, programs, seccomp, sight
 from agenttalk.ports import Confinement
 
 Chosen: TypeAlias = Literal["plain", "landlock", "bubblewrap"]
@@ -23,6 +22,8 @@ REMEDIES: Final = {
 }
 """What to do about a sandbox that does not work."""
 _OR: Final = "or choose another sandbox in the agent's profile"
+_REQUIRED: Final = "isolation is required, so nothing runs without a sandbox"
+_PLAIN: Final = f"{_REQUIRED}, and the sandbox is 'plain', which is none; choose another one, or isolation = \"best\""
 
 
 class UnconfinedError(ValueError):
@@ -36,9 +37,10 @@ class Confined:
     tier: Chosen
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    kind: bytes = b""
-    """For the keeper; empty when it confines nothing."""
+    words: tuple[bytes, ...] = ()
+    """For the keeper; none when it confines nothing."""
     writable: tuple[bytes, ...] = ()
+    readable: tuple[bytes, ...] = ()
     temporary: Path | None = None
     """Where its temporary files lie, if they are its own."""
 
@@ -61,22 +63,29 @@ class Sandboxes:
     async def choose(self, asked: Confinement) -> Chosen:
         """The tier for a turn. Raises UnconfinedError rather than give less than is asked for."""
         if asked.tier == "plain":
+            if asked.required:
+                raise UnconfinedError(_PLAIN)
             if not asked.network:
                 raise UnconfinedError("without a sandbox nothing keeps a program from the network; choose one")
+            if asked.binds:
+                raise UnconfinedError("without a sandbox nothing can be shown at another place; choose bubblewrap")
             return "plain"
-        wrapped = "" if asked.tier == "landlock" else await self._ailment()
+        wrapped = "" if asked.tier == "landlock" else await self._wraps(asked)
         if asked.tier != "landlock" and not wrapped:
             return "bubblewrap"
-        locked = "" if asked.tier == "bubblewrap" else self._landlock(network=asked.network)
+        locked = "" if asked.tier == "bubblewrap" else self._locks(asked)
         if asked.tier != "bubblewrap" and not locked:
             return "landlock"
-        if asked.tier == "best" and asked.network:
+        if asked.tier == "best" and asked.network and not asked.required and not asked.binds:
             return "plain"
         why = [f"{said}: {REMEDIES[tier]}" for tier, said in (("bubblewrap", wrapped), ("landlock", locked)) if said]
-        raise UnconfinedError(f"the sandbox {asked.tier!r} does not work here: {'; '.join(why)}; {_OR}")
+        floor = f"{_REQUIRED}; " if asked.required and asked.tier == "best" else ""
+        raise UnconfinedError(f"{floor}the sandbox {asked.tier!r} does not work here: {'; '.join(why)}; {_OR}")
 
-    async def _ailment(self) -> str:
-        """Why bubblewrap does not work. What failed is tried again, because somebody may have mended it."""
+    async def _wraps(self, asked: Confinement) -> str:
+        """Why bubblewrap does not do what is asked. What failed is tried again: it may have been mended."""
+        if asked.guarded and (said := seccomp.ailment()):
+            return said
         async with self._trying:
             if self._working is None:
                 program = self._bubblewrap()
@@ -85,6 +94,14 @@ class Sandboxes:
                     return said
                 self._working = program
         return ""
+
+    def _locks(self, asked: Confinement) -> str:
+        """Why landlock does not do what is asked."""
+        if asked.binds:
+            return "landlock can show nothing at another place"
+        if asked.guarded or not asked.network:
+            return seccomp.ailment() or self._landlock(network=asked.network)
+        return self._landlock(network=True)
 
     @asynccontextmanager
     async def around(
@@ -95,47 +112,78 @@ class Sandboxes:
         `env` is the whole environment, `own` the part of it that the turn itself names.
         """
         tier = await self.choose(asked)
-        if tier == "plain":
+        if tier == "plain" and asked.temporary is None:
             yield Confined(tier, argv, env)
             return
-        temporary = Path(tempfile.mkdtemp(prefix="agenttalk-turn-"))
-        try:
-            (temporary / "home").mkdir()
+        async with _temporary(asked.temporary) as temporary:
             seen = Path("/tmp") if tier == "bubblewrap" else temporary  # noqa: S108 - the sandbox's own
             places = {"TMPDIR": str(seen), "HOME": str(seen / "home")}
             env = {**env, **{name: value for name, value in places.items() if name not in own}}
+            if tier == "plain":
+                yield Confined(tier, argv, env, temporary=temporary)
+                return
+            argv = programs.found(argv, env)
+            room = await asyncio.to_thread(_room, asked, argv, cwd, env, temporary)
             if tier == "bubblewrap" and self._working is not None:
-                yield self._wrapped(self._working, asked, _found(argv, env), cwd, env, temporary)
+                yield _wrapped(self._working, asked, room, argv, env)
             else:
-                kind = keeper.LANDLOCK if asked.network else keeper.OFFLINE
-                writable = tuple(os.fsencode(path) for path in (*_outermost(asked), temporary))
-                yield Confined(tier, argv, env, kind, writable, temporary)
-        finally:
+                yield await asyncio.to_thread(_locked, asked, room, argv, env)
+
+
+@asynccontextmanager
+async def _temporary(given: Path | None) -> AsyncIterator[Path]:
+    """The folder for temporary files, with a home folder in it: the one that is given, or one that is removed."""
+    temporary = given or Path(tempfile.mkdtemp(prefix="agenttalk-turn-"))
+    try:
+        (temporary / "home").mkdir(exist_ok=True)
+        yield temporary
+    finally:
+        if given is None:
             await asyncio.to_thread(sandbox.erase, temporary)
 
-    @staticmethod
-    def _wrapped(
-        program: Path,
-        asked: Confinement,
-        argv: tuple[str, ...],
-        cwd: Path,
-        env: Mapping[str, str],
-        temporary: Path,
-    ) -> Confined:
-        masked = (*asked.hidden, *sandbox.secrets(Path.home()), Path(tempfile.gettempdir()))
-        room = sandbox.Room(asked.writable, cwd, temporary, None, asked.network, masked, asked.readonly)
-        return Confined("bubblewrap", sandbox.wrapped(program, room, argv), env, keeper.BUBBLEWRAP, (), temporary)
+
+def _room(
+    asked: Confinement, argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], temporary: Path
+) -> sandbox.Room:
+    masked = (*asked.hidden, *sandbox.secrets(Path.home()), Path(tempfile.gettempdir()))
+    needed = programs.needed(argv, env, masked=(*masked, *sandbox.SHARED, sandbox.SERVICES))
+    return sandbox.Room(
+        asked.writable,
+        cwd,
+        temporary,
+        None,
+        network=asked.network,
+        masked=masked,
+        readable=(*needed, *asked.readonly),
+        binds=[(bind.source, bind.place, bind.writable) for bind in asked.binds],
+        filter=keeper.FILTER if asked.guarded else None,
+    )
 
 
-def _outermost(asked: Confinement) -> list[Path]:
-    """Writable places that lie in no other one: landlock cannot take away again what lies in them."""
-    found = set(asked.writable)
-    return [path for path in asked.writable if not found.intersection(path.parents)]
+def _wrapped(
+    program: Path, asked: Confinement, room: sandbox.Room, argv: tuple[str, ...], env: Mapping[str, str]
+) -> Confined:
+    words = (keeper.BUBBLEWRAP, *((keeper.GUARDED,) if asked.guarded else ()))
+    handed = {name: value for name, value in env.items() if not sandbox.leads_loader(name)}
+    led = {name: value for name, value in env.items() if name not in handed}
+    return Confined("bubblewrap", sandbox.wrapped(program, room, argv, led), handed, words, temporary=room.temporary)
 
 
-def _found(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
-    """The program by its path: what is looked for is not looked for in the working directory."""
-    if not argv or "/" in argv[0]:
-        return argv
-    path = ":".join(part for part in env.get("PATH", "").split(":") if part)
-    return (shutil.which(argv[0], path=path) or argv[0], *argv[1:])
+def _locked(asked: Confinement, room: sandbox.Room, argv: tuple[str, ...], env: Mapping[str, str]) -> Confined:
+    """What lies in something writable cannot be taken away again, so the outermost of those are granted."""
+    words = (
+        keeper.LANDLOCK,
+        *((keeper.GUARDED,) if asked.guarded else ()),
+        *(() if asked.network else (keeper.OFFLINE,)),
+    )
+    inner = set(asked.writable)
+    writable = [path for path in asked.writable if not inner.intersection(path.parents)]
+    return Confined(
+        "landlock",
+        argv,
+        env,
+        words,
+        tuple(os.fsencode(os.path.realpath(path)) for path in (*writable, room.temporary)),
+        tuple(os.fsencode(path) for path in sight.granted(sandbox.shown(room))),
+        room.temporary,
+    )

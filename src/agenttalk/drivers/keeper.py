@@ -142,8 +142,12 @@ def strike(process: Process, *signals: int) -> None:
             os.close(handle)
 
 
-BUBBLEWRAP, LANDLOCK, OFFLINE = b"bubblewrap", b"landlock", b"landlock-offline"
+BUBBLEWRAP, LANDLOCK = b"bubblewrap", b"landlock"
 """How a program is confined: it is bubblewrap, which confines what it starts; or the keeper confines it."""
+OFFLINE, GUARDED = b"offline", b"guarded"
+"""What else is asked of a sandbox: no network, by landlock; no process that reaches into another."""
+FILTER = 9
+"""The descriptor from which bubblewrap reads the filter."""
 
 
 def packed(
@@ -152,16 +156,19 @@ def packed(
     env: Mapping[bytes, bytes],
     limits: Mapping[str, int] | None = None,
     *,
-    confined: bytes = b"",
+    confined: Collection[bytes] = (),
     writable: Collection[bytes] = (),
+    readable: Collection[bytes] = (),
 ) -> bytes:
     """The request to start a program. Nothing in it may hold a NUL.
 
-    `limits` are the kernel's, by their names (AS, CPU, FSIZE), for each process of the program alone. `writable` are
-    the places that landlock leaves to it.
+    `limits` are the kernel's, by their names (AS, CPU, FSIZE), for each process of the program alone. `confined` says
+    in one word each how it is confined. `writable` and `readable` are the places that landlock leaves to it.
     """
     said = b",".join(b"%b=%d" % (name.encode(), value) for name, value in (limits or {}).items())
-    parts = [cwd, said, confined, b"%d" % len(writable), *writable, b"%d" % len(argv), *argv]
+    parts = [cwd, said, b" ".join(confined)]
+    for listed in (writable, readable, argv):
+        parts += [b"%d" % len(listed), *listed]
     parts += [b"%b=%b" % entry for entry in env.items()]
     body = b"\0".join(parts)
     return len(body).to_bytes(8, "big") + body
@@ -187,7 +194,7 @@ def main() -> None:
     except OSError as error:
         _tell(control, b"failed %b %d" % (step, error.errno or 0))
         return
-    keeping = _Keeping(control, wake, program, spare=request.confined == BUBBLEWRAP)
+    keeping = _Keeping(control, wake, program, spare=BUBBLEWRAP in request.confined)
     try:
         _let_go()
         keeping.watch()
@@ -219,11 +226,18 @@ class _Request:
     """What the engine asked for."""
 
     def __init__(self, body: bytes) -> None:
-        self.cwd, self.limits, self.confined, count, *rest = body.split(b"\0")
-        self.writable, rest = rest[: int(count)], rest[int(count) :]
-        count, *rest = rest
-        self.argv = rest[: int(count)]
-        self.env = dict(entry.split(b"=", 1) for entry in rest[int(count) :])
+        self.cwd, self.limits, confined, *rest = body.split(b"\0")
+        self.confined = confined.split()
+        self.writable, rest = _listed(rest)
+        self.readable, rest = _listed(rest)
+        self.argv, rest = _listed(rest)
+        self.env = dict(entry.split(b"=", 1) for entry in rest)
+
+
+def _listed(parts: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """A list that begins with its length, and what comes behind it."""
+    end = int(parts[0]) + 1
+    return parts[1:end], parts[end:]
 
 
 def _request(control: int) -> _Request | None:
@@ -307,10 +321,7 @@ def _become(request: _Request, program: bytes, says: int) -> None:
     step = b"sandbox"
     try:
         os.setsid()
-        if request.confined != BUBBLEWRAP:
-            import landlock  # type: ignore[import-not-found]  # it lies beside this file, which is found without a package
-
-            landlock.restrict(request.writable, network=request.confined == LANDLOCK)
+        _give_up(request)
         if request.limits:
             import resource
 
@@ -325,6 +336,23 @@ def _become(request: _Request, program: bytes, says: int) -> None:
         os.write(says, b"%b %d" % (step, getattr(error, "errno", None) or errno.EINVAL))
     finally:
         os._exit(127)
+
+
+def _give_up(request: _Request) -> None:
+    """Give up what the program may not do. Raises OSError."""
+    offline, guarded = OFFLINE in request.confined, GUARDED in request.confined
+    if LANDLOCK in request.confined:
+        import landlock  # type: ignore[import-not-found]  # it lies beside this file, which is found without a package
+
+        landlock.restrict(request.writable, request.readable, network=not offline)
+    if guarded or offline:
+        import seccomp  # type: ignore[import-not-found]  # as above
+
+        steps = seccomp.program(offline=offline, guarded=guarded)
+        if BUBBLEWRAP in request.confined:
+            seccomp.handed(steps, FILTER)
+        else:
+            seccomp.install(steps)
 
 
 def _start(argv: list[bytes], env: dict[bytes, bytes]) -> int:

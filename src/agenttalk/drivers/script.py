@@ -60,9 +60,8 @@ class ScriptDriver:
             return _not_started("programs are started on Linux only, where their processes can be owned")
         try:
             env = self._environment(turn)
-            if turn.confinement is None:
-                return await self._run(turn, Confined("plain", turn.argv, env))
-            async with self._sandboxes.around(turn.confinement, turn.argv, turn.cwd, env, turn.env) as confined:
+            asked = turn.confinement or Confinement("plain")
+            async with self._sandboxes.around(asked, turn.argv, turn.cwd, env, turn.env) as confined:
                 ended = await self._run(turn, confined)
                 return _said_by_sandbox(replace(ended, sandbox=confined.tier))
         except ValueError as error:
@@ -116,7 +115,8 @@ class ScriptDriver:
 
     def _environment(self, turn: Turn) -> dict[str, str]:
         """The whole environment of a program. Raises ValueError when no program can be started like this."""
-        ours = {name: self._environ[name] for name in OURS if name in self._environ}
+        bare = turn.confinement is not None and turn.confinement.bare
+        ours = {name: self._environ[name] for name in OURS if name in self._environ and not bare}
         env = {**ours, **turn.env, LEASE: turn.lease}
         if not turn.argv or not turn.argv[0]:
             raise ValueError("no program is named; give its argv in the agent's profile")
@@ -183,7 +183,13 @@ def _request(turn: Turn, confined: Confined) -> bytes:
         entries = {os.fsencode(name): os.fsencode(value) for name, value in confined.env.items()}
         argv = [os.fsencode(part) for part in confined.argv]
         return keeper.packed(
-            os.fsencode(turn.cwd), argv, entries, turn.limits, confined=confined.kind, writable=confined.writable
+            os.fsencode(turn.cwd),
+            argv,
+            entries,
+            turn.limits,
+            confined=confined.words,
+            writable=confined.writable,
+            readable=confined.readable,
         )
     except UnicodeEncodeError as error:
         raise ValueError("an argument or a variable holds half a character; correct the agent's profile") from error

@@ -18,8 +18,6 @@ from agenttalk.ports import Confinement, Entry, Folder
 from agenttalk.rules import writable_view
 from agenttalk.rules.writable_view import Listing, View
 
-HIDDEN: Final = ("data", places.AGENTS, "workspaces", "agenttalk.toml")
-"""What of a root no agent sees, but for its own folder and where it works."""
 _REPOSITORY: Final = ".git"
 _DEEPEST: Final = 200
 
@@ -92,7 +90,7 @@ class Confining:
                 *([repository] if self.seat.root.exists(f"{layout.cwd}/{_REPOSITORY}") else []),
             ),
             readonly=tuple(readonly),
-            hidden=(*(root / name for name in HIDDEN), *self.seat.deps.walls.hidden),
+            hidden=self.seat.deps.walls.hidden,
         )
 
 

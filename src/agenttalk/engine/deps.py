@@ -37,10 +37,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Walls:
-    """What lies outside of a root and matters to a sandbox."""
+    """What every sandbox of a root hides and shows, be it of an agent, a check or a preparation. There is one list."""
 
     hidden: tuple[Path, ...] = ()
-    """What belongs to the operator alone."""
+    """What belongs to the operator, and what lies in the root: state, settings, work of all agents. Whoever is confined
+    names what of it is its own."""
     readable: tuple[Path, ...] = ()
     """What programs need wherever it lies, such as the interpreter."""
 
@@ -57,7 +58,7 @@ class Deps:
     shared: bool = False
     """Whether other servers, with roots of their own, work on the same store."""
     walls: Walls = field(default_factory=Walls)
-    """What agents in a sandbox see of what is outside of the root."""
+    """What processes in a sandbox see."""
     discretion: Discretion = field(default_factory=Discretion)
     """What must not be written down."""
     traced: bool = False

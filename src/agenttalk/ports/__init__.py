@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from agenttalk.ports.agents import (
+        Bind,
         Budget,
         Confinement,
         Driver,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from agenttalk.ports.storage import Blobs, Clock, Ids, Lasting, Row, Store, Stores, Tx, Value
 
 _HOMES: Final = {
+    "Bind": "agents",
     "Budget": "agents",
     "Confinement": "agents",
     "Driver": "agents",
@@ -124,6 +126,7 @@ __all__ = [
     "Asks",
     "Away",
     "Baseline",
+    "Bind",
     "Blobs",
     "Budget",
     "Clock",

@@ -27,12 +27,28 @@ class Owner(NamedTuple):
     """When it started, in ticks since the machine did."""
 
 
+class Bind(NamedTuple):
+    """Something that is seen at another place than where it lies. Only bubblewrap can do that."""
+
+    source: Path
+    """Where it lies."""
+    place: Path
+    """Where it is seen."""
+    writable: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What the processes of a turn may touch. Where places lie in one another, the innermost decides."""
+    """What the processes of a turn may touch: of an agent, a check, a preparation. It is the only way to confine one.
+
+    Where places lie in one another, the innermost decides. In every sandbox the home folder's secrets, temporary files
+    of others and services of the machine are hidden as well, and the program itself can be seen, wherever it lies.
+    """
 
     tier: Tier
     """How they are confined. What does not work here is not replaced by something weaker, except by `best`."""
+    required: bool = False
+    """Whether even `best` must be a sandbox: nothing is started without one."""
     network: bool = True
     """Whether they may use the network. Sockets that are files, among what they see, are no network."""
     writable: tuple[Path, ...] = ()
@@ -40,7 +56,16 @@ class Confinement:
     readonly: tuple[Path, ...] = ()
     """What they may only read, although it lies in something writable, hidden or temporary."""
     hidden: tuple[Path, ...] = ()
-    """What they must not see, where the tier can hide anything."""
+    """What they must not see, in a sandbox."""
+    binds: tuple[Bind, ...] = ()
+    """What they see at another place. A tier that cannot do it is not taken."""
+    guarded: bool = False
+    """Whether they are kept from each other's memory: no debugging, nothing of /proc can be written. Not by `plain`."""
+    bare: bool = False
+    """Whether their environment is that of the turn alone, with the lease, and nothing of ours such as PATH."""
+    temporary: Path | None = None
+    """The folder for their temporary files, which is left as it is; without it they have one that is removed. Its
+    `home` is their home folder. TMPDIR and HOME name both as they see them, unless the turn says otherwise."""
 
 
 class Pen(Protocol):

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agenttalk.contracts import places
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
 """How agents start us from where they work."""
+OUR_PROGRAMS: Final = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parent.parent)
+"""Our interpreter and our package, which are to be seen in every sandbox, wherever they lie."""
 LITTER: Final = 3600.0
 """Temporaries of dead processes are removed once they are this old, in seconds."""
 KEEP: Final = 1.0
@@ -58,7 +61,8 @@ async def opened(
         keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:
             own = operator.folder_of(root).parent  # and that of the operator's other roots
-            walls = Walls((own, *hidden), (Path(sys.prefix), Path(sys.base_prefix)))
+            ours = (folder.path.absolute() / name for name in places.HIDDEN)
+            walls = Walls((*ours, own, *hidden), OUR_PROGRAMS)
             yield Deps(
                 folder,
                 stores,

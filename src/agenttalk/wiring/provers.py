@@ -20,8 +20,7 @@ def prover(root: Path, deps: Deps, driver: Driver, forge: AskForge | None = None
     """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
     checker = Checker(driver, deps.clock, deps.ids, bubblewrap=sandbox.installed(), forge=forge)
     path = os.environ.get("PATH", os.defpath)
-    masked = (root.absolute() / "data", *deps.walls.hidden)
-    context = Context(path=path, masked=masked, readable=deps.walls.readable)
+    context = Context(path=path, masked=deps.walls.hidden, readable=deps.walls.readable)
     return Prover(root, checker, context, deps.clock, deps.stores.blobs, KeptFindings(deps))
 
 

@@ -1,0 +1,78 @@
+"""Which files a program needs to be started: itself, what it is a link to, and what its first line names.
+
+They are to be seen in every sandbox, wherever somebody installed them: below /tmp, or in a folder that is hidden else.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+_FIRST_LINE: Final = 512
+_LINKS: Final = 10
+_FOLDERS: Final = frozenset({"bin", "sbin", "Scripts"})
+_PACKAGES: Final = "node_modules"
+
+
+def found(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
+    """The program by its path: what is looked for is not looked for in the working directory."""
+    if not argv or "/" in argv[0]:
+        return argv
+    return (_which(argv[0], env) or argv[0], *argv[1:])
+
+
+def _which(name: str, env: Mapping[str, str]) -> str | None:
+    return shutil.which(name, path=":".join(part for part in env.get("PATH", "").split(":") if part))
+
+
+def needed(argv: Sequence[str], env: Mapping[str, str], *, masked: Sequence[Path]) -> tuple[Path, ...]:
+    """Files and folders without which it does not start, as far as they lie in something that is masked."""
+    hidden = {Path(os.path.realpath(path)) for path in masked}
+    places = (place for path in _chain(Path(argv[0]), env, _LINKS) for place in _installation(path, hidden))
+    return tuple(dict.fromkeys(place for place in places if hidden.intersection(place.parents)))
+
+
+def _chain(program: Path, env: Mapping[str, str], depth: int) -> Iterator[Path]:
+    """The program, each link on the way to its file, and the same of what starts it."""
+    if not depth or not program.is_absolute():
+        return
+    yield Path(os.path.realpath(program.parent), program.name)
+    try:
+        if program.is_symlink():
+            yield from _chain(program.parent / program.readlink(), env, depth - 1)
+            return
+        with program.open("rb") as file:
+            line = file.read(_FIRST_LINE).split(b"\n", 1)[0]
+    except OSError:
+        return
+    for word in _starters(line):
+        starter = word if "/" in word else _which(word, env)
+        if starter:
+            yield from _chain(Path(starter), env, depth - 1)
+
+
+def _starters(line: bytes) -> list[str]:
+    """The program that a first line names, and the one that `env` looks for in its place."""
+    if not line.startswith(b"#!"):
+        return []
+    try:
+        words = shlex.split(os.fsdecode(line[2:]))
+    except ValueError:
+        return []
+    if words and words[0].rpartition("/")[2] == "env":
+        looked_for = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        return [words[0], *looked_for[:1]]
+    return words[:1]
+
+
+def _installation(program: Path, hidden: set[Path]) -> Iterator[Path]:
+    """The program, and what was installed with it, unless that holds something hidden: then the file alone."""
+    yield program
+    inside = [above for above in program.parents if above.name == _PACKAGES]
+    whole = inside[-1] if inside else program.parent.parent if program.parent.name in _FOLDERS else None
+    if whole is not None and not any(place == whole or whole in place.parents for place in hidden):
+        yield whole

@@ -1,0 +1,78 @@
+"""Filters of system calls: what a program, and whatever it starts, can no longer ask the kernel for.
+
+This module is also loaded by the keeper, beside which it lies, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+
+_SECCOMP, _FILTER, _NO_NEW_PRIVILEGES = 22, 2, 38
+_UNIX = 1
+_IO_URING = 425
+_FOREIGN_CALLS = 0x40000000
+"""Where a second table of calls begins, on machines that have one."""
+_PIDFD_GETFD = 438
+_MACHINES = {
+    "x86_64": (0xC000003E, 41, (101, 310, 311, _PIDFD_GETFD)),
+    "aarch64": (0xC00000B7, 198, (117, 270, 271, _PIDFD_GETFD)),
+}
+"""Machine → its number for the kernel, the call that opens a socket, and those that reach into other processes."""
+_LOAD, _EQUAL, _AT_LEAST, _ANSWER = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EACCES
+
+
+def ailment() -> str:
+    """Why calls cannot be filtered here; empty if they can."""
+    machine = os.uname().machine
+    return "" if machine in _MACHINES else f"system calls cannot be filtered on {machine}"
+
+
+def program(*, offline: bool = False, guarded: bool = False) -> bytes:
+    """The filter, as the kernel and bubblewrap read it.
+
+    `offline` lets sockets be opened only if they are files. `guarded` lets no process read or write the memory of
+    another one, nor take its descriptors.
+    """
+    machine, opens, reaching = _MACHINES[os.uname().machine]
+    refused = (*((_IO_URING,) if offline else ()), *(reaching if guarded else ()))
+    steps: list[tuple[int, str, str, int]] = [
+        (_LOAD, "", "", 4),
+        (_EQUAL, "", "refuse", machine),
+        (_LOAD, "", "", 0),
+        (_AT_LEAST, "refuse", "", _FOREIGN_CALLS),
+        *((_EQUAL, "refuse", "", number) for number in refused),
+    ]
+    if offline:
+        steps += [(_EQUAL, "", "allow", opens), (_LOAD, "", "", 16), (_EQUAL, "", "refuse", _UNIX)]
+    ends = {"allow": len(steps), "refuse": len(steps) + 1}
+    steps += [(_ANSWER, "", "", _ALLOW), (_ANSWER, "", "", _REFUSE)]
+    return b"".join(
+        code.to_bytes(2, "little")
+        + bytes(ends[way] - place - 1 if way else 0 for way in (yes, no))
+        + value.to_bytes(4, "little")
+        for place, (code, yes, no, value) in enumerate(steps)
+    )
+
+
+def install(steps: bytes) -> None:
+    """Let this process, and all that it will start, ask for nothing that the filter refuses. Raises OSError."""
+    calls = ctypes.CDLL(None, use_errno=True)
+    held = ctypes.create_string_buffer(steps, len(steps))
+    asked = (len(steps) // 8).to_bytes(8, "little") + ctypes.addressof(held).to_bytes(8, "little")
+    for wish in ((_NO_NEW_PRIVILEGES, 1, 0, 0, 0), (_SECCOMP, _FILTER, asked, 0, 0)):
+        if calls.prctl(*wish) < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+
+def handed(steps: bytes, descriptor: int) -> None:
+    """Leave the filter in a descriptor for a program that is about to be started, and that reads it from there."""
+    found = os.memfd_create("filter", 0)
+    os.write(found, steps)
+    os.lseek(found, 0, os.SEEK_SET)
+    os.dup2(found, descriptor)
+    if found != descriptor:
+        os.close(found)
