@@ -14,7 +14,7 @@ from agenttalk.contracts import places
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.rules.inputs import Shelf, resolve
-from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked, as_given, pick, pick_what_there_is
+from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked, as_given, chosen, pick, pick_what_there_is
 from samples import DIGEST, OTHER_DIGEST, command
 
 EARLY, LATE = "2026-01-08T10:30:00Z", "2026-01-08T10:30:00.5Z"
@@ -359,15 +359,24 @@ def test_a_dependency_that_has_not_finished_never_makes_more_inputs_ready(candid
 # A person lets a task go on.
 
 
-def test_what_a_person_gave_takes_the_place_of_what_did_not_come() -> None:
-    asked = node(need("by_output_name", "spec.md"), {**need("by_output_name", "package.zip"), "name": "package"})
+@pytest.mark.mends("B1")
+@pytest.mark.parametrize(
+    "asked", [need("by_output_name", "package.zip"), {**need("by_glob", "*.zip"), "min_count": 3}], ids=["one", "many"]
+)
+def test_what_a_person_gave_takes_the_place_of_what_did_not_come(asked: dict[str, Any]) -> None:
+    task = node(need("by_output_name", "spec.md"), {**asked, "name": "package"})
+    theirs, own = made("t", "package", command_id=None), made("t", "package")
+    assert isinstance(pick(task, [A, own], final=BOTH), Missing)
+    assert paths(pick(task, [A, theirs], final=BOTH)) == ["a/spec.md/spec.md", "t/package/package"]
+    assert as_given(task, [A, own]) == task
+
+
+def test_what_a_person_gave_must_have_a_hash_that_is_demanded() -> None:
     theirs = made("t", "package", command_id=None)
-    assert isinstance(pick(asked, [A, theirs], final=BOTH), Missing)
-    assert paths(pick(as_given(asked, ["package"]), [A, theirs], final=BOTH)) == [
-        "a/spec.md/spec.md",
-        "t/package/package",
-    ]
-    assert as_given(asked, []) == asked
+    for sha256, answer in ((theirs.paths[0][1], Picked), ("sha256:" + "0" * 64, Missing)):
+        wanted = {**need("by_output_name", "package.zip"), "name": "package", "pick_policy": "by_sha256"}
+        wanted["selector"] = {**wanted["selector"], "allowed_hashes": [sha256]}
+        assert isinstance(pick(node(wanted), [theirs], final=BOTH), answer)
 
 
 @pytest.mark.shows("X06")
@@ -379,10 +388,23 @@ def test_a_task_that_goes_on_without_an_input_keeps_the_others() -> None:
     assert pick_what_there_is(asked, [], final=BOTH) == Picked((), {}, ("in", "package"))
 
 
+@pytest.mark.mends("B1")
+def test_a_task_never_goes_on_without_what_a_person_has() -> None:
+    theirs = {**need("by_output_name", "package.zip"), "name": "package", "external": True}
+    asked = node(need("by_output_name", "spec.md"), theirs)
+    assert pick_what_there_is(asked, [], final=BOTH) == Missing(("package",), waiting=False)
+
+
 def test_doubts_about_the_other_inputs_are_still_asked_about() -> None:
     asked = node(need("by_output_name", "spec.md"), {**need("by_output_name", "package.zip"), "name": "package"})
     twins = [made("a"), made("b")]
     assert isinstance(pick_what_there_is(asked, twins, final=BOTH), Ambiguous)
+
+
+def test_of_several_a_person_leaves_one_and_other_names_are_untouched() -> None:
+    one, two, other = made("a"), made("b"), made("b", "other.md", message_id="m_c")
+    assert chosen([one, two, other], [f"a/spec.md ({one.message_id})"]) == [one, other]
+    assert chosen([one, two, other], []) == [one, two, other]
 
 
 UNUSUAL: list[tuple[str, Any]] = [

@@ -61,9 +61,9 @@ def _tell(out: Output, each: dict[str, Any], then: str | None = None) -> None:
             out.say(f"  ? {one_line(first)}")
             for line in more:
                 out.say(f"    │ {one_line(line)}")  # so that it never looks like a line of ours
-        for option in decision.get("options", []):
+        for number, option in enumerate(decision.get("options", []), 1):
             label = f": {one_line(option['label'])}" if option["label"] != option["key"] else ""
-            out.say(f"    {one_line(option['key'])}{label}")
+            out.say(f"    {number}  {one_line(option['key'])}{label}")
     parts = [f"--file {one_line(shlex.quote(file['name']))}=PATH" for file in files]
     parts += ["--answer KEY"] if decision and decision.get("options") else []
     example = " ".join(parts) or "--decision APPROVE --note TEXT"
@@ -83,7 +83,7 @@ def answer(
         list[str] | None, typer.Option("--file", metavar="[NAME=]PATH", help="A file that was asked for; repeatable.")
     ] = None,
     answers: Annotated[
-        list[str] | None, typer.Option("--answer", metavar="KEY", help="An option that was offered; repeatable.")
+        list[str] | None, typer.Option("--answer", metavar="KEY", help="An option that was offered, or its number; repeatable.")
     ] = None,
     note: Annotated[str | None, typer.Option("--note", help="Anything else.")] = None,
     name: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who answers; you by default.")] = None,
@@ -121,11 +121,21 @@ def answer(
     else:
         served = engine_client.running(folder) is not None
         then = "it goes on" if served else "it goes on with the next 'agenttalk run' or 'agenttalk serve'"
+        if missing := _missing(asked, response):
+            then = f"still missing: {one_line(', '.join(missing))}; 'agenttalk inbox' shows the question for it"
         out.say(f"[green]✓[/] {plain(request_id)}: {said['decision']}; {then}")
         criteria = asked["request"].get("needed", {}).get("criteria")
         if isinstance(criteria, dict) and "dispute" in criteria and "upheld" in (answers or []):
             out.say("  [cyan]→[/] the check is in force until the plan is changed: 'agenttalk plan apply FILE'")
     return 0
+
+
+def _missing(asked: dict[str, Any], response: dict[str, Any]) -> list[str]:
+    """The files that were asked for, and that an answer did not bring."""
+    if asked["request"]["type"] != "MISSING_FILE" or response["decision"] in {"REJECT", "ABORT"}:
+        return []
+    brought = {each["name"] for each in response.get("provided_files", [])}
+    return [each["name"] for each in asked["request"]["needed"].get("files", []) if each["name"] not in brought]
 
 
 @approve_app.command("approve")

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts import places, wire
+from agenttalk.contracts.base import moment
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.engine import bookmarks, disputes, handover, plans, records
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.ports import Row, Store, Tx
+from agenttalk.rules import choices
 from agenttalk.rules.routing import Rejection
 
 Decision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
@@ -242,7 +244,7 @@ async def answer(
                 {"name": name, "sha256": sha256, "deliver_to_agent_id": receivers.get(name) or asked.agent_id}
                 for name, sha256 in hashes.items()
             ],
-            "decision_answers": list(answers),
+            "decision_answers": _meant(asked.document, answers),
             **({"notes": notes} if notes else {}),
         }
     )
@@ -253,6 +255,8 @@ async def answer(
         raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
 
     def work(tx: Tx) -> None:
+        if lacking := _without_files(tx, asked.document, asked.plan_id, response):
+            raise _refused(request_id, lacking, "--file NAME=PATH gives one; --decision REJECT gives the task up")
         if unclear := _unclear(tx, asked.document, asked.plan_id, response):
             raise _refused(request_id, unclear, f"answer one of: {', '.join(_offered(asked.document))}")
         if disputes.outcome(tx, response, by=by) == (True, None):
@@ -274,6 +278,25 @@ def _offered(document: HumanInterventionRequest) -> list[str]:
     if decision is None or document.type == "REEXECUTE_LIMIT":  # such an answer is read, and asked for again
         return []
     return [each.key for each in decision.options]
+
+
+def _meant(document: HumanInterventionRequest, answers: Sequence[Any]) -> list[Any]:
+    """Answers as the question offers them. What is none of its options is left as it was said."""
+    offered = _offered(document)
+    return [(choices.meant(offered, str(each)) or each) if offered else each for each in answers]
+
+
+def _without_files(
+    tx: Tx, document: HumanInterventionRequest, plan_id: str, response: HumanInterventionResponse
+) -> str | None:
+    """Why an answer does not do: a task waits for files, which no word replaces, and it brings none of them."""
+    if document.type != "MISSING_FILE" or response.decision in {"REJECT", "ABORT"}:
+        return None
+    names = [each.name for each in document.needed.files]
+    brings = {each.name for each in response.provided_files}
+    if not brings.isdisjoint(names) or not _decides(tx, document, plan_id):
+        return None
+    return f"the task cannot run without {', '.join(names)}"
 
 
 def _unclear(
@@ -334,6 +357,9 @@ def answer_by_file(
     if unfit := _unfit(response, plan_id, agents):
         return unfit
     document = read_request(rows[0])
+    response = response.model_copy(update={"decision_answers": tuple(_meant(document, response.decision_answers))})
+    if lacking := _without_files(tx, document, plan_id, response):
+        return Rejection(Code.ANSWER_REFUSED, lacking)
     if unclear := _unclear(tx, document, plan_id, response):
         return Rejection(Code.ANSWER_REFUSED, f"{unclear}: {', '.join(_offered(document))}")
     if disputes.outcome(tx, response, by=response.responder.name) == (True, None):
@@ -361,6 +387,7 @@ def _settle(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, by: st
             to = file.deliver_to_agent_id or agent_id
             task, key = task_id or request_id, f"{request_id}/file"
             send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at, arrived=True)
+        _ask_for_the_rest(tx, response, plan_id, at=at)
         return True
     if task_id and response.decision in {"REJECT", "ABORT"}:
         _give_up(tx, request_id, Waiting(agent_id, plan_id), task_id, f"{response.decision} by {by}", at)
@@ -372,6 +399,31 @@ def _settle(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, by: st
         task, key = task_id or request_id, f"{request_id}/file"
         send(tx, key, plan_id, task, file.name, (file.name, file.sha256), to, at)
     return True
+
+
+def _ask_for_the_rest(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, at: str) -> None:
+    """Ask for the files that an answer did not bring, in the place of the question that it closed."""
+    [row] = tx.run("request", request_id=response.request_id)
+    document = read_request(row)
+    task_id = document.created_by.task_id
+    brought = {each.name for each in response.provided_files}
+    files = [each for each in document.needed.files if each.name not in brought]
+    if not files or document.type != "MISSING_FILE" or response.decision in {"REJECT", "ABORT"}:
+        return
+    if task_id is None or not _decides(tx, document, plan_id):
+        return
+    names = ", ".join(each.name for each in files)
+    rest = document.model_copy(
+        update={
+            "request_id": records.named("req", f"{response.request_id}/rest"),
+            "created_at": moment(at),
+            "title": f"{task_id} needs {names}",
+            "needed": document.needed.model_copy(update={"files": tuple(files)}),
+        }
+    )
+    request_id = ask_own(tx, rest, plan_id=plan_id, at=at)
+    about = {"plan_id": plan_id, "task_id": task_id, "request_id": request_id}
+    tx.run("note_request", **about, reason=f"waits for {names}")
 
 
 def _envelope(message_id: str, plan_id: str, task: str, output: str, file: tuple[str, str], at: str) -> wire.JsonValue:

@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import HumanInterventionResponse
-from agenttalk.engine import asking, objections, picking, superseding
+from agenttalk.engine import asking, objections, picking, records, superseding
 from agenttalk.engine.noting import AT_ONCE, Noting, changed_meanwhile
 from agenttalk.engine.sheets import Sheet
+from agenttalk.errors import Code
 from agenttalk.ports import Row
 from agenttalk.rules import failure, lifecycle, readiness
 from agenttalk.rules.checkpoints import Decision
@@ -220,21 +221,28 @@ class Moves(Noting):
             case Ambiguous() as unclear:
                 self._ask_which(sheet, node, unclear, "BLOCKED_WAITING_INPUT")
             case Missing() as missing:
-                patience = node.timeout or sheet.policies.timeout_default_seconds
-                if (moment(self.at) - moment(since)).total_seconds() < patience:
-                    return
-                request_id = request_id or asking.for_files(self.tx, sheet, node, missing.names, at=self.at)
-                reason = f"has waited more than {patience} seconds for {', '.join(missing.names)}"
-                names = missing.names
-                self.put(
-                    sheet,
-                    task_id,
-                    "BLOCKED_WAITING_INPUT",
-                    "WAIT_TIMEOUT",
-                    reason=reason,
-                    missing=names,
-                    request_id=request_id,
-                )
+                self._wait_on(sheet, node, missing, since, request_id)
+
+    def _wait_on(self, sheet: Sheet, node: Node, missing: Missing, since: str, request_id: str | None) -> None:
+        """Inputs are still missing: after the time limit a person is asked, unless somebody was, and alerted."""
+        patience = node.timeout or sheet.policies.timeout_default_seconds
+        if (moment(self.at) - moment(since)).total_seconds() < patience:
+            return
+        names = missing.names
+        request_id = request_id or asking.for_files(self.tx, sheet, node, names, at=self.at)
+        reason = f"has waited more than {patience} seconds for {', '.join(names)}"
+        state: State = "BLOCKED_WAITING_INPUT"
+        self.put(sheet, node.task_id, state, "WAIT_TIMEOUT", reason=reason, missing=names, request_id=request_id)
+        records.alert(
+            self.tx,
+            at=self.at,
+            plan_id=sheet.plan_id,
+            code=Code.WAIT_FOR_INPUTS_TIMEOUT,
+            message=f"task {node.task_id!r} {reason}",
+            key=f"{node.task_id}/{since}",
+            source=records.Source(node.assigned_agent_id, node.task_id),
+            details={"request_id": request_id, "missing": list(names)},
+        )
 
     def _answered(self, sheet: Sheet, row: Row) -> None:
         """A person answered: the task goes on, or is given up."""
@@ -262,8 +270,7 @@ class Moves(Noting):
             about = {"plan_id": sheet.plan_id, "task_id": task_id}
             self.tx.run("note_request", **about, request_id=request_id, reason=reason)
         else:
-            given = readiness.as_given(node, [file.name for file in response.provided_files])
-            self._go_on(sheet, given, state, cause, chosen)
+            self._go_on(sheet, node, state, cause, chosen)
 
     def call_off(
         self,
@@ -310,29 +317,31 @@ class Moves(Noting):
             self.agents[agent_id] = None
 
     def _go_on(self, sheet: Sheet, node: Node, state: State, cause: str, chosen: Sequence[str]) -> None:
-        """Make the next command of a task that a person let go on; what is still missing is named in it."""
-        candidates = picking.candidates(self.tx, sheet, node)
+        """Make the next command of a task that a person let go on. What failed before it is done without, if so said.
+
+        A person may say that a task runs although one before it failed. Every other input that is required has to be
+        there: what is missing is asked for.
+        """
+        candidates = picking.candidates(self.tx, sheet, node, given=True)
+        node = readiness.as_given(node, candidates)
         if cause == "INPUTS_AMBIGUOUS":
-            named = [each for each in candidates if any(each.message_id in answer for answer in chosen)]
-            outputs = {(each.task_id, each.output_name) for each in named}
-            names = {each.output_name for each in named}
-            candidates = [
-                each
-                for each in candidates
-                if each.output_name not in names or ((each.task_id, each.output_name) in outputs and each in named)
-            ]
-        picked = readiness.pick_what_there_is(node, candidates, final=frozenset(node.depends_on))
-        if isinstance(picked, Ambiguous):
-            self._ask_which(sheet, node, picked, state)
-            return
+            candidates = readiness.chosen(candidates, chosen)
+        final = frozenset(node.depends_on)
+        without_failed = cause == "DEPENDENCY_BLOCK"
+        picked = (readiness.pick_what_there_is if without_failed else readiness.pick)(node, candidates, final=final)
         moved: Cause = "DECIDED" if state == "BLOCKED_WAITING_REVIEW" else "ANSWERED"
-        if isinstance(picked, Missing):
-            if self._any_open(sheet, node.depends_on):  # another version of it is being made
+        match picked:
+            case Picked():
+                self.queue(sheet, node, picked, state, moved)
+            case Ambiguous():
+                self._ask_which(sheet, node, picked, state)
+            case Missing() if self._any_open(sheet, node.depends_on):  # another version of it is being made
                 self.put(sheet, node.task_id, state, moved)
                 superseding.wait_for_inputs(self, sheet, node.task_id)
-                return
-            picked = Picked(inputs=(), sources={}, absent=picked.names)
-        self.queue(sheet, node, picked, state, moved)
+            case Missing(names=names):
+                request_id = asking.for_files(self.tx, sheet, node, names, at=self.at)
+                about = {"plan_id": sheet.plan_id, "task_id": node.task_id, "request_id": request_id}
+                self.tx.run("note_request", **about, reason=f"waits for {', '.join(names)}")
 
     def _meet(self, sheet: Sheet, task_id: str) -> None:
         spec = sheet.spec(self.tx, task_id)

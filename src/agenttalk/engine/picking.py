@@ -16,12 +16,17 @@ Known: TypeAlias = "dict[tuple[str, str], list[Candidate]]"
 _NOTHING: Final[Known] = {}
 
 
-def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING) -> list[Candidate]:
-    """What the tasks before this one have made. Of those that are `known` nothing is read."""
+def candidates(
+    tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING, *, given: bool = False
+) -> list[Candidate]:
+    """What the tasks before this one have made, and what people gave it, if some of its inputs come from people.
+
+    Of those that are `known` nothing is read. With `given`, people were asked for any input.
+    """
     found: list[Candidate] = []
     if not node.needs:
         return found
-    for task_id in sources(tx, sheet, node):
+    for task_id in sources(tx, sheet, node, given=given):
         if (sheet.plan_id, task_id) in known:
             found += known[sheet.plan_id, task_id]
             continue
@@ -45,7 +50,7 @@ def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING) -> lis
     return found
 
 
-def sources(tx: Tx, sheet: Sheet, node: Node) -> dict[str, None]:
+def sources(tx: Tx, sheet: Sheet, node: Node, *, given: bool = False) -> dict[str, None]:
     """Tasks whose outputs a task may use: those before it, whoever stands in for them, and what people gave it."""
     found: dict[str, None] = dict.fromkeys(node.depends_on)
     for task_id in node.depends_on:
@@ -53,7 +58,7 @@ def sources(tx: Tx, sheet: Sheet, node: Node) -> dict[str, None]:
         row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0] if wards else None
         if row is not None and failure.standing(row[1], row[8]) == "failed":
             found |= dict.fromkeys(wards)
-    if any(need.external for need in node.needs):  # what people give is filed under the task itself
+    if given or any(need.external for need in node.needs):  # what people give is filed under the task itself
         found[node.task_id] = None
     return found
 

@@ -99,6 +99,7 @@ def pick(
     """
     if len(candidates) == 1 and len(node.needs) == 1 and (only := _pick_only(node, node.needs[0], candidates[0])):
         return only
+    node = as_given(node, candidates)
     unfinished = {*node.depends_on, *producers}.difference(final)
     current = _newest(candidates)
     choices = [(need, _choose(need, _matches(node, need, current), unfinished)) for need in node.needs]
@@ -141,19 +142,41 @@ def _pick_only(node: Node, need: Input, only: Candidate) -> Picked | None:
     return Picked((filled,), {need.name: (only,)})
 
 
-def pick_what_there_is(node: Node, candidates: Sequence[Candidate], *, final: Collection[str]) -> Picked | Ambiguous:
-    """Fill what can be filled; the rest is done without."""
+def pick_what_there_is(
+    node: Node, candidates: Sequence[Candidate], *, final: Collection[str]
+) -> Picked | Missing | Ambiguous:
+    """Fill what can be filled; what tasks before it should have made is done without, and what people have is not."""
     found = pick(node, candidates, final=final)
-    while isinstance(found, Missing):
-        node = _with_inputs(node, found.names, lambda _: {"required": False})
+    external = {need.name for need in node.needs if need.external}
+    while isinstance(found, Missing) and not external.issuperset(found.names):
+        node = _with_inputs(node, set(found.names) - external, lambda _: {"required": False})
         found = pick(node, candidates, final=final)
     return found
 
 
-def as_given(node: Node, given: Collection[str]) -> Node:
-    """The task, when a person gave inputs of these names: each is the file of its name then, whatever was expected."""
-    selector = {need.name: ByValue(type="by_file_name", value=need.name) for need in node.needs}
-    return _with_inputs(node, given, lambda need: {"selector": selector[need.name], "external": True})
+def as_given(node: Node, candidates: Sequence[Candidate]) -> Node:
+    """The task, when people gave files for its inputs: each is the file of its name then, whatever was expected."""
+    given = {each.output_name for each in candidates if _is_given(node, each)}
+    return _with_inputs(node, given, _change_to_given) if given else node
+
+
+def _change_to_given(need: Input) -> dict[str, object]:
+    """How an input is read that a person gave. Only a hash that was demanded still holds."""
+    selector = ByValue(type="by_output_name", value=need.name, allowed_hashes=need.selector.allowed_hashes)
+    policy = "by_sha256" if need.policy == "by_sha256" else "latest_by_delivered_at"
+    return {"selector": selector, "external": True, "min_count": None, "pick_policy": policy}
+
+
+def _is_given(node: Node, candidate: Candidate) -> bool:
+    """Whether a person gave it to the task. What a task makes itself is made for a command."""
+    return candidate.task_id == node.task_id and candidate.command_id is None
+
+
+def chosen(candidates: Sequence[Candidate], answers: Sequence[str]) -> list[Candidate]:
+    """What is left when a person has said which of several is meant: others of its name are out."""
+    named = [each for each in candidates if any(each.message_id in answer for answer in answers)]
+    names = {each.output_name for each in named}
+    return [each for each in candidates if each.output_name not in names or each in named]
 
 
 def _with_inputs(node: Node, names: Collection[str], change: Callable[[Input], dict[str, object]]) -> Node:
