@@ -54,6 +54,7 @@ CALLS = [
     ("both", "submit_artifact", {"output": "heard.json", "text": "x", "content": "eA=="}),
     ("broken", "submit_artifact", {"output": "heard.json", "content": "not base64!"}),
     ("folder", "submit_artifact", {"output": "folder", "path": "a/b.txt", "content": "Yg=="}),
+    ("praise", "submit_artifact", {"output": "praise.md", "text": "Well heard."}),
     ("result", "submit_result", {"result": "I asked everything.", "score": 80, "score_explanation": "fine"}),
 ]
 
@@ -62,7 +63,8 @@ def run(folder: Path, **profile: Any) -> dict[str, Any]:
     """Run a plan whose second task is done by a program that asks our server; how that stands."""
     (folder / "mine.py").write_text(CLIENT)
     cli = {"agent": "custom", "program": sys.executable, "argv": [str(folder / "mine.py"), json.dumps(CALLS)]}
-    outputs = [{"name": name, "deliverable": True} for name in ("heard.json", "folder")]
+    outputs: list[dict[str, Any]] = [{"name": name, "deliverable": True} for name in ("heard.json", "folder")]
+    outputs.append({"name": "praise.md", "deliverable": True, "when": "score >= 70"})
     scored = {"score_required": True, "score_criteria": "how much was heard"}
     write = "import os; open(os.environ['AGENTTALK_OUTPUTS'] + '/note.txt', 'w').write('nine'); print('ok')"
     document = {
@@ -99,6 +101,7 @@ def heard(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.mends("B2")
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
 def test_an_agent_uses_our_tools_in_every_sandbox_and_without_the_network(tmp_path: Path, tier: str) -> None:
     needs(tier)
@@ -126,6 +129,8 @@ def test_an_agent_uses_our_tools_in_every_sandbox_and_without_the_network(tmp_pa
     assert "submit_plan" not in said["tools"]
     [file] = (tmp_path / "root").glob("agents/dev/workspace/p/t/.agenttalk/*/outputs/folder/a/b.txt")
     assert file.read_text() == "b"
+    assert '"praise.md": if score >= 70' in said["prompt"]
+    assert (tmp_path / "root/system_runtime/artifacts/p/t/praise.md/praise.md").read_text() == "Well heard."
 
 
 def refused(folder: Path, capsys: pytest.CaptureFixture[str], **profile: Any) -> str:

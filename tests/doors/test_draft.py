@@ -13,6 +13,8 @@ import pytest
 import agenttalk
 from agenttalk.cli.main import call
 from agenttalk.contracts import plan_reading
+from agenttalk.testing import ScriptedModel
+from agenttalk.testing.model_script import Call
 
 TEMPLATES = Path(agenttalk.__file__).parent / "templates"
 SPOKEN = {"name", "prompt", "score_criteria", "objective", "description", "question"}
@@ -105,6 +107,33 @@ def test_a_plan_is_asked_about_sent_back_approved_and_run(root: Path, capsys: py
     refused = json.dumps([each["checks"] for each in explained["attempts"]])
     assert "did you mean 'writer'?" in refused
     assert "DAG_OUTPUT_UNRECEIVED" in refused
+
+
+@pytest.mark.mends("B2")
+def test_a_model_that_plans_may_ask_first(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CANARY_KEY", "sk-canary-7f3a91c2e5")
+    team(root, GOOD)
+    questions = [{"name": "questions.md", "text": "1. At which hour? Otherwise at nine."}]
+    asks = {"result": "One question.", "score": 1, "score_explanation": "one", "outputs": questions}
+    plans = {"result": "Planned.", "outputs": [{"name": "plan.yaml", "text": GOOD}]}
+    with ScriptedModel([Call("answer", asks), Call("answer", plans)]) as model:
+        use = {"provider": "openai", "model": "gpt-x", "base_url": f"{model.url}/v1", "key_env": "CANARY_KEY"}
+        lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in use.items())
+        said = (root / "agenttalk.toml").read_text().partition("[agents.writer]")[2]
+        (root / "agenttalk.toml").write_text(
+            f'[agents.planner]\ndriver = "llm"\n[agents.planner.llm]\n{lines}[agents.writer]{said}'
+        )
+        assert draft(capsys)[0] == 3
+        question = asked(capsys)
+        assert "At which hour?" in question["needed"]["decision"]["question"]
+        (root.parent / "answers.md").write_text("At nine.")
+        assert told(capsys, "answer", question["request_id"], "--file", "answers.md=answers.md")[0] == 0
+        assert draft(capsys)[0] == 3
+        assert asked(capsys)["type"] == "APPROVAL"
+        first = model.asked[0].body["messages"][0]["content"]
+    assert '- "questions.md": if score > 0' in first
 
 
 def test_a_planner_cannot_say_what_is_started(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

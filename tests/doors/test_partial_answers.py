@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from doors.test_run import Desk, desk, states, task
 
 __all__ = ["desk"]
@@ -86,6 +87,22 @@ def test_a_person_who_lets_a_task_run_after_a_failure_is_asked_for_its_files_all
     desk("answer", rest["id"], "--file", given(desk, "list.csv"))
     desk("run", plan, code=1)
     assert desk.ran == ["bad cmd_bad_001 1", "count cmd_count_001 1"]
+
+
+@pytest.mark.mends("B1")
+def test_a_person_may_bring_one_output_after_the_other(desk: Desk) -> None:
+    people = {"agent_human_gateway": {"driver": "human"}}
+    outputs = [{"name": name, "deliverable": True} for name in ("a.md", "b.md")]
+    plan = desk.plan(task("write", "agent_human_gateway", outputs=outputs), agents=people)
+    desk("run", plan, code=3)
+    first = asked(desk)
+    assert "still missing: b.md" in desk("answer", first["id"], "--file", given(desk, "a.md"))
+    desk("run", plan, code=3)
+    rest = asked(desk)
+    assert (rest["files"], rest["title"]) == ("b.md", "write needs b.md")
+    desk("answer", rest["id"], "--file", given(desk, "b.md"))
+    [done] = desk.json("run", plan)["tasks"]
+    assert (done["state"], done["reexecutions"]) == ("COMPLETED", 0)
 
 
 SCORED = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -128,6 +128,28 @@ def test_the_agent_is_told_how_to_hand_over() -> None:
     assert 'to the file "/run/result.json", as one JSON object: {"result": "what you did, in short"}' in text
     assert "score" not in text
     assert "No output files are asked for." in prompt(handover=Handover("/o", "/r"))
+
+
+@pytest.mark.mends("B2")
+@pytest.mark.parametrize("by", ["file", "message", "answer"])
+@pytest.mark.parametrize(
+    ("locale", "lines"),
+    [
+        ("en", ['- "good.md": if score >= 70', '- "notes.md": if you have it; it is optional']),
+        ("zh", ['- "good.md"：当 score >= 70 时', '- "notes.md"：可选，有则提交']),
+    ],
+)
+def test_an_output_that_is_due_for_some_scores_stands_there_with_its_condition(
+    locale: Locale, lines: list[str], by: Literal["file", "message", "answer"]
+) -> None:
+    possible = (("good.md", "score >= 70"), ("notes.md", None))
+    alone = prompt(handover=Handover("/o", "/r", (), possible, by=by), locale=locale)
+    beside = prompt(handover=Handover("/o", "/r", ("a.md",), possible, by=by), locale=locale)
+    for told in (alone, beside):
+        assert "\n".join(lines) in told
+        assert EXECUTE[locale].possible in told
+        assert EXECUTE[locale].no_outputs not in told
+    assert '- "a.md"' in beside
 
 
 def test_a_required_score_is_explained_with_its_criteria() -> None:

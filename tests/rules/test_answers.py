@@ -124,3 +124,14 @@ def test_whatever_is_said_is_an_answer_or_has_a_fault(asked: Asked, said: object
         assert set(found.outputs) == set(asked.outputs)
         assert not asked.score or 0 <= found.result["score"] <= 100
     assert isinstance(found, Answer) or found.message
+
+
+@pytest.mark.mends("B2")
+def test_an_answer_may_bring_what_is_due_for_some_scores() -> None:
+    asked = Asked(score=True, possible=("questions.md",))
+    said = {"result": "ok", "score": 1, "score_explanation": "one"}
+    brought = {**said, "outputs": [{"name": "questions.md", "text": "1. When?"}]}
+    assert judged(asked, said) == Answer({**said})
+    assert judged(asked, brought) == Answer({**said}, {"questions.md": "1. When?"})
+    assert schema(asked)["properties"]["outputs"]["items"]["properties"]["name"]["enum"] == ["questions.md"]
+    assert Asked.from_json(asked.as_json()) == asked

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import Node
-from agenttalk.rules.gates import Gate, due_outputs, holds, judge
+from agenttalk.rules.gates import Gate, due_outputs, holds, judge, possible_outputs
 
 
 def node(**fields: Any) -> Node:
@@ -141,3 +141,9 @@ OUTPUTS = [
 @pytest.mark.parametrize(("score", "due"), [(None, ["always"]), (70, ["always", "good"]), (69, ["always", "bad"])])
 def test_the_score_chooses_among_the_outputs(score: float | None, due: list[str]) -> None:
     assert [output.name for output in due_outputs(node(outputs=OUTPUTS), score)] == due
+
+
+@pytest.mark.mends("B2")
+def test_what_may_be_made_is_optional_or_has_a_condition() -> None:
+    outputs = [{"name": "a"}, {"name": "b", "when": "score > 0"}, {"name": "c", "optional": True}]
+    assert [output.name for output in possible_outputs(node(outputs=outputs))] == ["b", "c"]

@@ -15,8 +15,10 @@ from agenttalk.rules.results import (
     Result,
     declared,
     error_of,
+    expected,
     missing_outputs,
     notice,
+    possible,
     read_result,
     said_object,
     unfitness,
@@ -168,3 +170,13 @@ def test_a_judgement_is_what_the_file_says_else_what_was_printed_last(
     file: bytes | None, stdout: bytes, said: object
 ) -> None:
     assert said_object(file, stdout, ("score",)) == said
+
+
+@pytest.mark.mends("B2")
+def test_what_a_command_may_make_is_declared_and_never_missing() -> None:
+    order = Command.from_json(
+        command(may_produce=[{"output_name": "good.md", "when": "score >= 70"}, {"output_name": "more.md"}])
+    )
+    assert possible(order) == [("good.md", "score >= 70"), ("more.md", None)]
+    assert {"good.md", "more.md"} <= declared(order).keys()
+    assert "good.md" not in expected(order)

@@ -83,7 +83,8 @@ def answer(
         list[str] | None, typer.Option("--file", metavar="[NAME=]PATH", help="A file that was asked for; repeatable.")
     ] = None,
     answers: Annotated[
-        list[str] | None, typer.Option("--answer", metavar="KEY", help="An option that was offered, or its number; repeatable.")
+        list[str] | None,
+        typer.Option("--answer", metavar="KEY", help="An option that was offered, or its number; repeatable."),
     ] = None,
     note: Annotated[str | None, typer.Option("--note", help="Anything else.")] = None,
     name: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Who answers; you by default.")] = None,

@@ -114,6 +114,15 @@ class Produces(Part):
     """The files that make it up."""
 
 
+class Possible(Part):
+    """An output that the command may make."""
+
+    output_name: Text
+    """Name of the output as the DAG has it."""
+    when: Text | None = None
+    """For which score it is due, e.g. `score >= 70`; absent for one that is optional."""
+
+
 class Notice(Part):
     """A text for the local notice and log. It never routes anything."""
 
@@ -228,6 +237,8 @@ class Command(Document):
     """Inputs picked by the engine; when present they decide."""
     produces: Many[Produces] | None = None
     """Outputs that are expected."""
+    may_produce: Many[Possible] | None = None
+    """Outputs that are due for some scores only, or optional."""
     wait_for_inputs: bool
     """Whether to wait until the inputs are there."""
     score_required: bool

@@ -19,7 +19,7 @@ from agenttalk.engine.transcripts import Transcript
 from agenttalk.errors import Code, InputError
 from agenttalk.ports import Ended, Job, Performance, Turn
 from agenttalk.prompts.execute import InputText, appended
-from agenttalk.rules import model_services, model_talk
+from agenttalk.rules import model_services, model_talk, results
 from agenttalk.rules.answers import Asked
 from agenttalk.rules.model_talk import Request, Talk
 from agenttalk.rules.notes import Note
@@ -103,8 +103,13 @@ class Models(Programs):
         if isinstance(use, LocalUse):
             told["model_file"] = str(seat.root.path.absolute() / use.model_file)
         judges = turn.env.get("AGENTTALK_MODE") == "validate"
-        outputs = tuple(dict.fromkeys(each.output_name for each in job.command.produces or ()))
-        asked = Asked(job.command.score_required, outputs, may_refuse=job.profile.self_assessment)
+        command = job.command
+        asked = Asked(
+            command.score_required,
+            tuple(dict.fromkeys(results.expected(command))),
+            tuple(name for name, _ in results.possible(command)),
+            may_refuse=job.profile.self_assessment,
+        )
         prompt = turn.prompt + await self._appended(seat, job)
         request = Request(
             job.profile.driver,

@@ -21,7 +21,7 @@ from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.watching import Watching
 from agenttalk.ports import Handed, Job, KindTask, TaskKind
 from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, previous_attempt, with_tools
-from agenttalk.rules import rework, spoken, stuck
+from agenttalk.rules import results, rework, spoken, stuck
 from agenttalk.rules.leases import History, time_limit
 from agenttalk.rules.tokens import attempt_token, token_hash
 
@@ -96,13 +96,13 @@ class Attempt:
         remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS
         folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
-        outputs = tuple([each.output_name for each in command.produces or ()])
+        outputs, possible = tuple(results.expected(command)), tuple(results.possible(command))
         told = execute(
             self.profile.prompt or "",
             command,
             [given.shown(each, "" if is_model else f"{base}/inputs/") for each in self.inputs],
             (),
-            Handover(f"{base}/outputs", f"{base}/result.json", outputs, by=self.profile.result_by),
+            Handover(f"{base}/outputs", f"{base}/result.json", outputs, possible, by=self.profile.result_by),
             fence=self.fence,
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from agenttalk.contracts import canonical, places, wire
-from agenttalk.contracts.command import PRIORITIES, Command, DagRef, Produces, Reexecution, ResolvedInput
-from agenttalk.contracts.dag import Node
+from agenttalk.contracts.command import PRIORITIES, Command, DagRef, Possible, Produces, Reexecution, ResolvedInput
+from agenttalk.contracts.dag import Node, Output
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import records
 from agenttalk.engine.sheets import Sheet
@@ -198,11 +198,19 @@ def _special(sheet: Sheet, node: Node) -> dict[str, Any]:
         found["score_criteria"] = node.score_criteria or "0-100"
     if node.promise is not None or node.task_id in sheet.joined:
         found["promise"] = sheet.promise(node)
+    possible = gates.possible_outputs(node)
+    if possible:
+        found["may_produce"] = tuple([_possible(each) for each in possible])
     if node.on_complete is not None:
         found["on_complete"] = node.on_complete
     if node.on_failure is not None:
         found["on_failure"] = node.on_failure
     return found
+
+
+def _possible(output: Output) -> Possible:
+    when = {"when": output.when} if output.when is not None else {}
+    return Possible.of(output_name=output.name, **when)
 
 
 def _plain_text(command: Command, dag_ref: str, produces: str) -> str:

@@ -294,8 +294,8 @@ def _without_files(
         return None
     names = [each.name for each in document.needed.files]
     brings = {each.name for each in response.provided_files}
-    if not brings.isdisjoint(names) or not _decides(tx, document, plan_id):
-        return None
+    if not brings.isdisjoint(names) or not tx.run("run", plan_id=plan_id) or not _decides(tx, document, plan_id):
+        return None  # of a foreign plan the agent hears what was said, and asks again
     return f"the task cannot run without {', '.join(names)}"
 
 

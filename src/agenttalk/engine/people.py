@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +15,7 @@ from agenttalk.engine import exhibits, human, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import board_of
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Handed, Job, Made, Performance, Store, Tx
+from agenttalk.rules import results
 from agenttalk.rules.checks import Confirmation
 
 POLL: Final = 1.0
@@ -76,20 +78,38 @@ class People:
     async def perform(self, job: Job) -> Performance:
         """Ask, and wait for the answer however long it takes; the question stays when the engine ends meanwhile."""
         store = await board_of(self.deps, job.plan_id)
-        request_id = records.named("req", f"{job.plan_id}/{job.command.command_id}")
-        names = [each.output_name for each in job.command.produces or ()]
+        names = results.expected(job.command)
+        told = await self._given(job)
+        made: dict[str, Made] = {}
+        while True:  # a person may bring one file after the other
+            missing = [name for name in names if name not in made]
+            response = await self._ask(store, job, missing, told, whole=not made)
+            if response.decision in {"REJECT", "ABORT"}:
+                why = response.notes or f"{response.decision} by {response.responder.name}"
+                return Performance("crashed", error=why, usage={"by": response.responder.name})
+            new = {each.output_name: each for each in await self._made(store, response)}
+            made |= new
+            if not new or made.keys() >= set(names):
+                return _told(response, tuple(made.values()))
+
+    async def _ask(
+        self, store: Store, job: Job, missing: Sequence[str], told: Sequence[str], *, whole: bool
+    ) -> HumanInterventionResponse:
+        """Ask for what is missing, and wait. The `whole` question is the first one."""
+        name = f"{job.plan_id}/{job.command.command_id}"
+        request_id = records.named("req", name if whole else f"{name}/{'/'.join(missing)}")
+        prompt = job.command.prompt
+        possible = [f"{output}: {when or 'optional'}" for output, when in results.possible(job.command)]
+        criteria = exhibits.told(Exhibit(tuple(job.inputs)), self.deps.discretion.secrets) if job.inputs else None
         needed = {
-            "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in names],
-            "decision": {"question": "\n\n".join([job.command.prompt, *await self._given(job)])},
-            **(
-                {"criteria": exhibits.told(Exhibit(tuple(job.inputs)), self.deps.discretion.secrets)}
-                if job.inputs
-                else {}
-            ),
+            "files": [{"name": name, "deliver_to_agent_id": job.agent_id} for name in missing],
+            "decision": {"question": "\n\n".join([prompt, *told, *possible])},
+            **({"criteria": criteria} if criteria is not None else {}),
         }
-        kind = "MISSING_FILE" if names else "CLARIFY"
-        asked = await store.transact(lambda tx: ask(tx, self.deps, job, request_id, kind, job.command.prompt, needed))
-        return await self._told(store, (await answered(store, asked))[0])
+        kind = "MISSING_FILE" if missing else "CLARIFY"
+        title = prompt if whole else f"{job.task_id} needs {', '.join(missing)}"
+        asked = await store.transact(lambda tx: ask(tx, self.deps, job, request_id, kind, title, needed))
+        return (await answered(store, asked))[0]
 
     async def _given(self, job: Job) -> list[str]:
         """What the person is given to work from: texts as they are, up to a limit, anything else by its hash."""
@@ -110,16 +130,18 @@ class People:
             return text if text.isprintable() or all(each.isprintable() or each in "\n\r\t" for each in text) else None
         return None
 
-    async def _told(self, store: Store, response: HumanInterventionResponse) -> Performance:
-        if response.decision in {"REJECT", "ABORT"}:
-            why = response.notes or f"{response.decision} by {response.responder.name}"
-            return Performance("crashed", error=why, usage={"by": response.responder.name})
+    async def _made(self, store: Store, response: HumanInterventionResponse) -> list[Made]:
+        """The files of an answer."""
         blobs = await self.deps.stores.blobs(store.name)
         made = []
         for file in response.provided_files:
             data = await blobs.get(file.sha256)
             small = data if len(data) <= records.SMALL else None
             made.append(Made(file.name, file.name, file.sha256, len(data), small))
-        answers = [str(each) for each in response.decision_answers]
-        said = response.notes or ", ".join(answers) or response.decision
-        return Performance("finished", result=said, outputs=tuple(made), usage={"by": response.responder.name})
+        return made
+
+
+def _told(response: HumanInterventionResponse, made: tuple[Made, ...]) -> Performance:
+    answers = [str(each) for each in response.decision_answers]
+    said = response.notes or ", ".join(answers) or response.decision
+    return Performance("finished", result=said, outputs=made, usage={"by": response.responder.name})

@@ -16,9 +16,7 @@ Known: TypeAlias = "dict[tuple[str, str], list[Candidate]]"
 _NOTHING: Final[Known] = {}
 
 
-def candidates(
-    tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING, *, given: bool = False
-) -> list[Candidate]:
+def candidates(tx: Tx, sheet: Sheet, node: Node, known: Known = _NOTHING, *, given: bool = False) -> list[Candidate]:
     """What the tasks before this one have made, and what people gave it, if some of its inputs come from people.
 
     Of those that are `known` nothing is read. With `given`, people were asked for any input.

@@ -22,7 +22,7 @@ from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, InputError, MissingError
 from agenttalk.ports import Budget, Driver, Ended, Job, Performance, Turn, Tx
 from agenttalk.prompts.execute import Handover, InputText, execute, with_tools
-from agenttalk.rules import spoken
+from agenttalk.rules import results, spoken
 from agenttalk.rules.leases import time_limit
 from agenttalk.rules.results import Fault
 
@@ -202,7 +202,8 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
         Handover(
             str(root / layout.outputs),
             str(root / layout.result),
-            tuple(each.output_name for each in command.produces or ()),
+            tuple(results.expected(command)),
+            tuple(results.possible(command)),
             by=profile.result_by,
         ),
         fence=secrets.token_hex(12),

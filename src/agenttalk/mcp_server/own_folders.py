@@ -21,6 +21,7 @@ from agenttalk.contracts.base import RelativePath
 from agenttalk.contracts.command import Command
 from agenttalk.errors import AgentTalkError, Code
 from agenttalk.mcp_server.asking import LARGEST, Refusal
+from agenttalk.rules import results
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
 
@@ -78,7 +79,7 @@ class OwnFolders:
             command = Command.from_json(wire.read(self.command.read_bytes()))
         except (OSError, AgentTalkError) as error:
             raise Refusal(Code.FILE_UNREADABLE, f"the command of this attempt cannot be read: {error}") from error
-        return [each.output_name for each in command.produces or ()]
+        return [*results.expected(command), *(name for name, _ in results.possible(command))]
 
     @staticmethod
     def _write(target: Path, data: bytes) -> None:

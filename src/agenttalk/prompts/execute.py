@@ -39,6 +39,8 @@ class Handover:
     """The file for the result."""
     outputs: tuple[str, ...] = ()
     """Names of the outputs that are asked for."""
+    possible: tuple[tuple[str, str | None], ...] = ()
+    """Names of those that are asked for under a condition on the score, or without one: those are optional."""
     by: Literal["file", "message", "answer"] = "file"
     """How the result is handed over: in its file, in the last message of a coding agent, whose every further step costs
     a request, or with everything else in the one answer of a model that sees no files."""
@@ -67,6 +69,7 @@ def execute(
     _require_fence(fence)
     wording, rework = _WORDINGS[handover.by][locale], command.reexecute
     parts = [role, command.prompt, *missing, handover.outputs_dir, handover.result_path, *handover.outputs]
+    parts += [part for name, when in handover.possible for part in (name, when or "")]
     parts += [part for each in inputs for part in (each.name, each.path, each.sha256, each.text or "")]
     if rework is not None:
         parts += _refusal(rework, wording)
@@ -193,17 +196,24 @@ class _Prompt:
 
     def handover(self, command: Command, handover: Handover) -> str:
         words, path = self._wording, _line(handover.result_path)
+        parts = []
+        if handover.outputs or handover.possible:
+            parts.append(words.outputs.format(folder=_line(handover.outputs_dir)))
         if handover.outputs:
-            listed = "\n".join(_list(handover.outputs))
-            parts = [f"{words.outputs.format(folder=_line(handover.outputs_dir))}\n\n{listed}"]
-        else:
-            parts = [words.no_outputs]
+            parts.append("\n".join(_list(handover.outputs)))
+        if handover.possible:
+            parts += [words.possible, "\n".join([self._possible(*each) for each in handover.possible])]
+        parts = parts or [words.no_outputs]
         if command.score_required:
             parts += [words.result_with_score.format(path=path), words.score]
             parts += [f"{words.criteria}\n{command.score_criteria.strip()}"] if command.score_criteria else []
         else:
             parts.append(words.result.format(path=path))
         return "\n\n".join(parts)
+
+    def _possible(self, name: str, when: str | None) -> str:
+        words = self._wording.optional if when is None else self._wording.due
+        return words.format(name=_line(name), when=when)
 
     def rework(self, rework: Reexecution | None) -> str:
         if rework is None:

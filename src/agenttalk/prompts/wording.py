@@ -24,6 +24,9 @@ class ExecuteWording(NamedTuple):
     work_without: str
     handover: str
     outputs: str
+    possible: str
+    due: str
+    optional: str
     no_outputs: str
     result: str
     result_with_score: str
@@ -69,6 +72,9 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
             "Put your outputs into the folder {folder}. A file or folder of exactly this name is that output; "
             "nothing else is collected:"
         ),
+        possible="Which of the following are due follows from your score. Hand in no other of them:",
+        due="- {name}: if {when}",
+        optional="- {name}: if you have it; it is optional",
         no_outputs="No output files are asked for.",
         result='Write your result to the file {path}, as one JSON object: {{"result": "what you did, in short"}}',
         result_with_score=(
@@ -115,6 +121,9 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
         work_without="以下输入不存在，请在没有它们的情况下工作。不要编造其内容。在结果中说明缺少什么，以及有什么影响。",
         handover="如何交付",
         outputs="把输出放到文件夹 {folder}。名称与下列完全相同的文件或文件夹就是对应的输出；其他内容不会被收集：",
+        possible="以下输出是否需要取决于你给出的分数。条件不成立的不要提交：",
+        due="- {name}：当 {when} 时",
+        optional="- {name}：可选，有则提交",
         no_outputs="不要求输出文件。",
         result='把结果写入文件 {path}，内容是一个 JSON 对象：{{"result": "简要说明你做了什么"}}',
         result_with_score=(

@@ -25,6 +25,8 @@ class Asked:
     """Whether a score is required."""
     outputs: tuple[str, ...] = ()
     """Names of the outputs that it must bring."""
+    possible: tuple[str, ...] = ()
+    """Names of those that it may bring."""
     judges: bool = False
     """Whether it is to say what an input is worth, and nothing else."""
     may_refuse: bool = False
@@ -33,13 +35,15 @@ class Asked:
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Asked:
         """As it was written by `as_json`."""
-        return cls(said["score"], tuple(said["outputs"]), said["judges"], said["may_refuse"])
+        outputs, possible = tuple(said["outputs"]), tuple(said["possible"])
+        return cls(said["score"], outputs, possible, said["judges"], said["may_refuse"])
 
     def as_json(self) -> dict[str, JsonValue]:
         """The same as JSON."""
         return {
             "score": self.score,
             "outputs": list(self.outputs),
+            "possible": list(self.possible),
             "judges": self.judges,
             "may_refuse": self.may_refuse,
         }
@@ -77,8 +81,8 @@ def schema(asked: Asked) -> dict[str, Any]:
     parts["result"] = {"type": "string", "description": "what you did, in short"}
     if asked.score:
         parts |= {"score": _NUMBER, "score_explanation": {"type": "string", "description": "why this score"}}
-    if asked.outputs:
-        name = {"type": "string", "enum": list(asked.outputs)}
+    if asked.outputs or asked.possible:
+        name = {"type": "string", "enum": [*asked.outputs, *asked.possible]}
         item = _object({"name": name, "text": {"type": "string", "description": "all of it"}}, ("name", "text"))
         parts["outputs"] = {"type": "array", "items": item}
     return _object(parts, [name for name in parts if name != "self_assessment"])
@@ -143,8 +147,8 @@ def _outputs(asked: Asked, said: object) -> dict[str, str] | Fault:
         name, text = (each.get("name"), each.get("text")) if isinstance(each, dict) else (None, None)
         if not isinstance(name, str) or not isinstance(text, str):
             return Fault(Code.ANSWER_INVALID, words_of_answers.NO_OUTPUT())
-        if name not in asked.outputs:
-            known = ", ".join(asked.outputs) or "none"
+        if name not in {*asked.outputs, *asked.possible}:
+            known = ", ".join([*asked.outputs, *asked.possible]) or "none"
             return Fault(Code.ANSWER_INVALID, words_of_answers.NOT_ASKED_FOR(name=name[:80], names=known))
         if name in found:
             return Fault(Code.ANSWER_INVALID, words_of_answers.TWICE(name=name))

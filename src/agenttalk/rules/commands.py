@@ -56,7 +56,8 @@ _ROUTING_NAMES: Final = frozenset(
 _ROUTING_PREFIXES: Final = ("sendto", "deliverto", "target", "recipient", "receiver", "destination")
 _FIELDS: Final = frozenset(Command.model_fields)
 _SEARCHED: Final = (
-    "on_complete", "on_failure", "produces", "resolved_inputs", "dag_ref", "reexecute", "validation_criteria",
+    "on_complete", "on_failure", "produces", "may_produce", "resolved_inputs", "dag_ref", "reexecute",
+    "validation_criteria",
 )  # fmt: skip
 """Parts in which an unknown field may try to route. A promise has a vocabulary of its own."""
 _NOT_SEARCHED: Final = frozenset({"json_schema"})

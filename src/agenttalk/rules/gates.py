@@ -69,6 +69,11 @@ def due_outputs(node: Node, score: float | None) -> tuple[Output, ...]:
     )
 
 
+def possible_outputs(node: Node) -> tuple[Output, ...]:
+    """The outputs that may be there: optional ones, and conditional ones."""
+    return tuple(output for output in node.outputs if output.optional or output.when is not None)
+
+
 def _is_finite(score: float) -> bool:
     return -math.inf < score < math.inf
 

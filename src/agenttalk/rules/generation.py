@@ -30,7 +30,8 @@ _REEXECUTE_ID = re.compile(r"cmd_reexecute_[0-9]+\Z")
 _LIFTED: Final = ("original_task_id", "original_agent", "validation_result")
 _KINDS: Final = ((str, "text"), (bool, "true or false"), ((int, float), "a number"), ((list, tuple), "an array"))
 _PARTS: Final = (
-    "dag_ref", "resolved_inputs", "produces", "validation_criteria", "reexecute", "promise", "payload_hash",
+    "dag_ref", "resolved_inputs", "produces", "may_produce", "validation_criteria", "reexecute", "promise",
+    "payload_hash",
 )  # fmt: skip
 """Fields that may look different once they are written in full."""
 COMMAND_LIMIT: Final = wire.ENVELOPE_LIMIT * 3 // 4
@@ -237,7 +238,7 @@ def _settle_inputs(draft: _Draft) -> None:
     if draft.get("required_inputs") is None:
         draft.put("required_inputs", [], "missing: the default")
     required = draft.convert("required_inputs", lambda given: [given] if isinstance(given, str) else None)
-    for field in ("resolved_inputs", "produces"):
+    for field in ("resolved_inputs", "produces", "may_produce"):
         draft.convert(field, lambda given: [given] if isinstance(given, dict) else None)
     draft.convert("resolved_inputs", _resolved_converted)
     draft.convert("validation_criteria", _criteria_converted)

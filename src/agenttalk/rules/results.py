@@ -124,18 +124,28 @@ def error_of(error: str, stderr: bytes) -> str:
     return first or said or "it said nothing"
 
 
+def expected(command: Command) -> list[str]:
+    """Names of the outputs that a command asks for whatever comes out."""
+    return [each.output_name for each in command.produces or ()]
+
+
+def possible(command: Command) -> list[tuple[str, str | None]]:
+    """Names of the outputs that it asks for under a condition, which is absent for those that are optional."""
+    return [(each.output_name, each.when) for each in command.may_produce or ()]
+
+
 def declared(command: Command) -> dict[str, str]:
-    """The outputs that a command asks for, by the names that stand for them in the folder of outputs.
+    """The outputs that a command asks for or allows, by the names that stand for them in the folder of outputs.
 
     A name that is free text may also stand there as it is written in paths.
     """
-    names = [each.output_name for each in command.produces or ()]
+    names = [*expected(command), *(each.output_name for each in command.may_produce or ())]
     return {spelling: name for name in names for spelling in (name, places.segment(name))}
 
 
 def missing_outputs(command: Command, found: Collection[str]) -> Fault | None:
     """Which of the outputs that a command asks for are not there."""
-    missing = [each.output_name for each in command.produces or () if each.output_name not in found]
+    missing = [name for name in expected(command) if name not in found]
     if not missing:
         return None
     return Fault(Code.OUTPUT_MISSING, words_of_answers.OUTPUTS_MISSING(names=", ".join(dict.fromkeys(missing))))
