@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import preloaded
 from agenttalk.cli.main import call
 
 USES = """import json, sys
@@ -99,3 +102,41 @@ def test_who_spends_more_than_its_plan_may_is_ended_in_its_turn_and_nobody_begin
     assert stand["c"][0] != "COMPLETED"
     assert "the plan's budget of $2 is used up" in json.dumps(found["plans"][0]["gates"]) + str(stand["c"][1])
     assert found["plans"][0]["usage_by_agent"].keys() == {"dev"}
+
+
+DIES = """import json, pathlib, sys, time
+def tell(**said):
+    print(json.dumps(said), flush=True)
+tell(type="system", subtype="init", session_id="ses-1", model="claude-sonnet-4-5")
+tell(type="assistant", message={"id": "m1", "content": [{"type": "text", "text": "I begin."}],
+    "usage": {"input_tokens": 100_000, "output_tokens": 0}})
+first = pathlib.Path(__file__).with_suffix(".began")
+if not first.exists():
+    first.touch()
+    time.sleep(600)
+tell(type="result", subtype="success", is_error=False, result="Done.", usage={"input_tokens": 100_000})
+"""
+
+
+@pytest.mark.mends("C2")
+def test_what_a_turn_cost_whose_engine_was_killed_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "dies.py").write_text(DIES)
+    cli = {"agent": "claude", "program": sys.executable, "argv": [str(tmp_path / "dies.py")]}
+    plan = {
+        "plan_id": "p",
+        "agents": {"dev": {"driver": "cli", "cli": cli, "sandbox": "plain"}},
+        "tasks": [{"id": "a", "agent": "dev", "prompt": "Do a."}],
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    root = tmp_path / "root"
+    arguments = [preloaded.program(), "run", str(tmp_path / "plan.json"), "--root", str(root)]
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as engine:
+        turns = root / "agents/dev/workspace/p/a/.agenttalk"
+        while not any('"usage"' in path.read_text() for path in turns.glob("*.events.jsonl")):
+            assert engine.poll() is None
+            time.sleep(0.01)
+        engine.kill()
+    assert call(["run", str(tmp_path / "plan.json"), "--root", str(root)]) == 0
+    found, _ = told(capsys, "status", "--root", str(root))
+    [plan_] = found["plans"]
+    assert (plan_["usage"]["tokens"], plan_["usage"]["cost_usd"]) == (200_000, pytest.approx(0.6))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from agenttalk.engine.standing import Standing
@@ -283,3 +284,42 @@ def test_its_last_message_is_its_result_and_it_is_asked_for_no_file(tmp_path: Pa
     behaviour = "assert 'result.json' not in prompt, prompt\nend('It is well.\\n' + json.dumps(dict(result='ok', score=90, score_explanation='sound')))"
     found = run(tmp_path, behaviour, score_required=True, score_criteria="How sound it is.")
     assert (found["state"], found["score"]) == ("COMPLETED", 90)
+
+
+SPENDS = """tell(type="system", subtype="init", session_id="ses-1", model="claude-sonnet-4-5")
+for number in range(1000):
+    usage = {"input_tokens": 20_000, "output_tokens": 1_000}
+    call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": f"step {number}"}}
+    tell(type="assistant", message={"id": f"m{number}", "content": [call], "usage": usage})
+    time.sleep(0.001)
+time.sleep(600)
+"""
+"""An agent that would say only in the end what it has cost."""
+SAYS = [{"id": "said", "description": "It says something", "evidenceRequired": ["result"]}]
+CHEAP = {"objective": "It is done", "acceptance": SAYS, "budget": {"cost_usd": 0.3}}
+
+
+@pytest.mark.mends("C2")
+def test_a_budget_in_dollars_stops_it_while_it_runs(tmp_path: Path) -> None:
+    found = run(tmp_path, SPENDS, promise=CHEAP)
+    assert (found["state"], found["cause"]) == ("FAILED", "ABORTED")
+    assert found["reason"].startswith("budget-exhausted: $0.3")
+    assert 0.3 < found["usage"]["cost_usd"] < 3
+
+
+@pytest.mark.mends("C2")
+def test_prices_of_a_profile_count_where_no_others_are_known(tmp_path: Path) -> None:
+    unknown = SPENDS.replace("claude-sonnet-4-5", "home-made")
+    priced = speaks(tmp_path, unknown)
+    priced["cli"] |= {"prices": {"input_per_million": 5.0, "output_per_million": 100.0}}
+    found = run(tmp_path, unknown, promise=CHEAP, profile={"cli": priced["cli"]})
+    assert found["reason"] == "budget-exhausted: $0.4 of the task's budget of $0.3"
+
+
+@pytest.mark.mends("C2")
+def test_of_a_model_without_a_price_it_is_said_that_nothing_is_known(tmp_path: Path) -> None:
+    quiet = "tool('Write', file_path='a.py')\nend('It is done.', cost=0)"
+    assert run(tmp_path, quiet)["state"] == "COMPLETED"
+    [path] = (tmp_path / "root/data/projects").glob("*/blackboard.db")
+    [(body,)] = apsw.Connection(str(path)).execute("select body from ledger where kind = 'turn.ended'")
+    assert json.loads(body)["usage"]["unpriced"] == "m1"

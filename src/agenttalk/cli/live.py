@@ -205,6 +205,7 @@ def spent(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
     parts += [f"{usage['tokens']:,} tokens"] if usage.get("tokens") else []
     cost = usage.get("cost_usd") or 0
     parts += [f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else []
+    parts += [f"cost unknown: no price of {plain(str(usage['unpriced']))}"] if usage.get("unpriced") else []
     parts += [f"{usage['tool_calls']:,} calls of tools"] if usage.get("tool_calls") else []
     return ", ".join(parts)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from agenttalk.contracts.base import AgentIdText, Document, Many, Part, Positive, Text
-from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse
+from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse, Prices
 
 Locale = Literal["en", "zh"]
 Tier = Literal["plain", "landlock", "bubblewrap", "best"]
@@ -65,6 +65,8 @@ class CliUse(Part):
     """Patterns for what it prints when it was not permitted to do something."""
     failed: Many[Text] | None = None
     """Patterns for what it prints when it failed."""
+    prices: Prices | None = None
+    """What its model costs, for budgets in dollars. Without it a price is known of well-known models only."""
 
 
 def cli_named(value: object) -> object:
@@ -106,6 +108,8 @@ class AcpUse(Part):
     """What happens to anything else: `refuse`, or `ask` a person."""
     start_seconds: Positive = 120
     """Seconds in which it must be ready for its prompt."""
+    prices: Prices | None = None
+    """What its model costs, for budgets in dollars."""
 
 
 class AgentProfile(Document):

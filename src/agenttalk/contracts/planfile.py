@@ -181,16 +181,18 @@ class ProgramLimitsSpec(ProgramLimits):
     model_config = ConfigDict(extra="forbid")
 
 
-class CliUseSpec(CliUse):
-    """Which coding agent an agent is."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
 class PricesSpec(Prices):
     """What a model costs."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class CliUseSpec(CliUse):
+    """Which coding agent an agent is."""
+
+    model_config = ConfigDict(extra="forbid")
+    prices: PricesSpec | None = None
+    """What its model costs."""
 
 
 class LlmUseSpec(LlmUse):
@@ -211,6 +213,8 @@ class AcpUseSpec(AcpUse):
     """Which coding agent an agent is that speaks the Agent Client Protocol, and what it may do."""
 
     model_config = ConfigDict(extra="forbid")
+    prices: PricesSpec | None = None
+    """What its model costs."""
 
 
 class AgentSpec(Spec):

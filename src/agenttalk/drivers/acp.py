@@ -23,7 +23,7 @@ from agenttalk.rules import permissions
 from agenttalk.rules.codecs import LONGEST
 from agenttalk.rules.coding_events import Event
 from agenttalk.rules.permissions import Option, Wish
-from agenttalk.rules.usage import Used, spent
+from agenttalk.rules.usage import Billed, Used, spent
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """What an agent may tell in one prompt. Whoever tells more does not work but talk."""
@@ -223,7 +223,8 @@ class AcpDialogue:
                 self._pieces.append(update.content.text.replace("\0", "\ufffd"))
             if tokens := _tokens(wishes.part(update.field_meta, "usage"), "totalTokens"):
                 self._tokens += tokens
-                yield Event("usage", used=Used(self._tokens, self._cost))
+                billed = Billed(self._tokens)  # nobody says which of them were written, which cost more
+                yield Event("usage", used=Used(self._tokens, self._cost), request="turn", billed=billed)
         elif isinstance(update, schema.ToolCallStart | schema.ToolCallProgress):
             yield from self._told_text()
             yield from self._called(update)

@@ -15,7 +15,7 @@ from agenttalk.engine import given
 from agenttalk.engine.layout import Layout
 from agenttalk.engine.performing import Programs, content
 from agenttalk.engine.seat import Seat
-from agenttalk.engine.transcripts import Transcript
+from agenttalk.engine.transcripts import ENDING, Transcript
 from agenttalk.errors import Code, InputError
 from agenttalk.ports import Ended, Job, Performance, Turn
 from agenttalk.prompts.execute import InputText, appended
@@ -121,7 +121,7 @@ class Models(Programs):
         )
         env = {**turn.env, **self._key(use)}
         turn = replace(turn, prompt=request.write(), env=env, longest=model_talk.LONGEST, keep=_KEPT)
-        return _Call(self, seat, job, layout, turn, Transcript(seat.root, f"{layout.base}.events.jsonl"))
+        return _Call(self, seat, job, layout, turn, Transcript(seat.root, f"{layout.base}{ENDING}"))
 
     async def _appended(self, seat: Seat, job: Job) -> str:
         """Texts of inputs that do not stand in the prompt, because they are long."""

@@ -16,15 +16,15 @@ from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
 from agenttalk.engine.layout import Layout
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.seat import Seat
-from agenttalk.engine.transcripts import Transcript
+from agenttalk.engine.transcripts import ENDING, Transcript
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Ended, Folder, Job, Performance, Tiers, Turn
 from agenttalk.prompts.missing import still_missing
-from agenttalk.rules import codecs, coding_agents, coding_events, spoken
+from agenttalk.rules import codecs, coding_agents, coding_events, model_services, spoken
 from agenttalk.rules.coding_agents import CodingAgent, Room, Start
 from agenttalk.rules.coding_events import Account, Event
 from agenttalk.rules.notes import Note
-from agenttalk.rules.usage import NOTHING, Used
+from agenttalk.rules.usage import NOTHING, Bill, Used
 
 HOME: Final = "home"
 """The home folder of an agent in a sandbox, in the folder of its attempt. It is gone after the attempt."""
@@ -91,7 +91,7 @@ class CodingAgents(Programs):
             use,
             room,
             confined=tier != "plain",
-            transcript=Transcript(seat.root, f"{layout.base}.events.jsonl"),
+            transcript=Transcript(seat.root, f"{layout.base}{ENDING}"),
         )
 
     @property
@@ -188,6 +188,17 @@ class Attempt:
     seconds: float = 0.0
     runs: int = 0
     _before: Used = NOTHING
+    _bill: Bill = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._bill = self._new_bill()
+
+    def _new_bill(self) -> Bill:
+        """What the next run costs: by the prices of its profile, or those of well-known models."""
+        prices = self.use.prices
+        if prices is None:
+            return Bill(self.owner.deps.price)
+        return Bill(lambda _, billed: model_services.price_of(prices, billed))
 
     @property
     def left(self) -> float:
@@ -241,18 +252,29 @@ class Attempt:
             where = f"{self.layout.base}/{path}"
             await asyncio.to_thread(self.seat.root.write, where, text.encode("utf-8", "replace"), parents=True)
         self._before, self.runs = self.used if self.runs else NOTHING, self.runs + 1
+        self._bill = self._new_bill()
 
     def _hear(self, events: Iterator[Event]) -> None:
         secrets = self.owner.deps.discretion.secrets
         heard = list(events)
         last = any(each.kind == "end" for each in heard)
         for told in heard:
-            event = told._replace(text=secrets.redact(told.text), name=secrets.redact(told.name)) if secrets else told
+            event = self._priced(told)
+            event = (
+                event._replace(text=secrets.redact(event.text), name=secrets.redact(event.name)) if secrets else event
+            )
             self.account.take(event)
             self.transcript.add(event, self.owner.deps.stamp())
             if self.job.watch is not None and event.kind in {"text", "tool", "usage"}:
                 counts = self.used._asdict() | {"seconds": 0}
                 self.job.watch.note(Note(counts, event.line, counts_only=event.kind == "usage", last=last))
+
+    def _priced(self, event: Event) -> Event:
+        """Usage with what it costs: what the agent says that it has cost, or our own sum if that is more."""
+        if not event.request:
+            return event
+        cost = self._bill.add(self.account.model or self.use.model or "", event.request, event.billed)
+        return event._replace(used=event.used.most(Used(cost_usd=cost)))
 
     def answered(self, ended: Ended) -> Ended:
         """How it ended, with what it said last in place of what its program printed."""
@@ -272,6 +294,7 @@ class Attempt:
             "tokens": used.tokens,
             "cost_usd": used.cost_usd,
             "tool_calls": used.tool_calls,
+            "unpriced": self._bill.unknown if not used.cost_usd else None,
             "turns": self.runs if self.runs > 1 else None,
             "fault": str(Code.AGENT_PROTOCOL) if self.account.broken else None,
             "events": self.transcript.told(),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from agenttalk.contracts.base import instant
 from agenttalk.engine.discretion import Discretion
+from agenttalk.rules.usage import Price, unpriced
 
 if TYPE_CHECKING:
     from agenttalk.ports import Clock, Folder, Ids, Stores, TaskKind
@@ -71,6 +72,8 @@ class Deps:
     """The command by which an agent sees, where it works, what its promise still misses; empty if there is none."""
     asks_models: tuple[str, ...] = ()
     """The command that asks models, for agents that are models; empty if there is none."""
+    price: Price = unpriced
+    """What a request to a model costs, for agents that do not tell it while they run."""
     mcp_server: tuple[str, ...] = ()
     """The command of our MCP server on standard input and output; empty if it cannot be started here."""
 

@@ -74,9 +74,8 @@ def before_turn(
         return PLAIN
     tx, about = moves.tx, (sheet.plan_id, node.task_id)
     promise = sheet.promise(node) if node.promise is not None else None
-    limits = budgets.limits(promise, sheet.limits, purse.day_cost_usd)
-    allowance = purse.allowance(tx, limits, *about, moves.at) if limits else None
-    used_up = budgets.used_up(limits, allowance.used(usage.NOTHING)) if allowance is not None else ()
+    allowance = allowance_of(moves, purse, sheet, node)
+    used_up = budgets.used_up(allowance.limits, allowance.used(usage.NOTHING)) if allowance is not None else ()
     [(last,)] = tx.run("last_seq", plan_id=sheet.plan_id, task_id=node.task_id)
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
     found: dict[Checkpoint, list[Finding]] = {
@@ -101,6 +100,13 @@ def before_turn(
                 allowance = allowance.without(overridden)
         decisions.append(decision)
     return Passage(tuple(decisions), allowance)
+
+
+def allowance_of(moves: Moves, purse: Purse, sheet: Sheet, node: Node) -> Allowance | None:
+    """What limits an attempt at a task; None if nothing does."""
+    promise = sheet.promise(node) if node.promise is not None else None
+    limits = budgets.limits(promise, sheet.limits, purse.day_cost_usd)
+    return purse.allowance(moves.tx, limits, sheet.plan_id, node.task_id, moves.at) if limits else None
 
 
 def hold_back(moves: Moves, sheet: Sheet, node: Node, delivery: int, denied: Decision) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from typing import Any
 
-from agenttalk.contracts import wire
-from agenttalk.engine import access, ending, resuming
+from agenttalk.contracts import places, wire
+from agenttalk.engine import access, ending, gating, resuming, transcripts
 from agenttalk.engine.dispatching import Board, Dispatching
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
+from agenttalk.engine.orders import TURNS
 from agenttalk.engine.plans import VIRTUAL, boards
-from agenttalk.engine.resuming import Left
+from agenttalk.engine.resuming import VERIFYING, Left
 from agenttalk.ports import Owner, Performance, Tx
-from agenttalk.rules.usage import NOTHING
+from agenttalk.rules.usage import NOTHING, Used
 
 
 class Recovering(Dispatching):
@@ -49,14 +51,20 @@ class Recovering(Dispatching):
         found: list[tuple[Granted, Performance | None]] = []
 
         allowance, used = self._unpaid.pop(left.lease, (None, NOTHING))
+        if left.died and used == NOTHING:
+            used = await self._transcribed(board, left)
 
         def work(tx: Tx) -> None:
             moves = Moves(tx, self._deps, board.sheets, self._deps.stamp())
+            limited = allowance
+            if limited is None and used != NOTHING:
+                sheet = board.sheets.of(tx, left.plan_id)
+                limited = gating.allowance_of(moves, self._desk.purse, sheet, sheet.node(tx, left.task_id))
             if wanted and leaves and resuming.leave(tx, left):
                 return
             taken = resuming.take_up(moves, self._desk, left, ticket or 0) if wanted and not leaves else None
             if taken is None:
-                ending.give_up(moves, left, used, allowance)
+                ending.give_up(moves, left, used, limited)
             else:
                 found.append(taken)
                 self._ours.add(taken[0].job.lease)
@@ -77,6 +85,17 @@ class Recovering(Dispatching):
             self._nudge_router()
         for granted, performance in found:
             self._begin(board, granted, performance)
+
+    async def _transcribed(self, board: Board, left: Left) -> Used:
+        """What the agent of a process that died told until then, as far as it was written down."""
+        [task] = await board.store.read("engine_task", plan_id=left.plan_id, task_id=left.task_id)
+        rows = await board.store.read("command_of_delivery", id=left.delivery)
+        if left.phase in VERIFYING or task[3] != left.lease or not rows:
+            return NOTHING
+        envelope: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
+        own = places.task(left.agent_id, left.plan_id, left.task_id)
+        path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task[5]}{transcripts.ENDING}"
+        return await asyncio.to_thread(transcripts.used, self._deps.root, path)
 
     def _verifies(self, board: str) -> bool:
         """Whether work on a board can be verified here: by the kind of its tasks, or by making checks."""

@@ -15,7 +15,7 @@ from agenttalk.engine.orders import TURNS
 from agenttalk.engine.standing import usage_of
 from agenttalk.engine.superseding import files_of
 from agenttalk.engine.tasks import TaskName
-from agenttalk.engine.transcripts import LARGEST
+from agenttalk.engine.transcripts import ENDING, LARGEST
 from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Folder, Row, Store
 from agenttalk.rules.checklist import Item
@@ -189,7 +189,7 @@ async def _told_by(
         return None
     attempt = attempt or known[0][7] or 1
     own = places.task(row[4] or known[0][0], plan_id, task_id)
-    return f"{own}/{TURNS}/{row[1]}-{attempt}.events.jsonl", row[1], attempt
+    return f"{own}/{TURNS}/{row[1]}-{attempt}{ENDING}", row[1], attempt
 
 
 def _events(lines: list[bytes]) -> tuple[list[Any], int]:

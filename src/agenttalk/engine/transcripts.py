@@ -1,7 +1,7 @@
 """What a coding agent tells while it runs, written down as it comes: one line of JSON for each event.
 
 The file lies beside the attempt's folder, where an agent in a sandbox cannot write. Its hash goes into the ledger
-when the turn has ended. It is for people; nothing is decided by it.
+when the turn has ended. It is for people; nothing is decided by it. What a turn cost whose engine died is read there.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from hashlib import sha256
 from typing import Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.errors import AgentTalkError
+from agenttalk.errors import AgentTalkError, JsonError
 from agenttalk.ports import Folder
 from agenttalk.rules.coding_events import Event
+from agenttalk.rules.usage import NOTHING, Used, spent
 
+ENDING: Final = ".events.jsonl"
+"""Stands behind the name of the attempt's folder in that of the file."""
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes that are written of one attempt."""
 
@@ -49,3 +52,21 @@ class Transcript:
         """What the ledger says of it."""
         told = {"file": self.path, "count": self.count, "sha256": f"sha256:{self._hash.hexdigest()}"}
         return told if self.written == self.count else {**told, "written": self.written}
+
+
+def used(root: Folder, path: str) -> Used:
+    """What an attempt had used by its last event; nothing if that cannot be read."""
+    try:
+        lines = root.read(path, LARGEST).splitlines()
+    except (AgentTalkError, OSError):
+        return NOTHING
+    found, tools = NOTHING, 0
+    for line in lines:
+        try:
+            said = wire.read(line)
+        except JsonError:  # the last one, while it was written
+            continue
+        if isinstance(said, dict):
+            tools += said.get("kind") == "tool"
+            found = found.most(spent(said)) if said.get("kind") == "usage" else found
+    return found.most(Used(tool_calls=tools))

@@ -14,7 +14,7 @@ from agenttalk.errors import JsonError
 from agenttalk.rules import notes, usage
 from agenttalk.rules.coding_events import Event, about, matches
 from agenttalk.rules.results import text_of
-from agenttalk.rules.usage import NOTHING, Used
+from agenttalk.rules.usage import NOTHING, Billed, Used
 
 LONGEST: Final = 8 * 1024 * 1024
 """Bytes of a line that are read."""
@@ -173,7 +173,8 @@ class ClaudeCodec(_Quiet):
         if tokens:
             self._tokens += tokens - self._counted.get(_text(message, "id"), 0)
             self._counted[_text(message, "id")] = tokens
-            yield Event("usage", used=Used(self._tokens))
+            billed = _claude_bill(_part(message, "usage"))
+            yield Event("usage", used=Used(self._tokens), request=_text(message, "id"), billed=billed)
 
     def _returned(self, message: dict[str, Any]) -> Iterator[Event]:
         for block in _parts(message.get("content")):
@@ -204,6 +205,11 @@ def _claude_tokens(said: dict[str, Any]) -> int:
     return _sum(said, "input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
+def _claude_bill(said: dict[str, Any]) -> Billed:
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return Billed(*(_sum(said, name) for name in names))
+
+
 class CodexCodec(_Quiet):
     """The stream of Codex (`codex exec --json`). It tells what it used when a turn has ended."""
 
@@ -222,7 +228,10 @@ class CodexCodec(_Quiet):
             case "item.completed":
                 yield from self._item(_part(said, "item"))
             case "turn.completed":
-                yield Event("usage", used=Used(_sum(_part(said, "usage"), "input_tokens", "output_tokens")))
+                told = _part(said, "usage")
+                read, written, cached = (_sum(told, f"{name}_tokens") for name in ("input", "output", "cached_input"))
+                billed = Billed(max(0, read - cached), written, cached)
+                yield Event("usage", used=Used(read + written), request="turn", billed=billed)
                 yield Event("end")
             case "turn.failed":
                 yield Event("error", _text(_part(said, "error"), "message"))
@@ -294,7 +303,10 @@ class GeminiCodec(_Quiet):
             case "error":
                 yield Event("warning", _text(said, "message"))
             case "result":
-                yield Event("usage", used=Used(_sum(_part(said, "stats"), "total_tokens")))
+                told = _part(said, "stats")
+                read, written, cached = (_sum(told, name) for name in ("input_tokens", "output_tokens", "cached"))
+                billed = Billed(max(0, read - cached), written, cached)
+                yield Event("usage", used=Used(_sum(told, "total_tokens")), request="turn", billed=billed)
                 ok = said.get("status") == "success"
                 yield Event("end") if ok else Event("error", _text(_part(said, "error"), "message"))
 
@@ -339,7 +351,11 @@ class OpenCodeCodec(_Quiet):
         tokens = _part(part, "tokens")
         count = _sum(tokens, "input", "output", "reasoning") + _sum(_part(tokens, "cache"), "read", "write")
         self._used = self._used.plus(Used(count, _cost(part, "cost")))
-        yield Event("usage", used=self._used)
+        cache = _part(tokens, "cache")
+        billed = Billed(
+            _sum(tokens, "input"), _sum(tokens, "output", "reasoning"), _sum(cache, "read"), _sum(cache, "write")
+        )
+        yield Event("usage", used=self._used, request=_text(part, "id") or "step", billed=billed)
         if part.get("reason") == "stop":
             yield Event("end")
 

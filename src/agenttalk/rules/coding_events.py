@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 from agenttalk.contracts import wire
 from agenttalk.errors import Code, JsonError
 from agenttalk.rules import words_of_answers, words_of_verdicts
-from agenttalk.rules.usage import NOTHING, Used
+from agenttalk.rules.usage import NOTHING, UNBILLED, Billed, Used
 
 Kind = Literal["session", "text", "tool", "usage", "asked", "denied", "warning", "error", "end"]
 Totals = Literal["tokens", "cost_usd"]
@@ -33,6 +33,10 @@ class Event(NamedTuple):
     """Of a tool its name, of a session the model."""
     used: Used = NOTHING
     """Of usage: since the program began. Calls of tools are counted apart."""
+    request: str = ""
+    """Of usage: which request to the model it is about, if it is about one."""
+    billed: Billed = UNBILLED
+    """Of usage: what that request has used so far."""
 
     def as_json(self) -> dict[str, Any]:
         """The event as it is written down."""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices, Provider
+from agenttalk.rules.usage import Billed
 
 KEYS: Final[Mapping[Provider, str]] = MappingProxyType(
     {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
@@ -46,6 +47,11 @@ def key_of(use: LlmUse) -> str | None:
 def price(prices: Prices, read: int, written: int) -> float:
     """What so many tokens cost, in US dollars."""
     return (read * prices.input_per_million + written * prices.output_per_million) / 1_000_000
+
+
+def price_of(prices: Prices, billed: Billed) -> float:
+    """What one request costs by prices that somebody wrote down; they know no cache, so what it held counts as read."""
+    return price(prices, billed.read + billed.cache_read + billed.cache_written, billed.written)
 
 
 def estimate(characters: int) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 _TOKENS: Final = ("input_tokens", "output_tokens")
 _MOST: Final = 2**53
@@ -39,6 +39,52 @@ class Used(NamedTuple):
 
 
 NOTHING: Final = Used()
+
+
+class Billed(NamedTuple):
+    """The tokens of one request to a model, as services charge for them."""
+
+    read: int = 0
+    """Tokens that it read and that were in no cache."""
+    written: int = 0
+    cache_read: int = 0
+    cache_written: int = 0
+
+
+UNBILLED: Final = Billed()
+Price: TypeAlias = Callable[[str, Billed], float | None]
+"""What one request to a model costs in US dollars; None if nothing is known of the model."""
+
+
+def unpriced(_model: str, _billed: Billed) -> float | None:
+    """Nothing is known of any model."""
+    return None
+
+
+class Bill:
+    """What the requests of one run cost, priced as they come.
+
+    Each is priced by itself, since services charge more for long ones; the same one is told of again while it grows.
+    """
+
+    def __init__(self, price: Price) -> None:
+        self._price = price
+        self._past = 0.0
+        self._now = 0.0
+        self._request = ""
+        self.unknown = ""
+        """The model of which no price is known; empty if there is none."""
+
+    def add(self, model: str, request: str, billed: Billed) -> float:
+        """What all of it costs when a request has used so much."""
+        if request != self._request:
+            self._past, self._now, self._request = self._past + self._now, 0.0, request
+        cost = self._price(model, billed)
+        if cost is None:
+            self.unknown = model or "?"
+        else:
+            self._now = max(self._now, cost)
+        return self._past + self._now
 
 
 def spent(usage: Mapping[str, Any], *, seconds: float = 0.0) -> Used:

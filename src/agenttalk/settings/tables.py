@@ -71,20 +71,22 @@ class StoreSettings(Section):
     """A file that holds the URL; it wins over `url`."""
 
 
+class PriceSettings(Prices):
+    """What a model costs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class CliSettings(CliUse):
     """Which coding agent an agent is."""
 
     model_config = ConfigDict(extra="forbid")
+    prices: PriceSettings | None = None
+    """What its model costs, for budgets in dollars: a table."""
 
 
 class ProgramSettings(ProgramLimits):
     """What an agent's program may use."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class PriceSettings(Prices):
-    """What a model costs."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -107,6 +109,8 @@ class AcpSettings(AcpUse):
     """Which coding agent an agent is that speaks the Agent Client Protocol, and what it may do."""
 
     model_config = ConfigDict(extra="forbid")
+    prices: PriceSettings | None = None
+    """What its model costs, for budgets in dollars: a table."""
 
 
 class AccountSettings(Section):

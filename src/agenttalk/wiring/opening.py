@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts import places
+from agenttalk.drivers.prices import price
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
@@ -75,6 +76,7 @@ async def opened(
                 kinds=kinds or {},
                 self_check=(*OURSELVES, "promise", "check"),
                 asks_models=(sys.executable, "-P", "-m", "agenttalk.answering"),
+                price=price,
                 mcp_server=(*OURSELVES, "mcp") if find_spec("mcp") is not None else (),
             )
         finally:

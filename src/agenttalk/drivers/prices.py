@@ -1,0 +1,34 @@
+"""Prices of well-known models, from a table that is installed with us. Nothing is fetched."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from agenttalk.rules.usage import Billed
+
+
+def price(model: str, billed: Billed) -> float | None:
+    """What one request costs in US dollars; None for a model that the table does not know."""
+    if not model:
+        return None
+    from genai_prices import Usage, calc_price  # it takes a quarter of a second to load
+
+    usage = Usage(
+        input_tokens=billed.read + billed.cache_read + billed.cache_written,
+        cache_read_tokens=billed.cache_read,
+        cache_write_tokens=billed.cache_written,
+        output_tokens=billed.written,
+    )
+    for name in _spellings(model):
+        try:
+            return float(calc_price(usage, name).total_price)
+        except (LookupError, ValueError):
+            continue
+    return None
+
+
+@lru_cache(maxsize=64)
+def _spellings(model: str) -> tuple[str, ...]:
+    """A model's name, and without the service that some agents write before it, or what they write behind it."""
+    bare = model.rpartition("/")[2]
+    return tuple(dict.fromkeys((model, bare, bare.partition("[")[0], bare.partition(":")[0])))
