@@ -23,7 +23,7 @@ from agenttalk.forge.gitea import Gitea
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.rules.forge_registry import Identity, Registry
 from agenttalk.testing import FakeGitea
-from agenttalk.testing.gitea_state import Pull, Repository, User
+from agenttalk.testing.gitea_things import Pull, Repository, User
 from agenttalk.wiring import opened
 from toolchain.bench import SECRET
 

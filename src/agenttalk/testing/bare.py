@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,18 @@ NOREPLY: Final = "@noreply.example.test"
 
 class GitFailedError(Exception):
     """git would not do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A commit."""
+
+    sha: str
+    parents: tuple[str, ...]
+    name: str
+    address: str
+    date: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,7 @@ class Bare:
         bare = cls(path)
         bare.git("init", "--quiet", "--bare", "--initial-branch=main", str(path))
         bare.git("config", "http.receivepack", "true")
+        bare.git("config", "receive.hideRefs", "refs/pull")  # nobody but the forge moves them
         return bare
 
     def git(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
@@ -51,6 +65,9 @@ class Bare:
 
     def head(self, branch: str) -> str:
         """The commit of a branch; empty when there is no such branch."""
+        loose = self.path / "refs/heads" / branch
+        if loose.is_file():
+            return loose.read_text(encoding="ascii").strip()
         try:
             return self.git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
         except GitFailedError:
@@ -62,11 +79,18 @@ class Bare:
         return dict(line.rsplit(" ", 1) for line in lines)
 
     def commit(self, branch: str, files: Mapping[str, str | None], message: str, author: str, *, base: str = "") -> str:
-        """Put files (None removes one) onto a branch, which is made from `base` when there is none."""
+        """Put files (None removes one, none at all is an empty commit) onto a branch.
+
+        The branch is made from `base` when there is none. The author is an account, or an address of somebody's.
+        """
         parent = self.head(branch) or self.head(base or "main")
+        return self.committed(branch, self.changed_tree(parent, files), [parent] if parent else [], message, author)
+
+    def changed_tree(self, commit: str, files: Mapping[str, str | None]) -> str:
+        """The tree of a commit with other files; that of no commit is empty."""
         index = {"GIT_INDEX_FILE": str(self.path / f"index.{os.urandom(4).hex()}")}
-        if parent:
-            self.git("read-tree", parent, env=index)
+        if commit:
+            self.git("read-tree", commit, env=index)
         for name, content in files.items():
             if content is None:
                 self.git("update-index", "--force-remove", name, env=index)
@@ -75,33 +99,85 @@ class Bare:
                 self.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{name}", env=index)
         tree = self.git("write-tree", env=index)
         Path(index["GIT_INDEX_FILE"]).unlink(missing_ok=True)
-        return self.committed(branch, tree, [parent] if parent else [], message, author)
+        return tree
 
     def committed(self, branch: str, tree: str, parents: Sequence[str], message: str, author: str) -> str:
         """A commit of a tree, to which the branch is moved."""
-        names = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _person(author)}
-        over = [argument for parent in parents for argument in ("-p", parent)]
-        sha = self.git("commit-tree", tree, *over, stdin=message.encode(), env=names)
-        self.git("update-ref", f"refs/heads/{branch}", sha)
+        sha = self._made(tree, parents, message, author)
+        self.move(f"refs/heads/{branch}", sha)
         return sha
 
-    def merge(self, base: str, head: str, message: str, author: str) -> str | None:
-        """Merge a commit into a branch; None when that conflicts."""
+    def _made(
+        self, tree: str, parents: Sequence[str], message: str, author: str, kept: Mapping[str, str] | None = None
+    ) -> str:
+        names = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _person(author)}
+        over = [argument for parent in parents for argument in ("-p", parent)]
+        return self.git("commit-tree", tree, *over, stdin=message.encode(), env={**names, **(kept or {})})
+
+    def move(self, ref: str, sha: str) -> None:
+        """Have a ref name a commit, whatever it named before; no commit removes it."""
+        self.git("update-ref", ref, sha) if sha else self.git("update-ref", "-d", ref)
+
+    def merge(self, base: str, head: str, message: str, author: str, style: str = "merge") -> str | None:
+        """Bring a commit into a branch in one of the forge's ways; the branch's tip, None when that conflicts."""
         into = self.head(base)
         try:
-            tree = self.git("merge-tree", "--write-tree", into, head).splitlines()[0]
+            if style == "fast-forward-only":
+                tip = head if self.merge_base(into, head) == into else None
+            elif style in {"rebase", "rebase-merge"}:
+                tip = self._rebased(into, head, author)
+            else:
+                tree = self.git("merge-tree", "--write-tree", into, head).splitlines()[0]
+                tip = self._made(tree, [into] if style == "squash" else [into, head], message, author)
         except GitFailedError:
             return None
-        return self.committed(base, tree, [into, head], message, author)
+        if style == "rebase-merge" and tip:
+            tip = self._made(self.git("rev-parse", f"{tip}^{{tree}}"), [into, tip], message, author)
+        if tip:
+            self.move(f"refs/heads/{base}", tip)
+        return tip
+
+    def _rebased(self, onto: str, head: str, author: str) -> str:
+        """The commits of a head on top of another commit. They keep their authors and words, and become others."""
+        if self.merge_base(onto, head) == onto:
+            return head
+        tip = onto
+        for each in self.between(onto, head):
+            tree = self.git("merge-tree", "--write-tree", tip, each).splitlines()[0]
+            shown = self.shown(each)
+            kept = {"GIT_AUTHOR_NAME": shown.name, "GIT_AUTHOR_EMAIL": shown.address, "GIT_AUTHOR_DATE": shown.date}
+            tip = self._made(tree, [tip], shown.message, author, kept)
+        return tip
+
+    @lru_cache(maxsize=1024)  # noqa: B019 - what lies between commits stays as it is, and so does a repository's path
+    def merge_base(self, left: str, right: str) -> str:
+        """The commit that two have in common; empty when there is none."""
+        try:
+            return self.git("merge-base", left, right)
+        except GitFailedError:
+            return ""
 
     def between(self, base: str, head: str) -> list[str]:
         """Commits of the head that the base has not, the oldest first."""
         return self.git("rev-list", "--reverse", f"{base}..{head}").splitlines()
 
+    def shown(self, sha: str) -> Shown:
+        """What is written in a commit."""
+        form = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%B"
+        full, parents, name, address, date, message = self.git(
+            "show", "--no-patch", f"--format={form}", f"{sha}^{{commit}}"
+        ).split("\0", 5)
+        return Shown(full, tuple(parents.split()), name, address, date, message)
+
     def author(self, sha: str) -> str:
         """The account whose commit it is, by its address; empty when it is nobody's."""
-        address = self.git("show", "--no-patch", "--format=%ae", sha)
+        address = self.shown(sha).address
         return address.removesuffix(NOREPLY) if address.endswith(NOREPLY) else ""
+
+    def entries(self, sha: str) -> list[tuple[str, str, str, str]]:
+        """The top of a commit's tree: mode, type, object and path of each."""
+        lines = self.git("ls-tree", "-z", f"{sha}^{{tree}}").split("\0")
+        return [(*line.partition("\t")[0].split(), line.partition("\t")[2]) for line in lines if line]  # type: ignore[misc]
 
     def diff(self, base: str, head: str) -> str:
         """What a pull request shows."""
@@ -110,6 +186,19 @@ class Bare:
     def changed(self, base: str, head: str) -> list[str]:
         """Paths that a pull request changes."""
         return self.git("diff", "--name-only", f"{base}...{head}").splitlines()
+
+    @lru_cache(maxsize=1024)  # noqa: B019 - as above
+    def counted(self, base: str, head: str) -> tuple[int, int, int]:
+        """How many files a pull request changes, and how many lines it adds and removes."""
+        lines = [line.split("\t") for line in self.git("diff", "--numstat", f"{base}...{head}").splitlines()]
+        added, removed = (sum(int(line[at]) for line in lines if line[at].isdecimal()) for at in (0, 1))
+        return len(lines), added, removed
+
+    def changed_by(self, sha: str) -> list[str]:
+        """Paths that one commit changes, compared with its first parent."""
+        return self.git(
+            "diff-tree", "--root", "-r", "--no-commit-id", "--name-only", "-m", "--first-parent", sha
+        ).splitlines()
 
 
 async def backend(root: Path, environment: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -128,8 +217,9 @@ async def backend(root: Path, environment: Mapping[str, str], body: bytes) -> tu
     return int(headers.pop("Status", "200").split()[0]), headers, content
 
 
-def _person(login: str) -> tuple[tuple[str, str], ...]:
-    return ("NAME", login), ("EMAIL", login + NOREPLY)
+def _person(author: str) -> tuple[tuple[str, str], ...]:
+    """Name and address of an account; somebody who is named by an address has that one."""
+    return ("NAME", author.partition("@")[0]), ("EMAIL", author if "@" in author else author + NOREPLY)
 
 
 def _environment() -> dict[str, str]:

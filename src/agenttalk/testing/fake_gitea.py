@@ -22,7 +22,8 @@ from agenttalk.testing.faults import Fault, FaultyApp
 from agenttalk.testing.gitea_api import Api, application
 from agenttalk.testing.gitea_hooks import Deliveries
 from agenttalk.testing.gitea_shapes import Shapes
-from agenttalk.testing.gitea_state import Hook, Repository, State, User
+from agenttalk.testing.gitea_state import State
+from agenttalk.testing.gitea_things import Hook, Repository, User
 
 
 class FakeGitea:
@@ -76,7 +77,7 @@ class FakeGitea:
 
     def shapes(self) -> Shapes:
         """How it writes things."""
-        return Shapes(self.url, self.version)
+        return Shapes(self.url, self.version, self.state)
 
     async def start(self) -> None:
         """Listen; on the same port as before, when it was there before."""
@@ -140,13 +141,41 @@ class FakeGitea:
         return repository.hooks[-1]
 
     def push(
-        self, full_name: str, branch: str, files: Mapping[str, str | None], who: str, message: str = "Change"
+        self,
+        full_name: str,
+        branch: str,
+        files: Mapping[str, str | None],
+        who: str,
+        message: str = "Change",
+        *,
+        address: str = "",
     ) -> str:
-        """Commit files to a branch as if somebody had pushed them; returns the commit."""
+        """Commit files to a branch as if somebody had pushed them, under another git address if asked for.
+
+        No files make an empty commit. Returns the commit.
+        """
         repository = self.state.repository(*full_name.split("/"))
         before = repository.bare.branches()
-        sha = repository.bare.commit(branch, files, message, who)
+        sha = repository.bare.commit(branch, files, message, address or who)
         self.state.pushed(repository, self.state.user(who), before)
+        return sha
+
+    def force_push(self, full_name: str, branch: str, sha: str, who: str) -> None:
+        """Have a branch be at any commit, or be gone when none is named."""
+        repository = self.state.repository(*full_name.split("/"))
+        before = repository.bare.branches()
+        repository.bare.move(f"refs/heads/{branch}", sha)
+        self.state.pushed(repository, self.state.user(who), before)
+
+    def amend(
+        self, full_name: str, branch: str, files: Mapping[str, str | None], who: str, message: str = "Amended"
+    ) -> str:
+        """Replace the newest commit of a branch by one with other words, and with other files if there are any."""
+        bare = self.state.repository(*full_name.split("/")).bare
+        old = bare.shown(bare.head(branch))
+        sha = bare.committed(f"amended/{branch}", bare.changed_tree(old.sha, files), old.parents, message, who)
+        bare.move(f"refs/heads/amended/{branch}", "")
+        self.force_push(full_name, branch, sha, who)
         return sha
 
     def ran(
@@ -162,12 +191,18 @@ class FakeGitea:
             )
             return
         event = "pull_request" if told else "push"
-        status = {"state": "success" if good else "failure", "context": f"{workflow} / test ({event})"}
-        self.state.set_status(repository, actions, sha, status)
+        word, page = "success" if good else "failure", f"/{full_name}/actions/runs/41"
+        status = {"state": word, "context": f"{workflow} / test ({event})", "target_url": f"{page}/jobs/0"}
+        self.state.set_status(repository, actions, sha, status)  # whose address is relative
+        job = {
+            "id": 42, "run_id": 41, "name": "test", "head_sha": sha, "status": "completed", "conclusion": word,
+            "html_url": f"{self.url}{page}/jobs/0",
+        }  # fmt: skip
+        self._emit(repository, "workflow_job", "workflow_job", actions, {"action": "completed", "workflow_job": job})
         ref = f"refs/pull/{pull}/head" if told else "refs/heads/main"
         run = {
             "id": 41, "head_sha": sha, "event": event, "path": f"{workflow}@{ref}", "status": "completed",
-            "conclusion": "success" if good else "failure", "html_url": f"{self.url}/{full_name}/actions/runs/41",
+            "conclusion": word, "html_url": f"{self.url}{page}",
         }  # fmt: skip
         flow = {"name": workflow, "path": f".gitea/workflows/{workflow}"}
         what = {"action": "completed", "workflow": flow, "workflow_run": run}
@@ -196,7 +231,7 @@ class FakeGitea:
             self.deliveries.release(order)
 
     def _emit(self, repository: Repository, coarse: str, exact: str, who: User, what: dict[str, Any]) -> None:
-        if exact in {"status", "workflow_run"} and self.kind == "forgejo":
+        if exact in {"status", "workflow_run", "workflow_job"} and self.kind == "forgejo":
             return  # it has no such event
         body = self.shapes().event(repository, who, what)
         self.deliveries.tell(repository.hooks, coarse, exact, body)

@@ -10,12 +10,13 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from agenttalk.testing.bare import GitFailedError, backend
 from agenttalk.testing.gitea_shapes import Shapes
-from agenttalk.testing.gitea_state import Hook, RefusedError, Repository, State, User
+from agenttalk.testing.gitea_state import State
+from agenttalk.testing.gitea_things import Hook, MovedError, RefusedError, Repository, User
 
 Handler = Callable[["Api", Request], Awaitable[Response]]
 _HERE = "/api/v1/repos/{owner}/{name}"
@@ -56,8 +57,11 @@ class Api:
         return self.state.holder(password) or self.state.holder(login)
 
     def repository(self, request: Request) -> Repository:
-        """The repository that a path names."""
-        return self.state.repository(request.path_params["owner"], request.path_params["name"])
+        """The repository that a path names. It does not exist for those who may not see it."""
+        found = self.state.repository(request.path_params["owner"], request.path_params["name"])
+        if not found.may_read(self.user(request)):
+            raise RefusedError(404, "The target couldn't be found.")
+        return found
 
     def listed(self, request: Request, items: list[Any]) -> Response:
         """One page of a list."""
@@ -89,6 +93,9 @@ def _guarded(api: Api, handler: Handler) -> Callable[[Request], Awaitable[Respon
     async def answer(request: Request) -> Response:
         try:
             return await handler(api, request)
+        except MovedError as error:
+            old = f"/{request.path_params['owner']}/{request.path_params['name']}"
+            return RedirectResponse(str(request.url).replace(old, f"/{error.name}", 1), 307)
         except RefusedError as error:
             headers = {"WWW-Authenticate": 'Basic realm="Gitea"'} if error.status == 401 else None
             body = {"message": error.message, "url": f"{api.shapes.base_url}/api/swagger"}
@@ -144,18 +151,41 @@ async def _make_repository(api: Api, request: Request) -> Response:
 
 async def _own_repositories(api: Api, request: Request) -> Response:
     who = api.user(request)
-    shown = [each for each in api.state.repositories.values() if each.owner is who or who.login in each.writers]
-    return api.listed(request, [api.shapes.repository(each) for each in shown])
+    known = [(each, each.writers | each.readers) for each in api.state.repositories.values()]
+    shown = [each for each, names in known if each.owner is who or who.login in names]
+    return api.listed(request, [api.shapes.repository(each, who) for each in shown])
 
 
 async def _show_repository(api: Api, request: Request) -> Response:
-    api.user(request)
-    return JSONResponse(api.shapes.repository(api.repository(request)))
+    return JSONResponse(api.shapes.repository(api.repository(request), api.user(request)))
+
+
+async def _edit_repository(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    if not (who.is_admin or who is repository.owner):
+        raise RefusedError(403, "")
+    if isinstance(data.get("name"), str) and data["name"] != repository.name:
+        api.state.rename_repository(repository, data["name"])
+    if isinstance(data.get("private"), bool):
+        repository.private = data["private"]
+    return JSONResponse(api.shapes.repository(repository, who))
+
+
+async def _rename_user(api: Api, request: Request) -> Response:
+    if not api.user(request).is_admin:
+        raise RefusedError(403, "user should be an admin")
+    data = await _body(request)
+    api.state.rename_user(api.state.found_user(request.path_params["login"]), str(data["new_username"]))
+    return Response(status_code=204)
 
 
 async def _collaborator(api: Api, request: Request) -> Response:
-    api.user(request)
-    api.repository(request).writers.add(api.state.found_user(request.path_params["login"]).login)
+    repository, login = api.repository(request), api.state.found_user(request.path_params["login"]).login
+    for names in (repository.writers, repository.readers):
+        names.discard(login)
+    if request.method == "PUT":
+        reads = (await _body(request)).get("permission") == "read"
+        (repository.readers if reads else repository.writers).add(login)
     return Response(status_code=204)
 
 
@@ -223,8 +253,24 @@ async def _edit_issue(api: Api, request: Request) -> Response:
 async def _comments(api: Api, request: Request) -> Response:
     api.user(request)
     repository, number = api.repository(request), _number(request)
-    api.state.issue_of(repository, number)
-    return JSONResponse([api.shapes.comment(repository, each) for each in repository.comments if each.number == number])
+    return JSONResponse([api.shapes.comment(repository, each) for each in api.state.comments_of(repository, number)])
+
+
+async def _delete_issue(api: Api, request: Request) -> Response:
+    api.state.delete_issue(api.repository(request), api.user(request), _number(request))
+    return Response(status_code=204)
+
+
+async def _timeline(api: Api, request: Request) -> Response:
+    """What happened, as far as clients need it: comments and pushes."""
+    repository, number = api.repository(request), _number(request)
+    written = [
+        {**api.shapes.comment(repository, each), "type": "comment"}
+        for each in api.state.comments_of(repository, number)
+    ]
+    pull = repository.pulls.get(number)
+    pushed = [api.shapes.push(each) for each in pull.pushes] if pull else []
+    return api.listed(request, sorted([*written, *pushed], key=lambda each: str(each["created_at"])))
 
 
 async def _make_comment(api: Api, request: Request) -> Response:
@@ -245,7 +291,7 @@ async def _pulls(api: Api, request: Request) -> Response:
     shown = [each for each in repository.pulls.values() if state in {"all", each.issue.state}]
     if request.query_params.get("sort") == "recentupdate":
         shown.sort(key=lambda each: each.issue.updated, reverse=True)
-    return api.listed(request, [api.shapes.pull(repository, each) for each in shown])
+    return api.listed(request, [api.shapes.listed_pull(repository, each) for each in shown])
 
 
 async def _make_pull(api: Api, request: Request) -> Response:
@@ -283,7 +329,10 @@ async def _merge(api: Api, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     if data.get("Do") not in {"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}:
         raise RefusedError(422, "[Do]: Required")
-    api.state.merge(repository, who, _number(request), data.get("head_commit_id") or "")
+    number, head = _number(request), data.get("head_commit_id") or ""
+    if data.get("merge_when_checks_succeed") and api.state.schedule(repository, who, number, head, data["Do"]):
+        return Response(status_code=201)
+    api.state.merge(repository, who, number, head, data["Do"])
     return Response(status_code=200)
 
 
@@ -291,7 +340,7 @@ async def _reviews(api: Api, request: Request) -> Response:
     who = api.user(request)
     pull = api.state.pull_of(api.repository(request), _number(request))
     shown = [each for each in pull.reviews if each.state != "PENDING" or each.author is who]
-    asked = [{"id": 0, "user": api.shapes.user(user), "state": "REQUEST_REVIEW", "body": ""} for user in pull.requested]
+    asked = [api.shapes.request(user, pull.issue.updated) for user in pull.requested]
     return api.listed(request, [*(api.shapes.review(each) for each in shown), *asked])
 
 
@@ -302,12 +351,23 @@ async def _make_review(api: Api, request: Request) -> Response:
     return JSONResponse(api.shapes.review(review))
 
 
+async def _submit_review(api: Api, request: Request) -> Response:
+    who, repository, data = api.user(request), api.repository(request), await _body(request)
+    texts = (data.get("event") or "", data.get("body") or "")
+    review = api.state.submit_review(repository, who, _number(request), int(request.path_params["id"]), *texts)
+    return JSONResponse(api.shapes.review(review))
+
+
+async def _dismiss(api: Api, request: Request) -> Response:
+    who, repository, review = api.user(request), api.repository(request), int(request.path_params["id"])
+    dismissed = not request.url.path.endswith("/undismissals")
+    found = api.state.dismiss(repository, who, _number(request), review, dismissed=dismissed)
+    return JSONResponse(api.shapes.review(found))
+
+
 async def _review_comments(api: Api, request: Request) -> Response:
-    api.user(request)
     pull = api.state.pull_of(api.repository(request), _number(request))
-    review = next((each for each in pull.reviews if str(each.id) == request.path_params["id"]), None)
-    if review is None:
-        raise RefusedError(404, "")
+    review = api.state.review_of(pull, int(request.path_params["id"]))
     return JSONResponse([api.shapes.review_comment(review, each) for each in review.comments])
 
 
@@ -332,32 +392,60 @@ async def _statuses(api: Api, request: Request) -> Response:
     repository, ref = api.repository(request), request.path_params["sha"]
     sha = repository.bare.head(ref) or ref
     found = [each for each in repository.statuses if each["sha"] == sha]
-    shown = [{**each, "status": each["state"]} for each in reversed(found)]
-    for each in shown:
-        each.pop("state")  # lists call it status
-    return api.listed(request, shown)
+    return api.listed(request, [api.shapes.status(each) for each in reversed(found)])
 
 
 async def _make_status(api: Api, request: Request) -> Response:
     who, repository = api.user(request), api.repository(request)
     kept = api.state.set_status(repository, who, request.path_params["sha"], await _body(request))
-    return JSONResponse({**kept, "status": kept["state"]}, 201)
+    return JSONResponse(api.shapes.status(kept), 201)
 
 
 async def _compare(api: Api, request: Request) -> Response:
-    api.user(request)
-    bare = api.repository(request).bare
+    """What lies between two commits. The files stand with each commit, and nowhere else."""
+    repository = api.repository(request)
+    bare = repository.bare
     base, _, head = request.path_params["range"].partition("...")
     base, head = bare.head(base) or base, bare.head(head) or head
     try:
         commits = bare.between(base, head)
     except GitFailedError as error:
         raise RefusedError(404, "The target couldn't be found.") from error
-    files = [{"filename": name} for name in bare.changed(base, head)]
-    told = [
-        {"sha": each, "author": api.shapes.user(api.state.users.get(bare.author(each).lower()))} for each in commits
-    ]
-    return JSONResponse({"total_commits": len(commits), "commits": told, "files": files})
+    told = [api.shapes.commit(repository, each) for each in reversed(commits)]
+    return JSONResponse({"total_commits": len(commits), "commits": told})
+
+
+async def _ref(api: Api, request: Request) -> Response:
+    """One ref when the name is that of one, else all whose names begin so."""
+    bare, wanted = api.repository(request).bare, f"refs/{request.path_params['ref']}"
+    lines = bare.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+    found = [line.split() for line in lines if line.startswith(wanted)]
+    told = [{"ref": name, "object": {"type": "commit", "sha": sha}} for name, sha in found]
+    if not told:
+        raise RefusedError(404, "")
+    return JSONResponse(told[0] if len(told) == 1 and told[0]["ref"] == wanted else told)
+
+
+async def _commit(api: Api, request: Request) -> Response:
+    repository = api.repository(request)
+    try:
+        return JSONResponse(api.shapes.commit(repository, request.path_params["sha"]))
+    except GitFailedError as error:
+        raise RefusedError(404, "The target couldn't be found.") from error
+
+
+async def _tree(api: Api, request: Request) -> Response:
+    """The top of a commit's tree, page by page. What it calls its own number is the commit's."""
+    sha, query = request.path_params["sha"], request.query_params
+    try:
+        entries = api.repository(request).bare.entries(sha)
+    except GitFailedError as error:
+        raise RefusedError(404, "") from error
+    page, size = int(query.get("page", "1")), int(query.get("per_page", "1000"))
+    shown = entries[(page - 1) * size : page * size]
+    tree = [{"path": path, "mode": mode, "type": kind, "sha": made} for mode, kind, made, path in shown]
+    more = page * size < len(entries)
+    return JSONResponse({"sha": sha, "tree": tree, "truncated": more, "page": page, "total_count": len(entries)})
 
 
 async def _git(api: Api, request: Request) -> Response:
@@ -390,13 +478,16 @@ _ACCOUNT: dict[tuple[str, str], Handler] = {
     ("GET", "/version"): _version,
     ("GET", "/user"): _me,
     ("POST", "/admin/users"): _make_user,
+    ("POST", "/admin/users/{login}/rename"): _rename_user,
     ("POST", "/users/{login}/tokens"): _make_token,
     ("POST", "/user/repos"): _make_repository,
     ("GET", "/user/repos"): _own_repositories,
 }
 _REPOSITORY: dict[tuple[str, str], Handler] = {
     ("GET", ""): _show_repository,
+    ("PATCH", ""): _edit_repository,
     ("PUT", "/collaborators/{login}"): _collaborator,
+    ("DELETE", "/collaborators/{login}"): _collaborator,
     ("POST", "/hooks"): _hook,
     ("POST", "/contents/{path:path}"): _write_file,
     ("GET", "/issues"): _issues,
@@ -404,6 +495,8 @@ _REPOSITORY: dict[tuple[str, str], Handler] = {
     ("PATCH", "/issues/comments/{id}"): _edit_comment,
     ("GET", "/issues/{number}"): _issue,
     ("PATCH", "/issues/{number}"): _edit_issue,
+    ("DELETE", "/issues/{number}"): _delete_issue,
+    ("GET", "/issues/{number}/timeline"): _timeline,
     ("GET", "/issues/{number}/comments"): _comments,
     ("POST", "/issues/{number}/comments"): _make_comment,
     ("GET", "/pulls"): _pulls,
@@ -414,6 +507,9 @@ _REPOSITORY: dict[tuple[str, str], Handler] = {
     ("POST", "/pulls/{number}/merge"): _merge,
     ("GET", "/pulls/{number}/reviews"): _reviews,
     ("POST", "/pulls/{number}/reviews"): _make_review,
+    ("POST", "/pulls/{number}/reviews/{id}"): _submit_review,
+    ("POST", "/pulls/{number}/reviews/{id}/dismissals"): _dismiss,
+    ("POST", "/pulls/{number}/reviews/{id}/undismissals"): _dismiss,
     ("GET", "/pulls/{number}/reviews/{id}/comments"): _review_comments,
     ("POST", "/pulls/{number}/requested_reviewers"): _reviewers,
     ("DELETE", "/pulls/{number}/requested_reviewers"): _reviewers,
@@ -421,4 +517,7 @@ _REPOSITORY: dict[tuple[str, str], Handler] = {
     ("GET", "/commits/{sha}/statuses"): _statuses,
     ("POST", "/statuses/{sha}"): _make_status,
     ("GET", "/compare/{range:path}"): _compare,
+    ("GET", "/git/refs/{ref:path}"): _ref,
+    ("GET", "/git/commits/{sha}"): _commit,
+    ("GET", "/git/trees/{sha}"): _tree,
 }

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import httpx2
 
-from agenttalk.testing.gitea_state import Hook
+from agenttalk.testing.gitea_things import Hook
 
 _SECONDS: Final = 5.0
 

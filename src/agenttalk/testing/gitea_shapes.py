@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
-from agenttalk.testing.gitea_state import Comment, Issue, Pull, Repository, Review, User
+from agenttalk.testing.bare import Bare
+from agenttalk.testing.gitea_state import State
+from agenttalk.testing.gitea_things import Comment, Issue, LineComment, Pull, Push, Repository, Review, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +17,7 @@ class Shapes:
 
     base_url: str
     version: tuple[int, int]
+    state: State
 
     def user(self, user: User | None) -> dict[str, Any] | None:
         """An account."""
@@ -30,19 +34,24 @@ class Shapes:
             "username": user.login,
         }
 
-    def repository(self, repository: Repository) -> dict[str, Any]:
-        """A repository."""
+    def repository(self, repository: Repository, who: User | None = None) -> dict[str, Any]:
+        """A repository, and what somebody may do there."""
         url = f"{self.base_url}/{repository.full_name}"
         return {
             "id": repository.id,
             "owner": self.user(repository.owner),
             "name": repository.name,
             "full_name": repository.full_name,
-            "private": False,
+            "private": repository.private,
             "fork": False,
             "html_url": url,
             "clone_url": f"{url}.git",
             "default_branch": "main",
+            "permissions": {
+                "admin": who is not None and (who.is_admin or who is repository.owner),
+                "push": who is not None and repository.may_write(who),
+                "pull": who is not None and repository.may_read(who),
+            },
         }
 
     def _people(self, users: list[User]) -> list[Any] | None:
@@ -76,17 +85,40 @@ class Shapes:
         }
 
     def pull(self, repository: Repository, pull: Pull) -> dict[str, Any]:
-        """A pull request. Its `url` is the page's."""
+        """A pull request, alone or in a webhook: its head is where the branch is now, merged or not."""
+        bare, base = repository.bare, repository.bare.head(pull.base_branch)
+        files, added, removed = bare.counted(pull.base_sha, pull.head_sha)
+        return {
+            **self._pull(repository, pull, self.state.tip(pull) or pull.head_sha, base, self._reviewers(pull)),
+            "additions": added,
+            "deletions": removed,
+            "changed_files": files,
+        }
+
+    def listed_pull(self, repository: Repository, pull: Pull) -> dict[str, Any]:
+        """A pull request in a list: its head is what its ref names, and those who only commented are not asked."""
+        base = repository.bare.head(pull.base_branch)
+        return self._pull(repository, pull, pull.head_sha, base, self._reviewers(pull, listed=True))
+
+    def _reviewers(self, pull: Pull, *, listed: bool = False) -> list[User]:
+        """Whom the forge calls requested: those who are asked, and those who have had their say."""
+        newest = {each.author.id: each for each in pull.reviews if each.state != "PENDING" and not each.dismissed}
+        found = [each.author for each in newest.values() if not (listed and each.state == "COMMENT")]
+        return [*pull.requested, *(each for each in found if each not in pull.requested)]
+
+    def _pull(
+        self, repository: Repository, pull: Pull, head_sha: str, base_sha: str, reviewers: list[User]
+    ) -> dict[str, Any]:
         issue, url = pull.issue, f"{self.base_url}/{repository.full_name}/pulls/{pull.issue.number}"
         fork = pull.head_repository != repository.full_name
-        base = {"label": pull.base_branch, "ref": pull.base_branch, "sha": pull.base_sha, "repo_id": repository.id}
-        head = {"label": pull.head_branch, "ref": pull.head_branch, "sha": pull.head_sha}
+        base = {"label": pull.base_branch, "ref": pull.base_branch, "sha": base_sha, "repo_id": repository.id}
+        head = {"label": pull.head_branch, "ref": pull.head_branch, "sha": head_sha}
         return {
             "id": 500 + issue.number,
             "url": url,
             **self._thread(issue),
             "assignees": self._people(issue.assignees),
-            "requested_reviewers": self._people(pull.requested),
+            "requested_reviewers": self._people(reviewers),
             "draft": pull.draft,
             "html_url": url,
             "diff_url": f"{url}.diff",
@@ -95,6 +127,7 @@ class Shapes:
             "merged_at": pull.merged_at,
             "merge_commit_sha": pull.merge_sha,
             "merged_by": self.user(pull.merged_by),
+            "merge_base": pull.base_sha,
             "base": {**base, "repo": self.repository(repository)},
             "head": {
                 **head,
@@ -125,21 +158,50 @@ class Shapes:
             "body": review.body,
             "commit_id": review.commit,
             "submitted_at": review.submitted,
+            "updated_at": review.updated,
             "dismissed": review.dismissed,
             "comments_count": len(review.comments),
         }
 
-    def review_comment(self, review: Review, comment: dict[str, Any]) -> dict[str, Any]:
+    def request(self, user: User, at: str) -> dict[str, Any]:
+        """A request for a review, which the API lists among reviews."""
+        asked = {"id": 0, "user": self.user(user), "state": "REQUEST_REVIEW", "body": "", "commit_id": ""}
+        return {**asked, "submitted_at": at, "updated_at": at, "dismissed": False, "comments_count": 0}
+
+    def review_comment(self, review: Review, comment: LineComment) -> dict[str, Any]:
         """A comment on a line."""
         return {
-            "id": comment["id"],
-            "user": self.user(review.author),
-            "body": comment["body"],
-            "path": comment["path"],
-            "position": comment["line"],
+            "id": comment.id,
+            "user": self.user(comment.author),
+            "body": comment.body,
+            "path": comment.path,
+            "position": comment.line,
             "commit_id": review.commit,
-            "created_at": review.submitted,
+            "pull_request_review_id": review.id,
+            "created_at": comment.created,
         }
+
+    def push(self, push: Push) -> dict[str, Any]:
+        """A push to a pull request, as its timeline shows it: the commits are JSON in a text."""
+        content = json.dumps({"is_force_push": push.forced, "commit_ids": push.commits})
+        told = {"id": push.id, "type": "pull_push", "user": self.user(push.who), "body": content}
+        return {**told, "created_at": push.at, "updated_at": push.at}
+
+    def commit(self, repository: Repository, sha: str) -> dict[str, Any]:
+        """A commit. What it calls its tree is the commit again."""
+        bare: Bare = repository.bare
+        shown = bare.shown(sha)
+        person = {"name": shown.name, "email": shown.address, "date": shown.date}
+        account = self.user(self.state.users.get(bare.author(sha).lower()))
+        words = {"message": shown.message, "author": person, "committer": person, "tree": {"sha": shown.sha}}
+        files = [{"filename": name, "status": "modified"} for name in bare.changed_by(sha)]
+        told = {"sha": shown.sha, "commit": words, "author": account, "committer": account}
+        return {**told, "parents": [{"sha": each} for each in shown.parents], "files": files}
+
+    def status(self, status: dict[str, Any]) -> dict[str, Any]:
+        """A commit's status in a list, which calls the state status and says who wrote it."""
+        kept = {name: value for name, value in status.items() if name not in {"state", "sha"}}
+        return {**kept, "status": status["state"], "creator": self.user(status["creator"])}
 
     def event(self, repository: Repository, who: User, what: dict[str, Any]) -> dict[str, Any]:
         """The body of a webhook."""
@@ -157,4 +219,6 @@ class Shapes:
                 body[name] = value
         if "comment" in body and self.version < (1, 23):
             body.pop("pull_request", None)
-        return {**body, "repository": self.repository(repository), "sender": self.user(who)}
+        if "review" in body and self.version < (1, 23):
+            body.pop("requested_reviewer", None)
+        return {**body, "repository": self.repository(repository, who), "sender": self.user(who)}

@@ -1,0 +1,213 @@
+"""Accounts, repositories, issues and comments of a fake forge: what can be done with them, and which events follow."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk.testing.bare import Bare
+from agenttalk.testing.gitea_things import Comment, Emit, Issue, MovedError, RefusedError, Repository, User
+
+_BEGIN: Final = datetime(2026, 5, 1, 10, 0, 0, tzinfo=UTC)
+_MISSING: Final = "The target couldn't be found."
+
+
+class Issues:
+    """The half of the forge that has no code. Deeds raise RefusedError as the real forge answers."""
+
+    def __init__(self, folder: Path, emit: Emit) -> None:
+        self.folder = folder
+        self.users: dict[str, User] = {}
+        self.repositories: dict[str, Repository] = {}
+        self._moved: dict[str, Repository] = {}
+        self._emit = emit
+        self._ids = itertools.count(1)
+        self._ticks = itertools.count()
+
+    def now(self) -> str:
+        """A time of its own, later with each look."""
+        return (_BEGIN + timedelta(seconds=next(self._ticks))).isoformat().replace("+00:00", "Z")
+
+    # People and repositories
+
+    def user(self, login: str, *, password: str = "", is_admin: bool = False) -> User:
+        """An account, made when there is none."""
+        if login.lower() not in self.users:
+            self.users[login.lower()] = User(next(self._ids), login, password, is_admin=is_admin)
+        return self.users[login.lower()]
+
+    def found_user(self, login: str) -> User:
+        """An account that must be there."""
+        if login.lower() not in self.users:
+            raise RefusedError(422, f"user does not exist [uid: 0, name: {login}]")
+        return self.users[login.lower()]
+
+    def holder(self, token: str) -> User | None:
+        """Whose token it is."""
+        return next((user for user in self.users.values() if token in user.tokens), None)
+
+    def repository(self, owner: str, name: str) -> Repository:
+        """A repository that must be there."""
+        found = self.repositories.get(f"{owner}/{name}".lower())
+        if found is None and (moved := self._moved.get(f"{owner}/{name}".lower())):
+            raise MovedError(moved.full_name)
+        if found is None:
+            raise RefusedError(404, _MISSING)
+        return found
+
+    def make_repository(self, owner: str, name: str) -> Repository:
+        """A new repository with one commit."""
+        key = f"{owner}/{name}".lower()
+        if key in self.repositories:
+            raise RefusedError(409, "The repository with the same name already exists.")
+        bare = Bare.made(self.folder / owner.lower() / f"{name.lower()}.git")
+        bare.commit("main", {"README.md": f"# {name}\n"}, "Initial commit", owner)
+        self.repositories[key] = Repository(next(self._ids), self.user(owner), name, bare)
+        return self.repositories[key]
+
+    def rename_repository(self, repository: Repository, name: str) -> None:
+        """Give it another name. Its number stays, and the old name leads to the new one."""
+        self._moves({repository.full_name: repository}, lambda: setattr(repository, "name", name))
+
+    def rename_user(self, user: User, login: str) -> None:
+        """Give an account another name. Its number and its tokens stay."""
+        own = {name: each for name, each in self.repositories.items() if each.owner is user}
+        before = user.login
+        del self.users[before.lower()]
+        self._moves(own, lambda: setattr(user, "login", login))
+        self.users[login.lower()] = user
+        for each in self.repositories.values():
+            for names in (each.writers, each.readers):
+                if before in names:
+                    names.remove(before)
+                    names.add(login)
+
+    def _moves(self, moved: Mapping[str, Repository], rename: Callable[[], None]) -> None:
+        old = {each.full_name: each for each in moved.values()}
+        rename()
+        for name, each in old.items():
+            self._moved[name.lower()] = self.repositories[each.full_name.lower()] = self.repositories.pop(name.lower())
+        for pull in [pull for each in self.repositories.values() for pull in each.pulls.values()]:
+            if pull.head_repository in old:
+                pull.head_repository = old[pull.head_repository].full_name
+
+    # Issues and comments
+
+    def issue_of(self, repository: Repository, number: int) -> Issue:
+        """An issue, or a pull request's half of one."""
+        if number in repository.pulls:
+            return repository.pulls[number].issue
+        if number not in repository.issues:
+            raise RefusedError(404, _MISSING)
+        return repository.issues[number]
+
+    def create_issue(self, repository: Repository, who: User, title: str, body: str, assignees: Sequence[str]) -> Issue:
+        """Open an issue. Who may not write sets no assignees, and is not told so."""
+        if not title:
+            raise RefusedError(422, "title is required")
+        given = [self.found_user(login) for login in assignees]
+        now = self.now()
+        issue = Issue(next(repository.numbers), title, body, who, now, now)
+        issue.assignees = given if repository.may_write(who) else []
+        repository.issues[issue.number] = issue
+        for _ in issue.assignees:
+            self._emit(repository, "issues", "issue_assign", who, {"action": "assigned", "issue": issue})
+        self._emit(repository, "issues", "issues", who, {"action": "opened", "issue": issue})
+        return issue
+
+    def edit_issue(self, repository: Repository, who: User, number: int, changes: Mapping[str, Any]) -> Issue:
+        """Change what an issue or pull request says, who has it, or whether it is open."""
+        issue = self.issue_of(repository, number)
+        if not repository.may_write(who) and who is not issue.author:
+            raise RefusedError(403, "user should be the poster or have write permission")
+        self._edit_texts(repository, who, issue, changes)
+        if isinstance(changes.get("assignees"), list) and repository.may_write(who):  # else dropped silently
+            self._assign(repository, who, issue, [self.found_user(each) for each in changes["assignees"]])
+        state = changes.get("state")
+        if state in {"open", "closed"} and state != issue.state:
+            issue.state, issue.updated = state, self.now()
+            self._reopened(repository, issue)
+            self._tell(repository, who, issue, "closed" if state == "closed" else "reopened")
+        return issue
+
+    def _reopened(self, repository: Repository, issue: Issue) -> None:
+        """What else changes when something is open again, or closed."""
+
+    def delete_issue(self, repository: Repository, who: User, number: int) -> None:
+        """Remove an issue or pull request for good. Afterwards its comments are an error of the server's."""
+        issue = self.issue_of(repository, number)
+        if not (who.is_admin or who is repository.owner):
+            raise RefusedError(403, "user should be an admin or the owner of the repository")
+        self._tell(repository, who, issue, "deleted")
+        repository.issues.pop(number, None)
+        repository.pulls.pop(number, None)
+        repository.comments[:] = [each for each in repository.comments if each.number != number]
+
+    def comments_of(self, repository: Repository, number: int) -> list[Comment]:
+        """Comments of an issue or pull request. The real forge breaks down over a number that does not exist."""
+        if number not in repository.issues and number not in repository.pulls:
+            raise RefusedError(500, "")
+        return [each for each in repository.comments if each.number == number]
+
+    def _edit_texts(self, repository: Repository, who: User, issue: Issue, changes: Mapping[str, Any]) -> None:
+        before: dict[str, Any] = {}
+        for name in ("title", "body"):
+            new = changes.get(name)
+            if isinstance(new, str) and new != getattr(issue, name):
+                before[name] = {"from": getattr(issue, name)}
+                setattr(issue, name, new)
+        if before:
+            issue.updated = self.now()
+            self._tell(repository, who, issue, "edited", changes=before)
+
+    def _assign(self, repository: Repository, who: User, issue: Issue, wanted: list[User]) -> None:
+        for user in [each for each in issue.assignees if each not in wanted]:
+            issue.assignees.remove(user)
+            issue.updated = self.now()
+            self._tell_assigned(repository, who, issue, "unassigned")
+        for user in [each for each in wanted if each not in issue.assignees]:
+            issue.assignees.append(user)
+            issue.updated = self.now()
+            self._tell_assigned(repository, who, issue, "assigned")
+
+    def _tell(self, repository: Repository, who: User, issue: Issue, action: str, **more: Any) -> None:
+        pull = repository.pulls.get(issue.number)
+        name = "pull_request" if pull else "issues"
+        thing = {"pull": pull} if pull else {"issue": issue}
+        self._emit(repository, name, name, who, {"action": action, **thing, **more})
+
+    def _tell_assigned(self, repository: Repository, who: User, issue: Issue, action: str) -> None:
+        pull = repository.pulls.get(issue.number)
+        if pull:
+            self._emit(repository, "pull_request", "pull_request_assign", who, {"action": action, "pull": pull})
+        else:
+            self._emit(repository, "issues", "issue_assign", who, {"action": action, "issue": issue})
+
+    def create_comment(self, repository: Repository, who: User, number: int, body: str) -> Comment:
+        """Write a comment. The real forge, too, breaks down over a number that does not exist."""
+        self.comments_of(repository, number)
+        if not body:
+            raise RefusedError(422, "[Body]: Required")
+        comment = Comment(next(self._ids), number, who, body, self.now())
+        repository.comments.append(comment)
+        self.issue_of(repository, number).updated = comment.created
+        self._tell_comment(repository, who, comment, "created")
+        return comment
+
+    def edit_comment(self, repository: Repository, who: User, comment_id: int, body: str) -> Comment:
+        """Change a comment."""
+        comment = next((each for each in repository.comments if each.id == comment_id), None)
+        if comment is None:
+            raise RefusedError(404)
+        before, comment.body = comment.body, body
+        self._tell_comment(repository, who, comment, "edited", changes={"body": {"from": before}})
+        return comment
+
+    def _tell_comment(self, repository: Repository, who: User, comment: Comment, action: str, **more: Any) -> None:
+        issue, pull = self.issue_of(repository, comment.number), repository.pulls.get(comment.number)
+        exact = "pull_request_comment" if pull else "issue_comment"
+        what = {"action": action, "issue": issue, "pull": pull, "comment": comment, "is_pull": pull is not None}
+        self._emit(repository, "issue_comment", exact, who, {**what, **more})

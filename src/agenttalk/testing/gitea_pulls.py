@@ -1,0 +1,275 @@
+"""Pull requests, reviews and pushes of a fake forge: what can be done with them, and which events follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from agenttalk.testing.gitea_issues import Issues
+from agenttalk.testing.gitea_things import (
+    Comment,
+    Emit,
+    Issue,
+    LineComment,
+    Pull,
+    Push,
+    RefusedError,
+    Repository,
+    Review,
+    User,
+)
+
+_MISSING: Final = "The target couldn't be found."
+_TOLD: Final = {
+    "APPROVED": ("pull_request_approved", "pull_request_review_approved"),
+    "REQUEST_CHANGES": ("pull_request_rejected", "pull_request_review_rejected"),
+    "COMMENT": ("pull_request_comment", "pull_request_review_comment"),
+}
+"""State of a review → coarse and exact name of its event."""
+
+
+class Pulls(Issues):
+    """The half of the forge that has code."""
+
+    def __init__(self, folder: Path, emit: Emit, *, reviewers_first: bool = True) -> None:
+        super().__init__(folder, emit)
+        self._reviewers_first = reviewers_first
+
+    # Pull requests
+
+    def pull_of(self, repository: Repository, number: int) -> Pull:
+        """A pull request that must be there."""
+        if number not in repository.pulls:
+            raise RefusedError(404, _MISSING)
+        return repository.pulls[number]
+
+    def create_pull(
+        self,
+        repository: Repository,
+        who: User,
+        title: str,
+        body: str,
+        head: str,
+        base: str,
+        reviewers: Sequence[str] = (),
+    ) -> Pull:
+        """Open a pull request from a branch, or from `owner:branch` of a fork."""
+        owner, colon, branch = head.rpartition(":")
+        source = self.repository(owner, repository.name) if colon else repository
+        sha, target = source.bare.head(branch), repository.bare.head(base)
+        if not sha or not target:
+            raise RefusedError(404, _MISSING)
+        if source is not repository:
+            repository.bare.git("fetch", "--quiet", str(source.bare.path), sha)
+        if not repository.bare.between(target, sha):
+            raise RefusedError(422, "there are no changes between the head and the base")
+        if any(
+            p.issue.state == "open" and (p.head_branch, p.base_branch) == (branch, base)
+            for p in repository.pulls.values()
+        ):
+            raise RefusedError(409, "pull request already exists for these targets")
+        now = self.now()
+        issue = Issue(next(repository.numbers), title, body, who, now, now)
+        common = repository.bare.merge_base(target, sha)
+        pull = Pull(issue, branch, base, sha, common, source.full_name)
+        repository.pulls[issue.number] = pull
+        repository.bare.move(f"refs/pull/{issue.number}/head", sha)
+        commits = tuple(repository.bare.between(target, sha))
+        pull.pushes.append(Push(next(self._ids), who, commits, forced=False, at=now))
+        asked = list(reviewers)
+        while self._reviewers_first and asked:
+            self.request_review(repository, who, issue.number, asked.pop(0))
+        self._emit(repository, "pull_request", "pull_request", who, {"action": "opened", "pull": pull})
+        for login in asked:
+            self.request_review(repository, who, issue.number, login)
+        return pull
+
+    def request_review(
+        self, repository: Repository, who: User, number: int, login: str, *, remove: bool = False
+    ) -> Pull:
+        """Ask somebody for a review, or no longer."""
+        pull, user = self.pull_of(repository, number), self.found_user(login)
+        if user is pull.issue.author:
+            raise RefusedError(422, "poster of pr can't be reviewer")
+        if (user in pull.requested) is not remove:
+            return pull
+        if remove:
+            pull.requested.remove(user)
+        else:
+            pull.requested.append(user)
+        pull.issue.updated = self.now()
+        action = "review_request_removed" if remove else "review_requested"
+        what = {"action": action, "pull": pull, "requested_reviewer": user}
+        self._emit(repository, "pull_request", "pull_request_review_request", who, what)
+        return pull
+
+    def review(
+        self,
+        repository: Repository,
+        who: User,
+        number: int,
+        event: str,
+        body: str,
+        commit: str,
+        comments: Sequence[Any] = (),
+    ) -> Review:
+        """Write a review, and hand it in. A word that is not known makes a draft, and nobody hears of it."""
+        pull = self.pull_of(repository, number)
+        self._refuse_review(pull, who, event, body, comments)
+        now = self.now()
+        review = Review(next(self._ids), who, "PENDING", body, commit or pull.head_sha, now, now)
+        for each in comments:
+            place = (str(each.get("path", "")), int(each.get("new_position", 0)), str(each.get("body", "")))
+            review.comments.append(LineComment(next(self._ids), who, *place, created=now))
+        pull.reviews.append(review)
+        if event in _TOLD:
+            self._handed_in(repository, pull, review, event)
+        return review
+
+    def submit_review(
+        self, repository: Repository, who: User, number: int, review_id: int, event: str, body: str
+    ) -> Review:
+        """Hand a draft in. The time of its beginning stays, and it is about the head of now."""
+        pull = self.pull_of(repository, number)
+        review = self.review_of(pull, review_id)
+        if review.state != "PENDING" or review.author is not who:
+            raise RefusedError(422, "only pending reviews of one's own can be submitted")
+        self._refuse_review(pull, who, event, body or review.body, review.comments)
+        if event not in _TOLD:
+            raise RefusedError(422, "unknown event")
+        review.body, review.commit, review.updated = body or review.body, pull.head_sha, self.now()
+        self._handed_in(repository, pull, review, event)
+        return review
+
+    def _refuse_review(self, pull: Pull, who: User, event: str, body: str, comments: Sequence[Any]) -> None:
+        if pull.issue.state == "closed":
+            raise RefusedError(422, "pull request is closed")
+        if event in {"APPROVED", "REQUEST_CHANGES"} and who is pull.issue.author:
+            raise RefusedError(422, f"{'approve' if event == 'APPROVED' else 'reject'} your own pull is not allowed")
+        if (event == "REQUEST_CHANGES" and not body) or (event == "COMMENT" and not body and not comments):
+            raise RefusedError(422, f"review event {event} requires a body or a comment")
+
+    def _handed_in(self, repository: Repository, pull: Pull, review: Review, event: str) -> None:
+        """From now on everybody sees it, and its author is asked no longer."""
+        review.state = event
+        pull.issue.updated = review.updated
+        if review.author in pull.requested:
+            pull.requested.remove(review.author)
+        coarse, exact = _TOLD[event]
+        told = {"type": exact, "content": review.body}
+        what = {"action": "reviewed", "pull": pull, "requested_reviewer": review.author, "review": told}
+        self._emit(repository, coarse, exact, review.author, what)
+
+    def review_of(self, pull: Pull, review_id: int) -> Review:
+        """A review that must be there."""
+        found = next((each for each in pull.reviews if each.id == review_id), None)
+        if found is None:
+            raise RefusedError(404, _MISSING)
+        return found
+
+    def dismiss(
+        self, repository: Repository, who: User, number: int, review_id: int, *, dismissed: bool = True
+    ) -> Review:
+        """Take a review back, or no longer. Nobody is told."""
+        if not repository.may_write(who):
+            raise RefusedError(403, "Must be repo admin")
+        review = self.review_of(self.pull_of(repository, number), review_id)
+        if review.state not in {"APPROVED", "REQUEST_CHANGES"}:
+            raise RefusedError(
+                422, "not need to dismiss this review because it's type is not Approve or change request"
+            )
+        review.dismissed, review.updated = dismissed, self.now()
+        return review
+
+    def reply(self, repository: Repository, who: User, number: int, comment_id: int, body: str) -> LineComment:
+        """Answer in the thread of a line. The answer belongs to the review whose thread it is."""
+        pull = self.pull_of(repository, number)
+        for review in pull.reviews:
+            for each in review.comments:
+                if each.id == comment_id:
+                    made = LineComment(next(self._ids), who, each.path, each.line, body, self.now())
+                    review.comments.append(made)
+                    pull.issue.updated = made.created
+                    self._tell_comment(repository, who, Comment(made.id, number, who, body, made.created), "created")
+                    return made
+        raise RefusedError(404, _MISSING)
+
+    def merge(self, repository: Repository, who: User, number: int, head: str, style: str = "merge") -> None:
+        """Merge. One status means many things here, as at the real forge."""
+        pull = self.pull_of(repository, number)
+        if pull.merged:
+            raise RefusedError(405, "")
+        if pull.issue.state == "closed":
+            raise RefusedError(404, "")
+        if not repository.may_write(who):
+            raise RefusedError(405, "User not allowed to merge PR")
+        if number in repository.still_checking:
+            raise RefusedError(405, "Please try again later")
+        if pull.draft:
+            raise RefusedError(405, "Work in progress PRs cannot be merged")
+        if head and head != pull.head_sha:
+            raise RefusedError(409, "head out of date")
+        self._refuse_merge(repository, pull)
+        message = f"Merge #{number}: {pull.issue.title}"
+        sha = repository.bare.merge(pull.base_branch, pull.head_sha, message, who.login, style)
+        if sha is None:
+            raise RefusedError(409, "merge conflict")
+        pull.merged_by, pull.merged_at, pull.merge_sha, pull.scheduled = who, self.now(), sha, None
+        pull.issue.state, pull.issue.updated = "closed", pull.merged_at
+        self._emit(repository, "pull_request", "pull_request", who, {"action": "closed", "pull": pull})
+
+    def _refuse_merge(self, repository: Repository, pull: Pull) -> None:
+        """Whether the branch is protected against this one."""
+        newest = {each.author.login: each for each in pull.reviews if each.state in {"APPROVED", "REQUEST_CHANGES"}}
+        good = [each for each in newest.values() if each.state == "APPROVED" and not each.dismissed]
+        if len(good) < repository.approvals:
+            raise RefusedError(405, "Does not have enough approvals")
+        if repository.needs_checks and self.checks(repository, pull.head_sha) != "success":
+            raise RefusedError(405, "Not all required status checks successful")
+
+    def checks(self, repository: Repository, sha: str) -> str:
+        """What the newest statuses of a commit come to; empty when there are none."""
+        newest = {each["context"]: each["state"] for each in repository.statuses if each["sha"] == sha}
+        states = set(newest.values())
+        return next((each for each in ("failure", "error", "pending", "success") if each in states), "")
+
+    def pushed(self, repository: Repository, who: User, before: Mapping[str, str]) -> None:
+        """Tell what follows from branches that moved: new heads of pull requests."""
+        for branch, sha in repository.bare.branches().items():
+            if before.get(branch) == sha:
+                continue
+            self._emit(repository, "push", "push", who, {"ref": f"refs/heads/{branch}", "after": sha})
+            for pull in [each for other in self.repositories.values() for each in other.pulls.values()]:
+                if (pull.head_repository, pull.head_branch) == (
+                    repository.full_name,
+                    branch,
+                ) and pull.issue.state == "open":
+                    self._synced(pull, sha, who)
+
+    def _synced(self, pull: Pull, sha: str, who: User) -> None:
+        target = next(each for each in self.repositories.values() if pull in each.pulls.values())
+        source = self.repositories[pull.head_repository.lower()]
+        if source is not target:
+            target.bare.git("fetch", "--quiet", str(source.bare.path), sha)
+        before, pull.head_sha, now = pull.head_sha, sha, self.now()
+        target.bare.move(f"refs/pull/{pull.issue.number}/head", sha)
+        forced = target.bare.merge_base(before, sha) != before
+        commits = (before, sha) if forced else tuple(target.bare.between(before, sha))
+        pull.pushes.append(Push(next(self._ids), who, commits, forced, now))
+        what = {"action": "synchronized", "pull": pull, "before": before, "after": sha}
+        self._emit(target, "pull_request", "pull_request_sync", who, what)
+        pull.issue.updated = self.now()  # the real one, too, notes the time only after it has told of the push
+
+    def _reopened(self, repository: Repository, issue: Issue) -> None:
+        """What was pushed while a pull request was closed counts when it is open again."""
+        pull = repository.pulls.get(issue.number)
+        tip = self.tip(pull) if pull is not None and issue.state == "open" else ""
+        if pull is not None and tip and tip != pull.head_sha:
+            pull.head_sha = tip
+            repository.bare.move(f"refs/pull/{issue.number}/head", tip)
+
+    def tip(self, pull: Pull) -> str:
+        """Where the branch of a pull request is now; empty when it is gone."""
+        source = self.repositories.get(pull.head_repository.lower())
+        return source.bare.head(pull.head_branch) if source is not None else ""

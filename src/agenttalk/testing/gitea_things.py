@@ -1,0 +1,208 @@
+"""What a fake forge knows: accounts, repositories, issues, pull requests, reviews."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from agenttalk.testing.bare import Bare
+
+_WIP: Final = ("wip:", "[wip]")
+
+
+class RefusedError(Exception):
+    """The forge says no."""
+
+    def __init__(self, status: int, message: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class MovedError(RefusedError):
+    """It has another name now, and the forge leads there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(307)
+        self.name = name
+
+
+@dataclass(slots=True)
+class User:
+    """An account."""
+
+    id: int
+    login: str
+    password: str = ""
+    tokens: set[str] = field(default_factory=set)
+    is_admin: bool = False
+
+
+@dataclass(slots=True)
+class Issue:
+    """An issue, or the issue's half of a pull request."""
+
+    number: int
+    title: str
+    body: str
+    author: User
+    created: str
+    updated: str
+    assignees: list[User] = field(default_factory=list)
+    state: Literal["open", "closed"] = "open"
+
+
+@dataclass(slots=True)
+class LineComment:
+    """A comment on a line. An answer to one belongs to the same review, whoever writes it."""
+
+    id: int
+    author: User
+    path: str
+    line: int
+    body: str
+    created: str
+
+
+@dataclass(slots=True)
+class Review:
+    """A review; PENDING is one that nobody else sees."""
+
+    id: int
+    author: User
+    state: str
+    body: str
+    commit: str
+    submitted: str
+    """When it was begun: a draft that is handed in later keeps this time."""
+    updated: str = ""
+    """When it was handed in, or changed last."""
+    comments: list[LineComment] = field(default_factory=list)
+    """What is said about lines: by the reviewer, and by those who answer in the same thread."""
+    dismissed: bool = False
+    """Whether somebody took it back. Nobody is told of that, and nothing shows when it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Somebody moved the head of a pull request."""
+
+    id: int
+    who: User
+    commits: tuple[str, ...]
+    """New commits; when it was forced, the head before and the head after."""
+    forced: bool
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A merge that waits for checks."""
+
+    who: User
+    style: str
+    head: str
+
+
+@dataclass(slots=True)
+class Pull:
+    """The other half of a pull request."""
+
+    issue: Issue
+    head_branch: str
+    base_branch: str
+    head_sha: str
+    """What `refs/pull/N/head` names: the newest commit while it was open. The single answer tells the branch's tip."""
+    base_sha: str
+    """The commit that the head and the base have in common."""
+    head_repository: str
+    requested: list[User] = field(default_factory=list)
+    """Who is asked for a review now. Answers of the forge list others, too."""
+    reviews: list[Review] = field(default_factory=list)
+    merged_by: User | None = None
+    merged_at: str | None = None
+    merge_sha: str | None = None
+    pushes: list[Push] = field(default_factory=list)
+    """Who moved its head, the oldest first."""
+    scheduled: Scheduled | None = None
+    """Who wants it merged as soon as its checks are good."""
+
+    @property
+    def merged(self) -> bool:
+        """Whether it was merged."""
+        return self.merged_at is not None
+
+    @property
+    def draft(self) -> bool:
+        """Whether its title says so; there is no other way to say it."""
+        return self.issue.title.lower().startswith(_WIP)
+
+
+@dataclass(slots=True)
+class Comment:
+    """A comment."""
+
+    id: int
+    number: int
+    author: User
+    body: str
+    created: str
+
+
+@dataclass(slots=True)
+class Hook:
+    """Where events are sent."""
+
+    id: int
+    url: str
+    secret: str
+    events: tuple[str, ...]
+    active: bool = True
+    content_type: str = "json"
+
+
+@dataclass(slots=True)
+class Repository:
+    """A repository with everything in it."""
+
+    id: int
+    owner: User
+    name: str
+    bare: Bare
+    writers: set[str] = field(default_factory=set)
+    readers: set[str] = field(default_factory=set)
+    """Who else sees it when it is private."""
+    private: bool = False
+    """Whether only some see it. To others it does not exist."""
+    approvals: int = 0
+    """How many approvals a merge needs."""
+    needs_checks: bool = False
+    """Whether a merge needs good statuses."""
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    """Of issues and pull requests. None is used twice, also when one was deleted."""
+    issues: dict[int, Issue] = field(default_factory=dict)
+    pulls: dict[int, Pull] = field(default_factory=dict)
+    comments: list[Comment] = field(default_factory=list)
+    statuses: list[dict[str, Any]] = field(default_factory=list)
+    hooks: list[Hook] = field(default_factory=list)
+    still_checking: set[int] = field(default_factory=set)
+    """Pull requests for which the forge still works out conflicts."""
+
+    @property
+    def full_name(self) -> str:
+        """`owner/name`."""
+        return f"{self.owner.login}/{self.name}"
+
+    def may_read(self, user: User) -> bool:
+        """Whether it exists for somebody."""
+        return not self.private or self.may_write(user) or user.login in self.readers
+
+    def may_write(self, user: User) -> bool:
+        """Whether somebody may push and assign."""
+        return user.is_admin or user is self.owner or user.login in self.writers
+
+
+Emit = Callable[[Repository, str, str, User, dict[str, Any]], None]
+"""(repository, coarse name, exact name, who, what) of an event."""
