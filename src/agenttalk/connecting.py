@@ -295,6 +295,20 @@ class Reading:
             )
         return Content()
 
+    async def asked(self, event: ForgeEvent) -> ForgeEvent:
+        """The event with those who are really asked for a review. Raises ForgeError."""
+        forge, pull = self.forges.get(event.source), event.pull_request
+        if forge is None or pull is None or not pull.is_open:
+            return event
+        if event.kind != "github" and pull.requested_reviewers == ():
+            return event  # what these tell names too many, and never too few
+        try:
+            async with asyncio.timeout(GATHER):
+                asked, _ = await forge.asked(event.repository.full_name, pull)
+                return event.model_copy(update={"pull_request": asked})
+        except TimeoutError as error:
+            raise ForgeError(Code.FORGE_UNREACHABLE, f"{event.source} did not answer in time") from error
+
     async def search(self, event: ForgeEvent, lookups: Sequence[Lookup]) -> list[ForgeEvent]:
         """Pull requests that a failure may belong to, as events that show them. Raises ForgeError."""
         forge = self.forges.get(event.source)
@@ -306,6 +320,7 @@ class Reading:
                 pulls = [await forge.pull_request(each.repository, each.number)]
             else:
                 pulls = [pull for pull in await forge.open_pull_requests(each.repository) if pull.head_sha == each.sha]
+            pulls = [(await forge.asked(each.repository, pull))[0] for pull in pulls]
             found += [
                 ForgeEvent(
                     source=event.source,

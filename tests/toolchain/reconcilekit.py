@@ -176,7 +176,7 @@ async def scene(folder: Path, *, page: int = 50, registry: Registry = REGISTRY) 
                 deps,
                 board,
                 receiver,
-                Intake(deps, sources, board, gather=reading.gather, search=reading.search),
+                Intake(deps, sources, board, asked=reading.asked, gather=reading.gather, search=reading.search),
                 Reconciler(deps, board, {"work": client}, gather=reading.gather),
                 clock,
             )

@@ -91,7 +91,13 @@ class PullRequest(Part):
     fork: bool = False
     """Whether it comes from another repository, or from one that is gone: what it says is untrusted."""
     requested_reviewers: Many[ForgeUser] | None = None
-    """Who was asked for a review; None when the forge does not say."""
+    """Who is asked for a review; None when the forge does not say. Some forges list all who ever reviewed as well."""
+    reviewed_by: Many[ForgeUser] = ()
+    """Whose newest verdict is about this head, where reviews were read."""
+    reviewed_before: Many[ForgeUser] = ()
+    """Whose newest verdict is about an older head, where reviews were read."""
+    remarked_by: Many[ForgeUser] = ()
+    """Who has only remarked on this head, where reviews were read."""
     labels: Many[str] = ()
     """Names of its labels."""
     url: str = ""

@@ -18,7 +18,7 @@ from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL
 from agenttalk.engine.toolchain import BOARD, Board, Setup
 from agenttalk.engine.wakes import Waiter
-from agenttalk.engine.webhooks import Gather, Intake, Search
+from agenttalk.engine.webhooks import Asked, Gather, Intake, Search
 from agenttalk.ports import EventSource, Forge
 
 _NEVER: Final = 1e9
@@ -31,6 +31,7 @@ class Connected:
 
     sources: Mapping[str, EventSource]
     setup: Setup
+    asked: Asked | None = None
     gather: Gather | None = None
     search: Search | None = None
     forges: Mapping[str, Forge] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Forges:
             deps,
             connected.sources,
             board,
+            asked=connected.asked,
             gather=connected.gather,
             search=connected.search,
             nudge=self._taken_in,

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.forge import ForgeEvent, Issue, PullRequest
+from agenttalk.contracts.forge import ForgeEvent, Issue, PullRequest, Review
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.contracts.words import ForgeKind
 from agenttalk.engine.deps import Deps
@@ -254,17 +254,20 @@ async def _found(repository: _Repository, number: int, kinds: set[str], before: 
     if thing is None:  # it is not open any more
         gone = await forge.pull_request(name, number) if kinds & _ON_PULLS else await forge.issue(name, number)
         return Found(repository.source, repository.kind, name, gone)
+    reviews: tuple[Review, ...] = ()
+    if isinstance(thing, PullRequest):
+        thing, reviews = await forge.asked(name, thing)
     found = Found(repository.source, repository.kind, name, thing)
     changed = before.get(found.object) != thing.updated_at
     found = replace(found, comments=await forge.comments(name, number) if changed else None)
     if not isinstance(thing, PullRequest):
         return found
     statuses = await forge.statuses(name, thing.head_sha) if thing.head_sha else ()
-    found = replace(found, reviews=await forge.reviews(name, number), statuses=statuses)
+    found = replace(found, reviews=reviews, statuses=statuses)
     if found.comments is None:
         return found
-    reviews = [review.id for review in found.reviews if review.id is not None]
-    lines = [each for review in reviews for each in await forge.review_comments(name, number, review)]
+    ids = [review.id for review in reviews if review.id is not None]
+    lines = [each for review in ids for each in await forge.review_comments(name, number, review)]
     said = {each.id: each for each in (*found.comments, *lines)}
     return replace(found, comments=tuple(sorted(said.values(), key=lambda each: (each.created_at, each.id))))
 

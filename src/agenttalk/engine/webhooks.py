@@ -31,6 +31,8 @@ _LARGE: Final = 1024 * 1024
 _LONGEST_OUTCOME: Final = 2_000
 Gather = Callable[[ForgeEvent, ProposedTask], Awaitable[Content]]
 """Reads at the forge what a task should say beyond its event. Whatever it raises, the task is made without it."""
+Asked = Callable[[ForgeEvent], Awaitable[ForgeEvent]]
+"""Reads who is really asked for a review. Whatever it raises, the event is taken as it came."""
 Search = Callable[[ForgeEvent, Sequence[Any]], Awaitable[Sequence[ForgeEvent]]]
 """Asks the forge for what a decision could not know; what it shows, as events."""
 
@@ -54,6 +56,7 @@ class Intake:
         sources: Mapping[str, EventSource],
         board: Board,
         *,
+        asked: Asked | None = None,
         gather: Gather | None = None,
         search: Search | None = None,
         nudge: Callable[[], None] = lambda: None,
@@ -62,6 +65,7 @@ class Intake:
         self._deps = deps
         self._sources = sources
         self._board = board
+        self._asked = asked
         self._gather = gather
         self._search = search
         self._nudge = nudge
@@ -98,8 +102,17 @@ class Intake:
             LOG.exception("delivery wh-%s cannot be read", number, extra={"action": "webhooks.read"})
             return _Read(number, None, "failed", f"{type(error).__name__}: {error}")
         if isinstance(event, ForgeEvent):
-            return _Read(number, event, "done", "")
+            return _Read(number, await self._with_asked(event), "done", "")
         return _Read(number, None, "failed" if event.code else "ignored", event.reason)
+
+    async def _with_asked(self, event: ForgeEvent) -> ForgeEvent:
+        if self._asked is None:
+            return event
+        try:
+            return await self._asked(event)
+        except AgentTalkError as error:
+            LOG.warning("%s: %s", event.source, error.message, extra={"action": "webhooks.asked"})
+            return event
 
     async def _decided(self, events: list[tuple[int, ForgeEvent]]) -> dict[int, tuple[str, str]]:
         """Decide about events together; if that fails, each alone, so that none suffers for another."""

@@ -26,6 +26,7 @@ class Gitea(Rest):
 
     page = ("limit", 50)
     wip_titles = True
+    lists_asked = False  # it lists everybody who approved, rejected or only commented as well
     newest_first: ClassVar[Mapping[str, str]] = {"sort": "recentupdate"}
     events: ClassVar[Mapping[ReviewVerdict, str]] = {
         "APPROVED": "APPROVED",

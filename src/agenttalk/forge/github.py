@@ -29,6 +29,7 @@ class GitHub(Rest):
 
     page = ("per_page", 100)
     wip_titles = False
+    lists_asked = True
     newest_first: ClassVar[Mapping[str, str]] = {"sort": "updated", "direction": "desc"}
     events: ClassVar[Mapping[ReviewVerdict, str]] = {
         "APPROVED": "APPROVE",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import quote
 
 from agenttalk.contracts.forge import Comment, Comparison, ForgeUser, Issue, PullRequest, Review, ReviewVerdict
@@ -11,8 +11,11 @@ from agenttalk.errors import Code, ForgeError
 from agenttalk.forge import reading
 from agenttalk.forge.client import Caller, in_path
 from agenttalk.forge.reading import UnreadableError, moment, part, text
+from agenttalk.rules.forge_registry import same_user
 
 T = TypeVar("T")
+_REQUEST: Final = "REQUEST_REVIEW"
+"""The state of a request for a review where requests are listed among reviews."""
 
 
 class Rest:
@@ -22,6 +25,8 @@ class Rest:
     """Name and value of the parameter for the size of a page."""
     wip_titles: ClassVar[bool]
     """Whether a title tells that a pull request is a draft."""
+    lists_asked: ClassVar[bool]
+    """Whether `requested_reviewers` are those who are asked, and nobody else."""
     newest_first: ClassVar[Mapping[str, str]]
     """Parameters that list what changed last first."""
     events: ClassVar[Mapping[ReviewVerdict, str]]
@@ -58,6 +63,27 @@ class Rest:
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
         return self.read_pull((await self.caller.ask("GET", f"{in_path(repository)}/pulls/{number}")).part)
+
+    async def asked(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
+        """A pull request with those who are asked now, which its own list need not tell; and its reviews."""
+        found = await self.caller.pages(f"{in_path(repository)}/pulls/{pull.number}/reviews", size=self.page)
+        every = tuple(each for each in map(self.read_review, found) if each is not None)
+        reviews = [each for each in every if not same_user(each.author, pull.author)]
+        verdicts = {each.author: each for each in reviews if each.verdict != "COMMENT"}
+        given = [each for each in verdicts.values() if not each.dismissed]
+        remarks = {each.author for each in reviews if each.commit == pull.head_sha} - verdicts.keys()
+        requests = [part(each, "user") for each in found if text(each, "state") == _REQUEST]
+        named = (reading.user(each, self.source) for each in requests)
+        asked = pull.requested_reviewers if self.lists_asked else tuple(each for each in named if each is not None)
+        seen = pull.model_copy(
+            update={
+                "requested_reviewers": asked,
+                "reviewed_by": tuple(each.author for each in given if each.commit == pull.head_sha),
+                "reviewed_before": tuple(each.author for each in given if each.commit != pull.head_sha),
+                "remarked_by": tuple(sorted(remarks, key=lambda each: each.login)),
+            }
+        )
+        return seen, every
 
     async def changed_files(self, repository: str, number: int) -> tuple[str, ...]:
         """Paths that a pull request changes."""

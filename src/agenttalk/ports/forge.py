@@ -45,6 +45,9 @@ class Forge(Protocol):
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
 
+    async def asked(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
+        """A pull request with those who are really asked for a review now, and who have had their say; its reviews."""
+
     async def changed_files(self, repository: str, number: int) -> tuple[str, ...]:
         """Paths that a pull request changes."""
 

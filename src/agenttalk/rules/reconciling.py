@@ -83,7 +83,7 @@ def decide(found: Found, event: ForgeEvent, registry: Registry, known: Known) ->
         for task in known.tasks
         if task.key in over and task.key not in gone and task.state == "waiting"
     ]
-    withdrawn = (*decision.withdrawn, *closed)
+    withdrawn = (*(replace(each, reason=over.get(each.key, each.reason)) for each in decision.withdrawn), *closed)
     noted = _noted(found, event, over, decision, known)
     return replace(
         decision, withdrawn=withdrawn, sightings=noted, warnings=(), ignored="" if closed else decision.ignored

@@ -50,7 +50,11 @@ def _called(draft: Draft) -> bool:
 
 
 def _wanted(draft: Draft, pull: PullRequest, before: list[KnownTask]) -> list[tuple[ForgeUser, Basis]]:
-    """Who should review this head: who is asked and who reviewed before, or else the default, never the author."""
+    """Who should review this head: who is asked and who reviewed before, or else the default, never the author.
+
+    Whoever has had their say about this very head owes nothing, and then the default owes nothing either. A remark is
+    an agent's say; a stranger's is not.
+    """
     asked = [each for each in pull.requested_reviewers or () if not same_user(each, pull.author)]
     wanted: list[tuple[ForgeUser, Basis]] = [(each, "requested") for each in asked]
     known = {draft.registry.agent(each) for each in asked}
@@ -60,7 +64,13 @@ def _wanted(draft: Draft, pull: PullRequest, before: list[KnownTask]) -> list[tu
         if account is not None and task.assignee not in known and not same_user(account, pull.author):
             known.add(task.assignee)
             wanted.append((account, "earlier"))
-    if wanted:
+    for account in pull.reviewed_before:
+        agent = draft.registry.agent(account)
+        if agent is not None and agent not in known and not same_user(account, pull.author):
+            known.add(agent)
+            wanted.append((account, "earlier"))
+    remarked = any(draft.registry.agent(each) for each in pull.remarked_by)
+    if wanted or pull.reviewed_by or pull.reviewed_before or remarked:
         return wanted
     default = draft.registry.account(pull.author.source, draft.registry.default_reviewer)
     if default is None:

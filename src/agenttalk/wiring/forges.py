@@ -30,6 +30,7 @@ def connected(
     return Connected(
         sources,
         _setup(deps, settings),
+        asked=reading.asked,
         gather=reading.gather,
         search=reading.search,
         forges=forges,
