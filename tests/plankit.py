@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agenttalk.checking.checker import Checker
 from agenttalk.checking.running import Context
 from agenttalk.contracts import plan_reading
+from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.yamltext import Source
 from agenttalk.drivers.calls import Agent, Calls, Turn
@@ -117,7 +117,7 @@ async def engine(
     root: Path,
     *,
     max_running: int = 8,
-    proving: bool = False,
+    proving: bool | Tier = False,
     day_cost_usd: float | None = None,
     performers: Mapping[str, Performer] | None = None,
     clock: Clock | None = None,
@@ -144,7 +144,8 @@ async def engine(
         }
         models = Models(deps, driver, environ=os.environ, program=deps.asks_models)
         usual |= dict.fromkeys(MODEL_DRIVERS, models)
-        prover = proved(root, deps, driver) if proving else None
+        tier: Tier = proving if isinstance(proving, str) else "plain"
+        prover = proved(root, deps, driver, tier) if proving else None
         dispatcher = Dispatcher(
             deps,
             {**usual, **(performers or {})},
@@ -164,10 +165,10 @@ async def engine(
         assert await fsck.check(deps) == []
 
 
-def proved(root: Path, deps: Deps, driver: Driver) -> Prover:
-    """Somebody who makes checks, without a sandbox."""
-    checker = Checker(driver, deps.clock, deps.ids, bubblewrap=None)
-    context = Context(path=os.environ["PATH"], readable=(Path(sys.prefix),))
+def proved(root: Path, deps: Deps, driver: Driver, tier: Tier = "plain") -> Prover:
+    """Makes checks, by default without a sandbox."""
+    checker = Checker(driver, deps.clock, deps.ids)
+    context = Context(path=os.environ["PATH"], sandbox=tier, masked=deps.walls.hidden, readable=deps.walls.readable)
     return Prover(root, checker, context, deps.clock, deps.stores.blobs, KeptFindings(deps))
 
 

@@ -71,6 +71,8 @@ REMEDIES: Final = {
     "CHECK_CIRCULAR": "Let somebody else accept it, or drop the check.",
     "SCOPE_PROTECTED_OVERLAP": "Allow something else, or protect less.",
     "CHECK_ALREADY_GREEN": "Write a check that fails without the work, or set `red_first: off`.",
+    "CHECK_CANNOT_RUN": "Have `workspace.prepare` install what it needs, correct its command, or say that the work makes what is missing.",
+    "LINK_LEADS_AWAY": "Have `workspace.prepare` install it in the folder where it is run; do not link what is installed from your own checkout.",
     "JUDGE_NOT_TRUSTED": "Name a judge who has no part in it.",
     "RELEASE_REJECTED": "Bring what is missing (`agenttalk release PLAN`), and have it decided anew.",
     "RELEASE_REVOKED": "Look what broke, correct it, and release again.",

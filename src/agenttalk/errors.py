@@ -96,6 +96,8 @@ class Code(StrEnum):
     CHECK_CIRCULAR = "CHECK_CIRCULAR"
     SCOPE_PROTECTED_OVERLAP = "SCOPE_PROTECTED_OVERLAP"
     CHECK_ALREADY_GREEN = "CHECK_ALREADY_GREEN"
+    CHECK_CANNOT_RUN = "CHECK_CANNOT_RUN"
+    LINK_LEADS_AWAY = "LINK_LEADS_AWAY"
     JUDGE_NOT_TRUSTED = "JUDGE_NOT_TRUSTED"
     RELEASE_REJECTED = "RELEASE_REJECTED"
     RELEASE_REVOKED = "RELEASE_REVOKED"
@@ -247,6 +249,8 @@ MEANINGS: dict[Code, Meaning] = {
     Code.CHECK_CIRCULAR: Meaning("A task's promise waits for somebody to accept the task's own output."),
     Code.SCOPE_PROTECTED_OVERLAP: Meaning("Everything that a glob allows to change is protected by a check."),
     Code.CHECK_ALREADY_GREEN: Meaning("A check that has to fail before the work passes already."),
+    Code.CHECK_CANNOT_RUN: Meaning("A check that has to fail before the work does not even run there."),
+    Code.LINK_LEADS_AWAY: Meaning("Something that checkouts use leads to another copy of their tree."),
     Code.JUDGE_NOT_TRUSTED: Meaning("Somebody would judge their own work, or may not judge it."),
     Code.RELEASE_REJECTED: Meaning("Something that a release needs is missing, or says no."),
     Code.RELEASE_REVOKED: Meaning("What a release rests on does not hold any more, so it was taken back."),

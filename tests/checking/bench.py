@@ -15,6 +15,7 @@ from typing import Any
 from agenttalk.checking.checker import Again, Checker, Facts
 from agenttalk.checking.running import Context, Limits
 from agenttalk.checking.web import Resolve, resolved
+from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.drivers import keeper
 from agenttalk.drivers.processes import LocalProcesses
@@ -40,7 +41,7 @@ class Bench:
     """One checkout."""
 
     path: Path
-    bubblewrap: Path | None = None
+    tier: Tier = "plain"
     context: Context = field(
         default_factory=lambda: Context(path=os.environ["PATH"], limits=Limits(seconds=30), readable=HERE)
     )
@@ -53,7 +54,7 @@ class Bench:
 
     @property
     def isolated(self) -> bool:
-        return self.bubblewrap is not None
+        return self.tier != "plain"
 
     def write(self, **files: str) -> None:
         """Files by their names, with `_` for a dot and `__` for a slash."""
@@ -63,11 +64,11 @@ class Bench:
             path.write_text(text, encoding="utf-8")
 
     def checker(self) -> Checker:
-        return Checker(self.driver, SystemClock(), RandomIds(), bubblewrap=self.bubblewrap, resolve=self.resolve)
+        return Checker(self.driver, SystemClock(), RandomIds(), resolve=self.resolve)
 
     def make(self, made: AnyCheck, facts: Facts | None = None, *, again: Again | None = None, **said: Any) -> Result:
         """Make a check, as an engine would have it."""
-        context = replace(self.context, **said)
+        context = replace(self.context, **{"sandbox": self.tier, **said})
 
         async def whole() -> Result:
             with Folder.open(self.checkout) as folder:

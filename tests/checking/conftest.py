@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 import hanging
-from agenttalk import sandbox
-from agenttalk.checking.running import Context, Runner
-from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.drivers.script import ScriptDriver
-from agenttalk.wiring import RandomIds
+from agenttalk.contracts.agent import Tier
 from checking.bench import Bench
-
-
-@cache
-def working_sandbox() -> Path | None:
-    """Bubblewrap, if it is installed and works here."""
-    found = sandbox.installed()
-
-    async def tried() -> bool:
-        return await Runner(ScriptDriver(LocalProcesses()), RandomIds(), bubblewrap=found).isolates(Context())
-
-    return found if found and asyncio.run(tried()) else None
+from sandboxkit import needs
 
 
 @pytest.fixture(autouse=True)
@@ -40,30 +24,35 @@ def _no_hanging() -> Iterator[None]:
 @pytest.fixture
 def plain(tmp_path: Path) -> Iterator[Bench]:
     """A checkout without the sandbox. Whatever a check leaves behind is ended, and is a failure."""
-    yield from _bench(tmp_path, None)
+    yield from _bench(tmp_path, "plain")
 
 
 @pytest.fixture
 def boxed(tmp_path: Path) -> Iterator[Bench]:
     """A checkout with the sandbox."""
-    found = working_sandbox()
-    if found is None:
-        pytest.skip("bubblewrap is not installed, or does not work here")
-    yield from _bench(tmp_path, found)
+    needs("bubblewrap")
+    yield from _bench(tmp_path, "bubblewrap")
 
 
-@pytest.fixture(params=["plain", "boxed"])
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Bench]:
+    """A checkout with landlock."""
+    needs("landlock")
+    yield from _bench(tmp_path, "landlock")
+
+
+@pytest.fixture(params=["plain", "boxed", "locked"])
 def bench(request: pytest.FixtureRequest) -> Bench:
-    """A checkout, once without and once with the sandbox."""
+    """A checkout, without a sandbox and with each."""
     found = request.getfixturevalue(request.param)
     assert isinstance(found, Bench)
     return found
 
 
-def _bench(path: Path, bubblewrap: Path | None) -> Iterator[Bench]:
+def _bench(path: Path, tier: Tier) -> Iterator[Bench]:
     with TemporaryDirectory(prefix="agenttalk-test-") as temporary:
-        made = Bench(path, bubblewrap)
-        made = Bench(path, bubblewrap, replace(made.context, temporary=Path(temporary)))
+        made = Bench(path, tier)
+        made = Bench(path, tier, replace(made.context, temporary=Path(temporary)))
         made.checkout.mkdir()
         yield made
         assert made.left_behind() == []

@@ -8,19 +8,26 @@ import os
 import shlex
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from agenttalk import sandbox
 from agenttalk.checking.checker import Facts
 from agenttalk.checking.running import Limits
 from agenttalk.contracts import wire
+from agenttalk.drivers.confining import Sandboxes
+from agenttalk.drivers.processes import LocalProcesses
+from agenttalk.drivers.script import ScriptDriver
 from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Ended, Turn
 from agenttalk.rules.evidence import cache_key
 from checking.bench import HERE, Bench, check
+from sandboxkit import needs
 
 DAEMON = """
 mkfifo ready
@@ -83,7 +90,8 @@ def test_a_command_that_floods_its_output_is_ended_and_does_not_pass(bench: Benc
     assert (result.passed, result.reason) == (False, "output_limit")
     assert (result.ended - result.started).total_seconds() < 20
     quick = bench.run("head -c 300000 /dev/zero", context={"limits": limits})
-    assert (quick.passed, quick.reason, quick.output_bytes) == (False, "output_limit", 300_000)
+    assert (quick.passed, quick.reason, quick.output_bytes) == (False, "output_limit", quick.output_bytes)
+    assert 200_000 < quick.output_bytes <= 300_000
     assert len(quick.output) == 16 * 1024
 
 
@@ -123,7 +131,9 @@ def test_a_command_sees_nothing_of_our_environment(bench: Bench, monkeypatch: py
     }
     assert "secret" not in result.output
     own = bench.run("env", env={"OWN": "1"})
-    assert "AGENTTALK" not in own.output
+    assert [line for line in own.output.splitlines() if "AGENTTALK" in line] == [
+        line for line in own.output.splitlines() if line.startswith("AGENTTALK_LEASE=check")
+    ]
 
 
 def test_a_command_has_a_home_of_its_own_that_is_gone_afterwards(bench: Bench) -> None:
@@ -258,16 +268,52 @@ def test_a_place_that_cannot_be_written_is_a_check_that_did_not_pass(plain: Benc
 # The sandbox
 
 
+def without_landlock(bubblewrap: Callable[[], Path | None]) -> ScriptDriver:
+    boxes = Sandboxes(bubblewrap=bubblewrap, offline=lambda **_: "the kernel has no landlock")
+    return ScriptDriver(LocalProcesses(), grace=0.2, sandboxes=boxes)
+
+
 def test_where_no_sandbox_is_a_demanded_one_is_not_done_without(plain: Bench, tmp_path: Path) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho bwrap: no permission >&2\nexit 1\n")
     broken.chmod(0o755)
     for found in (None, broken, tmp_path / "none"):
-        bench = replace(plain, bubblewrap=found)
+        bench = replace(plain, tier="best", driver=without_landlock(partial(Path, found) if found else lambda: None))
         result = bench.run("touch ran", context={"isolation": "required"})
         assert (result.passed, result.reason) == (False, "not_isolated")
+        assert "apt-get install bubblewrap" in result.detail
         assert not (bench.checkout / "ran").exists()
         assert bench.run(":").isolated is False
+    assert plain.run(":", context={"isolation": "required"}).reason == "not_isolated"
+    named = replace(bench, tier="bubblewrap").run("touch ran")
+    assert (named.reason, named.isolated) == ("not_isolated", False)
+
+
+@pytest.mark.mends("F7")
+def test_a_check_runs_at_least_in_the_sandbox_of_its_agent(plain: Bench) -> None:
+    needs("landlock")
+    none = replace(plain, tier="best", driver=without_landlock(lambda: None))
+    for tier in ("landlock", "bubblewrap"):
+        result = none.make(check("run", run="touch ran"), Facts(tree="sha256:t", tier=tier))
+        assert (result.passed, result.reason, result.isolated) == (False, "not_isolated", False)
+    landlock = ScriptDriver(LocalProcesses(), grace=0.2, sandboxes=Sandboxes(bubblewrap=lambda: None))
+    some = replace(plain, tier="best", driver=landlock)
+    assert some.make(check("run", run=":"), Facts(tree="sha256:t", tier="landlock")).isolated is True
+    result = some.make(check("run", run="touch ran"), Facts(tree="sha256:t", tier="bubblewrap"))
+    assert result.reason == "not_isolated"
+    assert "made in bubblewrap" in result.detail
+    assert not (plain.checkout / "ran").exists()
+
+
+@pytest.mark.mends("F7")
+def test_where_landlock_cannot_take_the_network_away_it_still_confines(plain: Bench) -> None:
+    needs("landlock")
+    old = Sandboxes(bubblewrap=lambda: None, offline=lambda *, network: "" if network else "too old")
+    bench = replace(plain, tier="best", driver=ScriptDriver(LocalProcesses(), grace=0.2, sandboxes=old))
+    outside = bench.path / "outside"
+    result = bench.run(f"touch {outside}")
+    assert (result.passed, result.isolated) == (False, True)
+    assert not outside.exists()
 
 
 def test_in_the_sandbox_a_demanded_one_is_there(boxed: Bench) -> None:
@@ -277,11 +323,12 @@ def test_in_the_sandbox_a_demanded_one_is_there(boxed: Bench) -> None:
 def test_a_sandbox_that_breaks_later_is_not_taken_for_the_command(boxed: Bench, tmp_path: Path) -> None:
     once = tmp_path / "once"
     once.write_text(
-        f'#!/bin/sh\nif mkdir {tmp_path}/used 2>/dev/null; then exec {boxed.bubblewrap} "$@"; fi\n'
+        f'#!/bin/sh\nif mkdir {tmp_path}/used 2>/dev/null; then exec {sandbox.installed()} "$@"; fi\n'
         "echo bwrap: no room >&2\nexit 1\n"
     )
     once.chmod(0o755)
-    result = replace(boxed, bubblewrap=once).run("exit 0")
+    driver = ScriptDriver(LocalProcesses(), grace=0.2, sandboxes=Sandboxes(bubblewrap=lambda: once))
+    result = replace(boxed, driver=driver).run("exit 0")
     assert (result.passed, result.reason) == (False, "not_started")
     assert "no room" in result.detail
 

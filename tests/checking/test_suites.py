@@ -119,7 +119,7 @@ def test_a_report_that_is_not_there_or_not_true_does_not_pass(bench: Bench, scri
     result = bench.make(made, limits=Limits(seconds=60, report_bytes=2_000_000))
     assert not result.passed
     # The sandbox ends as its program did, and by no signal of its own.
-    assert result.reason == ("report_missing" if reason == "killed" and bench.isolated else reason)
+    assert result.reason == ("report_missing" if reason == "killed" and bench.tier == "bubblewrap" else reason)
 
 
 def test_a_process_in_the_background_cannot_turn_red_into_green(bench: Bench) -> None:

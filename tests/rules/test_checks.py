@@ -167,15 +167,15 @@ def test_files_that_would_pass_for_the_runner_are_known(
 
 
 def test_the_environment_is_what_programs_need_and_what_the_check_names() -> None:
-    made = checks.environment({"A": "1"}, path="/bin", checkout="/c", home="/h", temporary="/t", lang="C")
-    assert made == {"PATH": "/bin", "HOME": "/h", "TMPDIR": "/t", "LANG": "C", "A": "1"}
-    assert "A" not in checks.environment(None, path="/bin", checkout="/c", home="/h", temporary="/t", lang="C")
+    made = checks.environment({"A": "1"}, path="/bin", checkout="/c", lang="C")
+    assert made == {"PATH": "/bin", "LANG": "C", "A": "1"}
+    assert "A" not in checks.environment(None, path="/bin", checkout="/c", lang="C")
 
 
 @pytest.mark.parametrize("given", [{"": "a"}, {"A=B": "a"}, {"A B": "a"}, {"A": "a\0b"}, {"1A": ""}])
 def test_a_variable_that_cannot_be_set_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="cannot be set"):
-        checks.environment(given, path="/bin", checkout="/c", home="/h", temporary="/t", lang="C")
+        checks.environment(given, path="/bin", checkout="/c", lang="C")
 
 
 parts = st.sampled_from(["", ".", "bin", "/usr/bin", "/c", "/c/", "/c/bin", "/cc/bin", "/x/../c/bin", "./c", "//c"])

@@ -25,7 +25,7 @@ from agenttalk.workspaces.landing import Landed
 from agenttalk.workspaces.settings import Settings
 from agenttalk.workspaces.workspace import Workspace
 from effort import EFFORT
-from workspaces.treeskit import FILES, NOW, attempt, files, git, plain, repository, run, write
+from workspaces.treeskit import FILES, NOW, attempt, files, git, plain, recipe, repository, run, write
 
 EVENTS = {
     "subprocess.Popen",
@@ -70,7 +70,7 @@ async def life(folder: Path) -> None:
     """A plan from its beginning to its end."""
     space = await Workspace.open(Settings(folder, "shop", folder.parent / "home"))
     await space.sweep([who for who, _ in TURNS])
-    await space.prepare(await space.ensure(), "mkdir .venv; echo 1 > .venv/x")
+    await space.prepare(await space.ensure(), recipe("mkdir .venv; echo 1 > .venv/x"))
     for number in range(len(TURNS)):
         await turn(space, number)
     assert isinstance(await space.land(at=NOW), Landed)

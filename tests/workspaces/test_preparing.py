@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from agenttalk.errors import Code, MachineError, UsageError
-from agenttalk.workspaces import preparing
 from agenttalk.workspaces.workspace import Workspace
-from workspaces.treeskit import FILES, attempt, begin, git, opened, refused, repository, run, taken, work, write
+from workspaces.treeskit import FILES, attempt, begin, git, opened, recipe, refused, repository, run, taken, work, write
 
 LOCKED = {**FILES, "package-lock.json": "1\n", "src/lib.js": "1\n"}
 MAKE = "mkdir -p node_modules/a src/__pycache__ && cp package-lock.json node_modules/a/x && echo . >> ../../../runs && echo x > src/made"
@@ -29,21 +28,21 @@ def runs(space: Workspace) -> int:
 
 def test_a_command_is_run_once_per_content_of_the_lock_files(space: Workspace) -> None:
     tip = run(space.ensure())
-    made = run(space.prepare(tip, MAKE))
-    assert made.paths == ("node_modules", "src/made")
+    made = run(space.prepare(tip, recipe(MAKE)))
+    assert made.environment.paths == ("node_modules", "src/made")
     other = work(space, attempt("one"), {"src/lib.js": "2\n"})
-    assert run(space.prepare(other.commit, MAKE)) == made
+    assert run(space.prepare(other.commit, recipe(MAKE), onto=tip)) == made
     assert runs(space) == 1
     newer = work(space, attempt("two"), {"package-lock.json": "2\n"})
-    assert run(space.prepare(newer.commit, MAKE)) != made
-    assert run(space.prepare(tip, f"true; {MAKE}")) != made
+    assert run(space.prepare(newer.commit, recipe(MAKE), onto=tip)) != made
+    assert run(space.prepare(tip, recipe(f"true; {MAKE}"))) != made
     assert runs(space) == 3
 
 
 def test_two_that_ask_at_once_get_one_run(space: Workspace) -> None:
     async def ask() -> None:
         tip = await space.ensure()
-        one, two = await asyncio.gather(space.prepare(tip, MAKE), space.prepare(tip, MAKE))
+        one, two = await asyncio.gather(space.prepare(tip, recipe(MAKE)), space.prepare(tip, recipe(MAKE)))
         assert one == two
 
     run(ask())
@@ -52,11 +51,11 @@ def test_two_that_ask_at_once_get_one_run(space: Workspace) -> None:
 
 def test_what_was_made_is_seen_by_clones_and_checkouts_and_is_no_part_of_the_tree(space: Workspace) -> None:
     tip = run(space.ensure())
-    made = run(space.prepare(tip, MAKE))
+    made = run(space.prepare(tip, recipe(MAKE)))
     who = attempt()
     clone = begin(space, who, prepared=made)
     assert (clone.path / "node_modules" / "a" / "x").read_text() == "1\n"
-    assert clone.readonly[1:] == tuple(made.folder / path for path in made.paths)
+    assert clone.readonly[1:] == tuple(made.environment.folder / path for path in made.environment.paths)
     write(clone.path, {"a.txt": "a\n"})
     assert [change.path for change in taken(space, who).changes] == ["a.txt"]
     (clone.path / "src" / "made").unlink()
@@ -65,45 +64,39 @@ def test_what_was_made_is_seen_by_clones_and_checkouts_and_is_no_part_of_the_tre
 
     async def look() -> None:
         async with space.sealed(tip, prepared=made) as sealed:
-            assert sealed.readonly == clone.readonly[1:]
+            assert sealed.path == made.environment.folder
+            assert sealed.made == clone.readonly[1:]
             assert (sealed.path / "node_modules" / "a" / "x").read_text() == "1\n"
 
     run(look())
-    assert (made.folder / "node_modules" / "a" / "x").exists()
-    assert not (made.folder / "node_modules" / "a").stat().st_mode & 0o222
+    assert (made.environment.folder / "node_modules" / "a" / "x").exists()
+    assert not (made.environment.folder / "node_modules" / "a").stat().st_mode & 0o222
 
 
 def test_what_somebody_changed_is_made_again(space: Workspace) -> None:
     tip = run(space.ensure())
-    made = run(space.prepare(tip, MAKE))
-    poisoned = made.folder / "node_modules" / "a" / "x"
+    made = run(space.prepare(tip, recipe(MAKE)))
+    poisoned = made.environment.folder / "node_modules" / "a" / "x"
     before = poisoned.stat()
     poisoned.chmod(0o644)
     poisoned.write_text("2\n")
     os.utime(poisoned, ns=(before.st_atime_ns, before.st_mtime_ns))
     poisoned.chmod(before.st_mode)
-    again = run(space.prepare(tip, MAKE))
-    assert (again.folder / "node_modules" / "a" / "x").read_text() == "1\n"
+    again = run(space.prepare(tip, recipe(MAKE)))
+    assert (again.environment.folder / "node_modules" / "a" / "x").read_text() == "1\n"
     assert runs(space) == 2
     run(space.sweep())
-    assert not made.folder.exists()
-    assert run(space.prepare(tip, MAKE)) == again
+    assert not made.environment.folder.exists()
+    assert run(space.prepare(tip, recipe(MAKE))) == again
     assert runs(space) == 2
 
 
 def test_a_command_that_fails_keeps_nothing(space: Workspace) -> None:
     tip = run(space.ensure())
     with pytest.raises(MachineError, match="ended with code 3: no such package") as caught:
-        run(space.prepare(tip, "mkdir node_modules; echo no such package; exit 3"))
+        run(space.prepare(tip, recipe("mkdir node_modules; echo no such package; exit 3")))
     assert caught.value.code is Code.COMMAND_FAILED
     assert list((space._home / "prepared").iterdir()) == []
-
-
-def test_a_command_without_end_is_ended_with_what_it_started(tmp_path: Path) -> None:
-    code, said = run(preparing.run(tmp_path, "sleep 1000 & echo begun; wait", seconds=0.5))
-    assert code != 0
-    assert said.startswith("begun")
-    assert said.endswith("longer than 0.5 seconds")
 
 
 def test_links_lead_to_the_user_s_folder_and_are_not_taken(tmp_path: Path) -> None:

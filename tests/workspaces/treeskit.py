@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Refused, Taken
+from agenttalk.workspaces.preparing import Ran, Recipe
 from agenttalk.workspaces.settings import Settings
 from agenttalk.workspaces.workspace import NOTHING, Workspace
 
@@ -68,6 +69,19 @@ def repository(folder: Path, files: Mapping[str, str | bytes | None] = FILES, *o
     git(folder, "add", "-A", "-f")
     git(folder, "commit", "-q", "-m", "start")
     return folder
+
+
+async def unconfined(folder: Path, command: str) -> Ran:
+    """Run a command line in a folder, without a sandbox."""
+    process = await asyncio.create_subprocess_exec(
+        "/bin/sh", "-c", command, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said, _ = await process.communicate()
+    return Ran(process.returncode or 0, said.decode().strip())
+
+
+def recipe(command: str) -> Recipe:
+    return Recipe(command, unconfined)
 
 
 def plain(folder: Path, files: Mapping[str, str | bytes | None] = FILES) -> Path:

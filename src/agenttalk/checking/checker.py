@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from agenttalk.checking import schema_check, web
 from agenttalk.checking.running import Command, Context, Done, Runner
 from agenttalk.contracts import wire
+from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.promise import (
     AnyCheck,
     ArtifactCheck,
@@ -41,6 +43,7 @@ AskForge = Callable[[ForgeCheck], Awaitable[Finding]]
 _LARGEST: Final = 1 << 42
 """Of a file of which only size and hash are asked."""
 _SCHEMA_SECONDS: Final = 60.0
+_PREPARE_SECONDS: Final = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,10 @@ class Facts:
     """Hash of what the person would be shown now (`checks.shown_hash`)."""
     retuned: tuple[str, ...] = ()
     """Files whose tables of test settings are not as at the baseline."""
+    protected: tuple[str, ...] = ()
+    """Files of the checkout that nobody may change, not even while the check runs."""
+    tier: Tier = "plain"
+    """The sandbox in which the work was made. What the work starts gets no more freedom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,6 @@ class Checker:
         clock: Clock,
         ids: Ids,
         *,
-        bubblewrap: Path | None,
         resolve: web.Resolve = web.resolved,
         forge: AskForge | None = None,
     ) -> None:
@@ -110,7 +116,7 @@ class Checker:
         self._ids = ids
         self._resolve = resolve
         self._forge = forge
-        self._runner = Runner(driver, ids, bubblewrap=bubblewrap)
+        self._runner = Runner(driver, ids)
 
     async def check(
         self, check: AnyCheck, checkout: Folder | None, facts: Facts, context: Context, *, again: Again | None = None
@@ -150,6 +156,15 @@ class Checker:
             by=found.by,
         )
 
+    async def isolates(self, context: Context) -> bool:
+        """Whether commands run in a sandbox here."""
+        return await self._runner.isolates(context)
+
+    async def prepare(self, folder: Path, run: str, context: Context) -> Done:
+        """Run a command line that makes a folder ready for checks, confined as they are. Nothing of it lives on."""
+        allowed = replace(context, network=context.prepare_network)
+        return await self._runner.run(Command(run, folder, folder, None, _PREPARE_SECONDS), allowed)
+
     async def fingerprint(self, check: AnyCheck, facts: Facts, context: Context) -> Fingerprint:
         """What a check's result would rest on: `evidence.cache_key` says whether that is known already."""
         runs = isinstance(check, RunCheck | TestsCheck)
@@ -160,7 +175,7 @@ class Checker:
             {path: facts.files[path] for path in check.files or () if path in facts.files},
             dict(facts.inputs),
             ("sh", "-c", check.run) if isinstance(check, RunCheck | TestsCheck) else (),
-            isolated=await self._runner.isolates(context) if runs else None,
+            isolated=await self._runner.isolates(replace(context, least=facts.tier)) if runs else None,
             network=runs and context.network,
             base=evidence.known_tests(facts.base) if isinstance(check, TestsCheck) else "",
         )
@@ -244,8 +259,17 @@ class Checker:
                 cwd = inside.path
         else:
             cwd = checkout.path
-        seconds = check.timeout or sealed.context.limits.seconds
-        return await self._runner.run(Command(check.run, checkout.path, cwd, check.env, seconds), sealed.context)
+        facts, context = sealed.facts, sealed.context
+        command = Command(
+            check.run,
+            checkout.path,
+            cwd,
+            check.env,
+            check.timeout or context.limits.seconds,
+            kept=_present(checkout, (*facts.protected, *(check.files or ()))),
+            made=_present(checkout, context.made),
+        )
+        return await self._runner.run(command, replace(context, least=facts.tier))
 
     async def _asked(self, check: HttpCheck, context: Context) -> Finding:
         limits = context.limits
@@ -309,6 +333,12 @@ def _own_files(check: AnyCheck, checkout: Folder, facts: Facts) -> None:
             raise _CheckFileError(
                 Code.PAYLOAD_HASH_MISMATCH, words_of_checks.OWN_FILE_CHANGED(path=path, found=found, said=said)
             )
+
+
+def _present(checkout: Folder, paths: Iterable[str]) -> tuple[Path, ...]:
+    """Those paths of a checkout that are there."""
+    top = checkout.path.resolve()
+    return tuple(top / path for path in dict.fromkeys(paths) if os.path.lexists(top / path))
 
 
 class _ShadowError(InputError):

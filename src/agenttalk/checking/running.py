@@ -1,4 +1,4 @@
-"""Running a check's command: clean environment, limits, a sandbox where there is one, and nothing left alive."""
+"""Running the command of a check or a preparation: clean environment, limits, a sandbox, nothing left alive."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from agenttalk import sandbox
+from agenttalk.checking import touching
+from agenttalk.contracts.agent import Tier
 from agenttalk.errors import AgentTalkError
-from agenttalk.ports import Driver, Ended, Ids, Turn
+from agenttalk.ports import Confinement, Driver, Ended, Ids, Tiers, Turn
 from agenttalk.rules import checks, words_of_checks
 from agenttalk.rules.checks import How, Ran
 from agenttalk.rules.http_addresses import Allowed
 
 MIB: Final = 1024 * 1024
 _TAIL: Final = 16 * 1024
-_LOOK: Final = 0.2
-"""Seconds between looks at how much was printed."""
-_OUTER: Final = 'exec 3>"$1" </dev/null; shift; exec "$@"'
-_INNER: Final = 'exec >&3 2>&1 3>&-; exec "$1" -c "$2"'
-"""What the program prints goes to a file. What the sandbox itself has to say goes to the standard error."""
-_TRIAL: Final = 7
+_RUN: Final = 'exec </dev/null 2>&1; exec "$1" -c "$2"'
+"""What the program prints is one text. What the sandbox itself has to say stays on the standard error."""
+_RANKS: Final[Mapping[str, int]] = {"plain": 0, "landlock": 1, "bubblewrap": 2}
+_MOUNTS: Final = 300
+"""Read-only places that a sandbox is asked for: each costs a little. What is over that is only looked at afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,20 @@ class Context:
     lang: str = "C.UTF-8"
     network: bool = False
     """Whether commands may use the network. Without a sandbox nothing keeps them from it."""
-    isolation: Literal["required", "preferred"] = "preferred"
+    prepare_network: bool = True
+    """The same of what prepares a checkout, because what is installed comes from somewhere."""
+    sandbox: Tier = "best"
+    """How commands are confined."""
+    isolation: Literal["required", "best"] = "best"
     """Whether a command is run at all where there is no sandbox."""
+    least: Tier = "plain"
+    """The tier in which the work was made: what it starts gets no more freedom here."""
     masked: tuple[Path, ...] = ()
-    """What commands must not see: the root's `data/`, the operator's configuration."""
+    """What commands must not see, as their agents."""
     readable: tuple[Path, ...] = ()
     """What commands may see although it lies in something masked, or in a folder for temporary files."""
+    made: tuple[str, ...] = ()
+    """Paths of the checkout that were prepared."""
     allowed: tuple[Allowed, ...] = ()
     """Addresses besides public ones that `http` checks may ask."""
     limits: Limits = field(default_factory=Limits)
@@ -87,6 +96,10 @@ class Command:
     cwd: Path
     env: Mapping[str, str] | None
     seconds: float
+    kept: tuple[Path, ...] = ()
+    """Files of the checkout that must stay as they are while it runs."""
+    made: tuple[Path, ...] = ()
+    """What was prepared in the checkout; it must stay as it is, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,148 +113,179 @@ class Done:
     size: int = 0
 
 
-class _Place(NamedTuple):
-    """A temporary folder of one run."""
+class _Room(NamedTuple):
+    """The sandbox of one run."""
 
-    home: Path
-    tmp: Path
-    output: Path
+    tier: Tier
+    network: bool
+    refusal: str = ""
+    """Why nothing is run."""
+
+    @property
+    def isolated(self) -> bool:
+        return self.tier != "plain"
 
 
 class Runner:
-    """Runs commands of checks. Whether the sandbox works here is tried once."""
+    """Runs commands of checks, and those that prepare checkouts, through the driver of agents' programs."""
 
-    def __init__(self, driver: Driver, ids: Ids, *, bubblewrap: Path | None) -> None:
+    def __init__(self, driver: Driver, ids: Ids) -> None:
         self._driver = driver
         self._ids = ids
-        self._bubblewrap = bubblewrap
-        self._works: bool | None = None if bubblewrap else False
-        self._trying = asyncio.Lock()
-        shell = shutil.which("sh", path=os.defpath)
-        env = shutil.which("env", path=os.defpath)
-        self._shell, self._env = shell or "/bin/sh", env or "/usr/bin/env"
+        self._shell = shutil.which("sh", path=os.defpath) or "/bin/sh"
 
     async def isolates(self, context: Context) -> bool:
         """Whether commands run in a sandbox here."""
-        async with self._trying:
-            if self._works is None:
-                self._works = await self._try(context)
-        return self._works
+        return (await self._room(context)).isolated
 
     async def run(self, command: Command, context: Context) -> Done:
         """Run it to its end. Never raises for what the command does; cancelling kills it first."""
-        isolated = await self.isolates(context)
-        if not isolated and context.isolation == "required":
-            error = words_of_checks.NO_SANDBOX()
-            return Done(Ran("not_isolated", None, error), isolated)
-        return await self._run(command, context, isolated=isolated)
-
-    async def _try(self, context: Context) -> bool:
-        async with _place(context.temporary) as place:
-            checkout = place.output.parent / "checkout"
-            checkout.mkdir()
-            done = await self._in(
-                place, Command(f"exit {_TRIAL}", checkout, checkout, None, 20), context, isolated=True
+        room = await self._room(context)
+        if room.refusal:
+            return Done(Ran("not_isolated", None, room.refusal), isolated=False)
+        kept = (*command.kept, *(command.made if room.tier == "landlock" else ()))
+        with touching.watched(command.checkout, kept) as touched:
+            done = await self._run(command, context, room)
+            changed = touched()
+        if changed and done.ran.how == "exited":
+            names = ", ".join(changed[:5])
+            return Done(
+                Ran("tampered", None, words_of_checks.TAMPERED(names=names)),
+                done.isolated,
+                done.tail,
+                done.sha256,
+                done.size,
             )
-        return done.ran == Ran("exited", _TRIAL)
+        return done
 
-    async def _run(self, command: Command, context: Context, *, isolated: bool) -> Done:
-        async with _place(context.temporary) as place:
-            return await self._in(place, command, context, isolated=isolated)
+    async def _room(self, context: Context) -> _Room:
+        """The best sandbox that is asked for and works. One that is required, and does not, is a refusal."""
+        why = words_of_checks.SANDBOX_SWITCHED_OFF()
+        if context.sandbox != "plain" and isinstance(self._driver, Tiers):
+            for network in dict.fromkeys((context.network, True)):
+                asked = Confinement(context.sandbox, required=True, network=network, guarded=True)
+                try:
+                    tier = await self._driver.tier(asked)
+                except ValueError as error:
+                    why = str(error)
+                    continue
+                if _RANKS[tier] < _RANKS[context.least]:
+                    why = words_of_checks.WEAKER_THAN_AGENT(tier=tier, least=context.least)
+                    continue
+                return _Room(tier, network)
+        demanded = context.isolation == "required" or context.least != "plain"
+        demanded = demanded or context.sandbox not in {"best", "plain"}
+        return _Room("plain", network=True, refusal=words_of_checks.NO_SANDBOX(error=why) if demanded else "")
 
-    async def _in(self, place: _Place, command: Command, context: Context, *, isolated: bool) -> Done:
-        try:
-            argv = self._argv(place, command, context, isolated=isolated)
-        except ValueError as error:
-            return Done(Ran("not_started", None, str(error)), isolated)
-        limits = context.limits.for_kernel()
-        lease = self._ids.new("check")
-        turn = Turn(lease=lease, argv=argv, cwd=Path("/"), prompt="", timeout=command.seconds, limits=limits)
-        ran = await self._watched(turn, place.output, context.limits.output_bytes, isolated=isolated)
-        tail, digest, size = await asyncio.to_thread(_printed, place.output)
-        return Done(ran, isolated, tail, digest, size)
+    async def _run(self, command: Command, context: Context, room: _Room) -> Done:
+        async with _place(context.temporary) as temporary:
+            try:
+                turn = self._turn(command, context, room, temporary)
+            except ValueError as error:
+                return Done(Ran("not_started", None, str(error)), room.isolated)
+            printed = _Printed(context.limits.output_bytes)
+            ran = await self._watched(turn, printed)
+        return Done(ran, room.isolated, printed.text, printed.sha256, printed.size)
 
-    def _argv(self, place: _Place, command: Command, context: Context, *, isolated: bool) -> tuple[str, ...]:
-        inner = (self._shell, "-c", _INNER, "sh", self._shell, command.run)
-        checkout, cwd = command.checkout.resolve(), command.cwd.resolve()
-        env = checks.environment(
-            command.env,
-            path=":".join(os.path.realpath(part) if part.startswith("/") else part for part in context.path.split(":")),
-            checkout=str(checkout),
-            home="/tmp/home" if isolated else str(place.home),  # noqa: S108 - the sandbox's own
-            temporary="/tmp" if isolated else str(place.tmp),  # noqa: S108 - as above
-            lang=context.lang,
-        )
+    def _turn(self, command: Command, context: Context, room: _Room, temporary: Path) -> Turn:
+        checkout = command.checkout.resolve()
+        path = ":".join(os.path.realpath(part) if part.startswith("/") else part for part in context.path.split(":"))
+        env = checks.environment(command.env, path=path, checkout=str(checkout), lang=context.lang)
         if "\0" in command.run:
             raise ValueError(words_of_checks.NUL_IN_COMMAND())
-        if isolated and self._bubblewrap:
-            masked = (*context.masked, *sandbox.secrets(Path.home()), Path(tempfile.gettempdir()))
-            room = sandbox.Room((checkout,), cwd, place.tmp, env, context.network, masked, context.readable)
-            words = sandbox.wrapped(self._bubblewrap, room, inner)
-        else:
-            entries = (f"{name}={value}" for name, value in env.items())
-            enter = (self._shell, "-c", 'cd "$1" && shift && exec "$@"', "sh", str(cwd))
-            words = (*enter, self._env, "-i", *entries, *inner)
-        return (self._shell, "-c", _OUTER, "sh", str(place.output), *words)
+        return Turn(
+            lease=self._ids.new("check"),
+            argv=(self._shell, "-c", _RUN, "sh", self._shell, command.run),
+            cwd=command.cwd.resolve(),
+            prompt="",
+            env=env,
+            timeout=command.seconds,
+            limits=context.limits.for_kernel(),
+            confinement=_confinement(checkout, command, context, room, temporary),
+        )
 
-    async def _watched(self, turn: Turn, output: Path, limit: int, *, isolated: bool) -> Ran:
+    async def _watched(self, turn: Turn, printed: _Printed) -> Ran:
         """Run a turn, and end it when it prints too much."""
-        task = asyncio.ensure_future(self._driver.run(turn))
-        flooded = False
+        task = asyncio.ensure_future(self._driver.run(printed.heard(turn)))
+        flood = asyncio.ensure_future(printed.flooded.wait())
         try:
-            while not task.done():
-                await asyncio.wait({task}, timeout=_LOOK)
-                if not task.done() and _size(output) > limit:
-                    flooded = True
-                    break
+            await asyncio.wait({task, flood}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            flood.cancel()
             if not task.done():
                 task.cancel()
                 with suppress(asyncio.CancelledError, AgentTalkError):
                     await asyncio.wait({task})
-        return _told(task, limit, flooded=flooded or _size(output) > limit, isolated=isolated)
+        return _told(task, printed)
 
 
-def _told(task: asyncio.Future[Ended], limit: int, *, flooded: bool, isolated: bool) -> Ran:
+def _confinement(checkout: Path, command: Command, context: Context, room: _Room, temporary: Path) -> Confinement:
+    """The checkout, and nothing else, can be written; in it not what decides about the check."""
+    if not room.isolated:
+        return Confinement("plain", bare=True, temporary=temporary)
+    kept = tuple(path for path in command.kept if not path.is_symlink())[:_MOUNTS]
+    pinned = {above for path in kept for above in path.parents if checkout in above.parents}  # none can be renamed
+    return Confinement(
+        room.tier,
+        network=room.network,
+        writable=(checkout, *sorted(pinned)),
+        readonly=(*kept, *command.made, *context.readable),
+        hidden=context.masked,
+        guarded=True,
+        bare=True,
+        temporary=temporary,
+    )
+
+
+class _Printed:
+    """What a program prints: its end, and the hash of all of it."""
+
+    def __init__(self, limit: int) -> None:
+        self.flooded = asyncio.Event()
+        """Set when it is too much."""
+        self.size = 0
+        self.limit = limit
+        self._digest = hashlib.sha256()
+        self._tail = b""
+
+    def heard(self, turn: Turn) -> Turn:
+        """The turn, with us listening."""
+        return replace(turn, pieces=self._take)
+
+    def _take(self, data: bytes) -> None:
+        self._digest.update(data)
+        self.size += len(data)
+        self._tail = (self._tail + data)[-_TAIL:]
+        if self.size > self.limit:
+            self.flooded.set()
+
+    @property
+    def text(self) -> str:
+        """The end of it."""
+        return self._tail.decode("utf-8", "replace")
+
+    @property
+    def sha256(self) -> str:
+        """The hash of all of it."""
+        return f"sha256:{self._digest.hexdigest()}"
+
+
+def _told(task: asyncio.Future[Ended], printed: _Printed) -> Ran:
     if not task.cancelled() and isinstance(task.exception(), AgentTalkError):
         return Ran("stuck", None, str(task.exception()))
-    if flooded:
-        return Ran("output_limit", None, words_of_checks.PRINTED_TOO_MUCH(limit=limit))
+    if printed.flooded.is_set():
+        return Ran("output_limit", None, words_of_checks.PRINTED_TOO_MUCH(limit=printed.limit))
     ended = task.result()
-    said = ended.stderr.decode(errors="replace").strip()
-    if isolated and said.startswith("bwrap:"):
-        return Ran("not_started", None, words_of_checks.SANDBOX_FAILED(error=said[:500]))
-    if said and ended.how == "exited" and ended.exit_code != 0:
-        return Ran("not_started", None, said[:500])  # only what stands before the command speaks here
     how: How = ended.how
     return Ran(how, ended.exit_code, ended.error)
 
 
 @asynccontextmanager
-async def _place(where: Path | None) -> AsyncIterator[_Place]:
+async def _place(where: Path | None) -> AsyncIterator[Path]:
+    """A folder for temporary files that is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="agenttalk-check-", dir=where))
     try:
-        tmp = folder / "tmp"
-        home = tmp / "home"
-        home.mkdir(parents=True)
-        yield _Place(home, tmp, folder / "output")
+        (folder / "tmp").mkdir()
+        yield folder / "tmp"
     finally:
         await asyncio.to_thread(sandbox.erase, folder)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _printed(path: Path) -> tuple[str, str, int]:
-    """The end of what was printed, the hash of all of it, and how much it is."""
-    digest, tail, size = hashlib.sha256(), b"", 0
-    with suppress(OSError), path.open("rb") as file:
-        while piece := file.read(MIB):
-            digest.update(piece)
-            size += len(piece)
-            tail = (tail + piece)[-_TAIL:]
-    return tail.decode("utf-8", "replace"), f"sha256:{digest.hexdigest()}", size

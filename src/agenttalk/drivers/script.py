@@ -89,6 +89,7 @@ class ScriptDriver:
                 keep=turn.keep,
                 most=most,
                 lines=lines,
+                pieces=turn.pieces,
                 spoken_to=turn.talk is not None,
             )
         except OSError as error:

@@ -48,6 +48,7 @@ class Tree:
         keep: int,
         most: int | None = None,
         lines: Lines | None = None,
+        pieces: Callable[[bytes], None] | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -74,6 +75,7 @@ class Tree:
         self._keep = keep
         self._most = most
         self._lines = lines
+        self._pieces = pieces
         self._process = process
         self._control = control
         self._heard = b""
@@ -90,12 +92,13 @@ class Tree:
         keep: int,
         most: int | None = None,
         lines: Lines | None = None,
+        pieces: Callable[[bytes], None] | None = None,
         spoken_to: bool = False,
     ) -> Self:
         """Start a keeper and ask it for a program (`keeper.packed`). Raises OSError when the machine cannot.
 
-        `lines` gets what the program prints, `keep` bytes of it are kept, and with more than `most` it is flooding. One
-        that is `spoken_to` has a pen, and hears more than its prompt.
+        `lines` and `pieces` get what the program prints, `keep` bytes of it are kept, and with more than `most` it is
+        flooding. One that is `spoken_to` has a pen, and hears more than its prompt.
         """
         with ExitStack() as ours, ExitStack() as theirs:
             control, far = socket.socketpair()
@@ -116,7 +119,7 @@ class Tree:
                 pass_fds=[far.fileno()],
                 start_new_session=True,
             )
-            tree = cls(process, control, keep=keep, most=most, lines=lines)
+            tree = cls(process, control, keep=keep, most=most, lines=lines, pieces=pieces)
             tree._listen(out, err)
             ours.pop_all()
         tree._speak(request, feed, prompt, spoken_to=spoken_to)
@@ -182,6 +185,8 @@ class Tree:
         self.stdout += data[: max(0, self._keep - len(self.stdout))]
         if self._lines is not None:
             self._lines.take(data)
+        if self._pieces is not None:
+            self._pieces(data)
 
     def _keep_last(self, data: bytes) -> None:
         self._count(data)

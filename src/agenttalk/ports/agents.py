@@ -139,6 +139,8 @@ class Turn:
     """What its processes may use together."""
     confinement: Confinement | None = None
     """What the processes may touch; None lets them do what this user may do."""
+    pieces: Callable[[bytes], None] | None = None
+    """Gets all of standard output, piece by piece as it comes. Whoever listens may have the turn cancelled for it."""
     hear: Callable[[bytes], None] | None = None
     """Gets each line of standard output as it comes. Whoever listens may have the turn cancelled for it."""
     longest: int | None = None

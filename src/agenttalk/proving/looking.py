@@ -69,12 +69,6 @@ def rests_on_more(job: Job, facts: Facts) -> bool:
     return bool(facts.retuned) or (job.repo is not None and bool(job.repo.link))
 
 
-async def prepared_for(space: Workspace, job: Job, tree: str) -> Prepared | None:
-    """What the repository's own command makes beside its files, e.g. an environment."""
-    command = job.repo.prepare if job.repo is not None else None
-    return await space.prepare(tree, command) if command else None
-
-
 def attempt_of(job: Job) -> Attempt:
     """The attempt that a job is, as a workspace knows it."""
     profile = job.profile
@@ -202,6 +196,11 @@ def place_of(made: Made) -> str:
     """Where a file of an output lies for checks: as it lay in the folder of outputs, so none passes for another."""
     name = places.segment(made.output_name)
     return made.path if made.path in {name, made.output_name} else f"{name}/{made.path}"
+
+
+async def guarded_in(space: Workspace, tree: str, promise: CompletionPromise | None) -> tuple[str, ...]:
+    """Files of a tree that nobody may change, not even while checks run."""
+    return tuple((await space.covered(tree, protected_by(promise))).files)
 
 
 def git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candidate) -> GitFacts | None:

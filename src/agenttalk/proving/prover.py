@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agenttalk.checking.checker import Checker, Facts
 from agenttalk.checking.running import Context
 from agenttalk.contracts import wire
+from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.base import write_time
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.plan import Workspace as Repository
@@ -50,6 +51,7 @@ from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
 from agenttalk.rules.living import Ground
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
+from agenttalk.workspaces.preparing import Prepared, Ran, Recipe
 from agenttalk.workspaces.settings import Settings
 from agenttalk.workspaces.turnstile import Turnstile
 from agenttalk.workspaces.workspace import Workspace
@@ -63,7 +65,20 @@ _TRIES: Final = 5
 _SHOWN: Final = 48 * 1024
 """Bytes of what was changed that people are shown who decide about it."""
 Done = Callable[[Proof], bool]
-Checkout = Callable[[], AbstractAsyncContextManager[Sealed]]
+_SAID: Final = 4000
+"""Characters of what a preparation said, that are told when it failed."""
+_UNCONFINED: Final = "plain"
+
+
+class Laid(NamedTuple):
+    """A checkout for a check."""
+
+    sealed: Sealed
+    isolated: bool = True
+    """Whether whatever prepared it ran in a sandbox, if something did."""
+
+
+Checkout = Callable[[], AbstractAsyncContextManager[Laid]]
 _UNSEEN: Final = Baseline("")
 _NONE: Final[Mapping[str, bytes]] = MappingProxyType({})
 
@@ -110,13 +125,16 @@ class Prover:
         tip = await space.ensure()
         merged = await space.merged(job.command.command_id)  # and we died before that was written down
         await self._stood(job, await space.commit(f"{merged}^1") if merged else tip, space)
+        prepared = await self._prepared(space, job, tip)
         clone = await space.begin(
             look.attempt_of(job),
             at=self.clock.now(),
             previous=await look.previous_of(space, job),
             protected=look.protected_by(promise),
-            prepared=await look.prepared_for(space, job, tip),
+            prepared=prepared,
         )
+        if prepared is not None and prepared.bound:
+            await space.furnish(clone, prepared)
         ready = replace(job, cwd=str(clone.path.relative_to(self.root.absolute())), readonly=clone.readonly)
         if not clone.patch:
             return ready
@@ -182,14 +200,15 @@ class Prover:
         space = await self._opened(shipment.plan_id, shipment.repo) if shipment.repo is not None else None
         tip = await space.ensure() if space is not None else ""
         command = shipment.repo.prepare if shipment.repo is not None else None
-        prepared = await space.prepare(tip, command) if space is not None and command and checks else None
+        recipe = await self._recipe(command, _UNCONFINED) if space is not None and command and checks else None
+        prepared = await space.prepare(tip, recipe) if space is not None and recipe is not None else None
         blobs = await self.blobs(shipment.board)
         files = {path: await blobs.get(sha256) for path, sha256 in shipment.files.items()} if checks else {}
         laid = wire.sha256(wire.write(dict(sorted(shipment.files.items()))))
         told = []
         for check, where in checks:
             if where == "tip" and space is not None:
-                result = await self._made(check, Facts(tip), partial(space.sealed, tip, prepared=prepared))
+                result = await self._made(check, Facts(tip), _checkout(space, tip, prepared))
             else:
                 result = await self._made(check, Facts(laid), lambda: self._laid_out(files))
             told.append(findings.told(result) | {"on": where})
@@ -226,7 +245,8 @@ class Prover:
         base: Baseline,
     ) -> tuple[Facts, list[Result]]:
         promise = job.command.promise
-        prepared = await look.prepared_for(space, job, candidate.tree)
+        tier = _tier(performance.sandbox)
+        prepared = await self._prepared(space, job, candidate.tree, candidate.onto, tier)
         facts = Facts(
             tree=candidate.tree,
             inputs=look.inputs_of(job, prepared),
@@ -236,8 +256,10 @@ class Prover:
             artifacts={**job.others, **look.stored_outputs(job, performance)},
             report=look.report_of(performance),
             retuned=await look.retuned_in(space, candidate),
+            protected=await look.guarded_in(space, candidate.tree, promise),
+            tier=tier,
         )
-        return facts, await self._check(job, facts, base, lambda: space.sealed(candidate.tree, prepared=prepared))
+        return facts, await self._check(job, facts, base, _checkout(space, candidate.tree, prepared))
 
     async def _check_outputs(self, job: Job, performance: Performance) -> tuple[Facts, list[Result]]:
         """Without a repository the checkout holds the outputs and nothing else."""
@@ -249,6 +271,7 @@ class Prover:
             inputs=look.inputs_of(job, None),
             artifacts={**job.others, **look.stored_outputs(job, performance)},
             report=look.report_of(performance),
+            tier=_tier(performance.sandbox),
         )
         blobs = await self.blobs(job.board)
         files = {
@@ -320,7 +343,8 @@ class Prover:
         """Make a check at a commit; see the port."""
         space = await self._space(job)
         tree = await space.tree(commit)
-        prepared = await look.prepared_for(space, job, tree)
+        tier = _tier(job.profile.sandbox)
+        prepared = await self._prepared(space, job, tree, tier=tier)
         before = (await self.findings.baseline(job) or _UNSEEN).results.get(check.id)
         facts = Facts(
             tree=tree,
@@ -328,8 +352,10 @@ class Prover:
             files=check.files_sha256 or {},
             inputs={**kept.inputs, **look.inputs_of(None, prepared)},
             base=before.tests if before is not None else None,
+            protected=await look.guarded_in(space, tree, job.command.promise),
+            tier=tier,
         )
-        result = await self._checked(job, check, facts, lambda: space.sealed(tree, prepared=prepared))
+        result = await self._checked(job, check, facts, _checkout(space, tree, prepared))
         return evidence.weighed(result, evidence.red_first(check.red_first, check.kind, before))
 
     async def arrived(self, job: Job, since: str) -> Sequence[tuple[str, str | None]]:
@@ -355,18 +381,46 @@ class Prover:
         """
         async with AsyncExitStack() as stack:
 
-            async def sealed() -> Sealed:
+            async def laid() -> tuple[Laid, Folder]:
+                await stack.aclose()  # a second run may have the place of the first
                 found = await stack.enter_async_context(checkout())
-                await asyncio.to_thread(look.lay_over, found.path, own)
-                return found
+                await asyncio.to_thread(look.lay_over, found.sealed.path, own)
+                return found, stack.enter_context(Folder.open(found.sealed.path))
 
-            async def fresh() -> Folder:
-                return stack.enter_context(Folder.open((await sealed()).path))
+            async def again() -> Folder:
+                return (await laid())[1]
 
-            first = await sealed()
-            folder = stack.enter_context(Folder.open(first.path))
-            context = replace(self.context, readable=(*self.context.readable, *first.readonly))
-            return await self.checker.check(check, folder, facts, context, again=fresh)
+            first, folder = await laid()
+            sealed = first.sealed
+            context = replace(
+                self.context,
+                readable=(*self.context.readable, *sealed.readonly),
+                made=tuple(str(path.relative_to(sealed.path)) for path in sealed.made),
+            )
+            result = await self.checker.check(check, folder, facts, context, again=again)
+        return result if first.isolated or result.isolated is None else replace(result, isolated=False)
+
+    async def _prepared(
+        self, space: Workspace, job: Job, tree: str, onto: str | None = None, tier: Tier = "plain"
+    ) -> Prepared | None:
+        """What the repository's own command makes beside its files, e.g. an environment; see `Workspace.prepare`."""
+        command = job.repo.prepare if job.repo is not None else None
+        return await space.prepare(tree, await self._recipe(command, tier), onto=onto) if command else None
+
+    async def _recipe(self, command: str, tier: Tier) -> Recipe:
+        """How a checkout is prepared: confined as checks are, and at least as the agent whose work it may be."""
+        context = replace(self.context, least=tier)
+
+        async def run(folder: Path, command: str) -> Ran:
+            done = await self.checker.prepare(folder, command, context)
+            ended = done.ran.how == "exited" and done.ran.exit_code is not None
+            return (
+                Ran(done.ran.exit_code or 0, done.tail[-_SAID:])
+                if ended
+                else Ran(1, f"{done.tail[-_SAID:]}\n{done.ran.error}".strip())
+            )
+
+        return Recipe(command, run, await self.checker.isolates(context))
 
     async def _stood(self, job: Job, onto: str, space: Workspace | None) -> None:
         """See how checks stand before the work, once for a task. Raises InputError if one is green and must be red."""
@@ -377,18 +431,14 @@ class Prover:
             check for check in look.checks_of(job.command.promise) if look.looked_at_before(check, known.get(check.id))
         ]
         if missing or (base is None and space is not None and look.checks_of(job.command.promise)):
-            prepared = await look.prepared_for(space, job, onto) if missing and space is not None else None
+            prepared = await self._prepared(space, job, onto) if missing and space is not None else None
             facts = Facts(
                 tree=onto or "empty",
                 files=look.brought_along(job.command.promise),
                 inputs=look.inputs_of(None, prepared),
             )
             for check in missing:
-                make = (
-                    (lambda: space.sealed(onto, prepared=prepared))
-                    if space is not None
-                    else (lambda: self._laid_out({}))
-                )
+                make = _checkout(space, onto, prepared) if space is not None else (lambda: self._laid_out({}))
                 known[check.id] = await self._checked(job, check, facts, make)
             await self.findings.keep_baseline(job, Baseline(onto, known))
         for check in look.checks_of(job.command.promise):
@@ -400,7 +450,7 @@ class Prover:
                 )
 
     @asynccontextmanager
-    async def _laid_out(self, files: Mapping[str, bytes]) -> AsyncIterator[Sealed]:
+    async def _laid_out(self, files: Mapping[str, bytes]) -> AsyncIterator[Laid]:
         """A folder with these files, which is gone afterwards. What a process that died left there goes first."""
         home = self.root.absolute() / FOLDER / _SEALED
         if not self._swept:
@@ -411,7 +461,7 @@ class Prover:
             with Folder.open(Path(name)) as folder:
                 for path, data in files.items():
                     folder.write(path, data, parents=True)
-            yield Sealed(Path(name))
+            yield Laid(Sealed(Path(name)))
 
     async def _space(self, job: Job) -> Workspace:
         if job.repo is None:
@@ -426,3 +476,19 @@ class Prover:
             known = await Workspace.open(Settings(Path(repo.repo), plan_id, home, repo.base, tuple(repo.link)))
             known = self._spaces.setdefault(plan_id, known)
         return known
+
+
+def _checkout(space: Workspace, tree: str, prepared: Prepared | None) -> Checkout:
+    """Checkouts of a tree, each with what was prepared for it."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Laid]:
+        async with space.sealed(tree, prepared=prepared) as sealed:
+            yield Laid(sealed, prepared is None or prepared.isolated)
+
+    return make
+
+
+def _tier(said: str) -> Tier:
+    """The sandbox in which a turn was, as far as one is known."""
+    return "bubblewrap" if said == "bubblewrap" else "landlock" if said == "landlock" else "plain"

@@ -15,7 +15,9 @@ from agenttalk.rules.evidence import Finding, Reason
 from agenttalk.rules.junit import Outcomes, Unreadable
 from agenttalk.rules.promise_checks import listed
 
-How = Literal["exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck"]
+How = Literal[
+    "exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck", "tampered"
+]
 
 SHARED_CONFIGURATION: Final = "pyproject.toml"
 """A file in which only some tables decide that."""
@@ -40,6 +42,7 @@ _REASONS: Final[dict[str, Reason]] = {
     "output_limit": "output_limit",
     "not_isolated": "not_isolated",
     "stuck": "stuck",
+    "tampered": "tampered",
 }
 
 
@@ -214,17 +217,15 @@ def shadows(check: RunCheck | TestsCheck) -> tuple[str, ...]:
     return tuple(path for module in sorted(modules) for path in (f"{module}.py", f"{module}/__init__.py"))
 
 
-def environment(
-    given: Mapping[str, str] | None, *, path: str, checkout: str, home: str, temporary: str, lang: str
-) -> dict[str, str]:
-    """The whole environment of a check: what it names itself, over the few things that programs need.
+def environment(given: Mapping[str, str] | None, *, path: str, checkout: str, lang: str) -> dict[str, str]:
+    """The environment of a check: what it names itself, over the few things that programs need.
 
-    Raises ValueError for a variable that cannot be set.
+    Home and temporary files are the sandbox's business. Raises ValueError for a variable that cannot be set.
     """
     for name, value in (given or {}).items():
         if not _VARIABLE.match(name) or "\0" in value:
             raise ValueError(f"the variable {name[:80]!r} cannot be set")
-    ours = {"PATH": safe_path(path, checkout), "HOME": home, "TMPDIR": temporary, "LANG": lang}
+    ours = {"PATH": safe_path(path, checkout), "LANG": lang}
     return {**ours, **(given or {})}
 
 

@@ -26,6 +26,7 @@ Reason = Literal[
     "not_started",
     "not_isolated",
     "stuck",
+    "tampered",
     "check_file",
     "report_missing",
     "report_unreadable",

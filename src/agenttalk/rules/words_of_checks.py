@@ -272,8 +272,20 @@ SHADOWS_RUNNER: Final = Saying(
     "{path} 会冒充测试程序运行",
 )
 NO_SANDBOX: Final = Saying(
-    "a sandbox is required, and bubblewrap is not installed or does not work here",
-    "要求使用沙箱，但这里没有安装 bubblewrap 或它无法工作",
+    "it was not run, because a sandbox is required here: {error}",
+    "没有运行，因为这里要求使用沙箱：{error}",
+)
+SANDBOX_SWITCHED_OFF: Final = Saying(
+    "checks have none; set checks.sandbox to best, and install bubblewrap (make sandbox)",
+    "检查没有沙箱；请把 checks.sandbox 设为 best，并安装 bubblewrap（make sandbox）",
+)
+WEAKER_THAN_AGENT: Final = Saying(
+    "the best that works is {tier}, and the work was made in {least}; install bubblewrap (make sandbox)",
+    "可用的最好沙箱是 {tier}，而这项工作是在 {least} 中完成的；请安装 bubblewrap（make sandbox）",
+)
+TAMPERED: Final = Saying(
+    "while it ran, something changed what decides about it: {names}",
+    "在它运行期间，决定其结果的内容被更改：{names}",
 )
 NUL_IN_COMMAND: Final = Saying(
     "the command holds a NUL",
@@ -282,10 +294,6 @@ NUL_IN_COMMAND: Final = Saying(
 PRINTED_TOO_MUCH: Final = Saying(
     "it printed more than {limit:,} bytes",
     "输出超过 {limit} 字节",
-)
-SANDBOX_FAILED: Final = Saying(
-    "the sandbox cannot be set up: {error}",
-    "无法建立沙箱：{error}",
 )
 CANNOT: Final = Saying(
     "cannot {verb:s} {path!r}: {error}",

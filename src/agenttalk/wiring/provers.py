@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from agenttalk import sandbox
 from agenttalk.checking.checker import AskForge, Checker
 from agenttalk.checking.running import Context
 from agenttalk.drivers.processes import LocalProcesses
@@ -18,7 +17,7 @@ from agenttalk.proving import Prover
 
 def prover(root: Path, deps: Deps, driver: Driver, forge: AskForge | None = None) -> Prover:
     """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
-    checker = Checker(driver, deps.clock, deps.ids, bubblewrap=sandbox.installed(), forge=forge)
+    checker = Checker(driver, deps.clock, deps.ids, forge=forge)
     path = os.environ.get("PATH", os.defpath)
     context = Context(path=path, masked=deps.walls.hidden, readable=deps.walls.readable)
     return Prover(root, checker, context, deps.clock, deps.stores.blobs, KeptFindings(deps))

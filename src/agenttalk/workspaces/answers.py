@@ -9,6 +9,7 @@ from typing import NamedTuple
 from agenttalk.contracts.base import is_id
 from agenttalk.errors import Code, InputError
 from agenttalk.workspaces.objects import Change
+from agenttalk.workspaces.preparing import Environment
 from agenttalk.workspaces.taking import Reason
 
 
@@ -68,6 +69,10 @@ class Sealed:
     path: Path
     readonly: tuple[Path, ...] = ()
     """What is linked from it."""
+    made: tuple[Path, ...] = ()
+    """What was prepared in it, and must stay as it is."""
+    environment: Environment | None = None
+    """What it is laid out in, if something was prepared."""
 
 
 @dataclass(frozen=True, slots=True)

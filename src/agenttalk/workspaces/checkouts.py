@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.errors import Code, UsageError
 from agenttalk.workspaces import folders, preparing, taking
 from agenttalk.workspaces.answers import Sealed
 from agenttalk.workspaces.objects import Objects
-from agenttalk.workspaces.preparing import Prepared, Runner
+from agenttalk.workspaces.preparing import Environment, Prepared, Recipe
 from agenttalk.workspaces.taking import Listing
 from agenttalk.workspaces.threads import threaded
 
@@ -18,47 +19,102 @@ from agenttalk.workspaces.threads import threaded
 class Checkouts:
     """Makes checkouts below `home`. `links` are paths of the user's folder that are linked into each."""
 
-    def __init__(self, objects: Objects, home: Path, trash: Path, links: dict[str, Path]) -> None:
+    def __init__(self, objects: Objects, home: Path, trash: Path, folder: Path, link: tuple[str, ...]) -> None:
         self._objects = objects
         self._sealed = home / "sealed"
         self._prepared = home / "prepared"
         self._trash = trash
-        self._links = links
+        self._folder = folder
+        self._links = {path: folder / path for path in link}
+        self._copies = (folder, home)
+        """Where other copies of the tree lie."""
+        self._looked = False
+        self._taken: set[Path] = set()
+        """Environments that somebody has."""
         self._preparing = asyncio.Lock()
 
+    async def seal(self, tree: str, prepared: Prepared | None) -> Sealed:
+        """A fresh folder with exactly a tree, and with what is prepared for it."""
+        if prepared is None:
+            return await self._seal(tree)
+        environment = await self._take(prepared)
+        try:
+            return await self._lay(tree, environment)
+        except BaseException:
+            self._taken.discard(environment.folder)
+            raise
+
     @threaded
-    def seal(self, tree: str, prepared: Prepared | None) -> Sealed:
-        """A fresh folder with exactly a tree."""
+    def _seal(self, tree: str) -> Sealed:
         top = folders.fresh(self._sealed)
         path = top / "tree"
         path.mkdir()
         self._objects.checkout(tree, path, top / "index")
-        links = self.linked(path, self._objects.listing(tree), prepared)
+        links = self.linked(path, self._objects.listing(tree))
         return Sealed(path, tuple(links.values()))
 
     @threaded
-    def remove(self, tree: Path) -> None:
-        """Remove one, by the folder that its tree lies in."""
-        folders.remove(tree.parent, self._trash)
+    def _lay(self, tree: str, environment: Environment) -> Sealed:
+        """Lay a tree out around what was prepared."""
+        folder = environment.folder
+        preparing.clear(environment, self._trash)
+        listing = self._objects.listing(tree)
+        self._refuse_taken(listing, environment.paths)
+        index = folder.parent / "index"
+        index.unlink(missing_ok=True)
+        self._objects.checkout(tree, folder, index)
+        links = self.linked(folder, listing)
+        made = tuple(folder / path for path in environment.paths)
+        return Sealed(folder, tuple(links.values()), made, environment)
 
-    def linked(self, top: Path, listing: Listing, prepared: Prepared | None) -> dict[str, Path]:
+    async def remove(self, sealed: Sealed) -> None:
+        """Remove a checkout. What was prepared for it stays, for the next."""
+        if sealed.environment is None:
+            await self._remove(sealed.path.parent)
+            return
+        try:
+            await self._clear(sealed.environment)
+        finally:
+            self._taken.discard(sealed.path)
+
+    @threaded
+    def _clear(self, environment: Environment) -> None:
+        preparing.clear(environment, self._trash)
+
+    @threaded
+    def _remove(self, top: Path) -> None:
+        folders.remove(top, self._trash)
+
+    def linked(self, top: Path, listing: Listing, prepared: Prepared | None = None) -> dict[str, Path]:
         """Put links to the folder's and to prepared paths into a checkout; where each of them leads."""
-        sources = dict(self._links)
-        sources |= {path: prepared.folder / path for path in prepared.paths} if prepared else {}
-        tracked = {*listing, *(parent for path in listing for parent in taking.parents(path))} if sources else set()
+        if not self._looked:
+            preparing.refuse_leads(self._folder, tuple(self._links), self._copies, "workspace.link")
+            self._looked = True
+        made = prepared.environment if prepared else None
+        sources = {**self._links, **({path: made.folder / path for path in made.paths} if made else {})}
+        self._refuse_taken(listing, sources)
         for path, source in sources.items():
-            if path in tracked:
-                message = f"{path!r} is part of the tree and cannot be linked into it"
-                raise UsageError(Code.NAME_TAKEN, message, hint="take it out of workspace.link, or out of the tree")
             (top / path).parent.mkdir(parents=True, exist_ok=True)
             (top / path).symlink_to(source)
         return sources
 
-    async def prepare(self, tree: str, command: str, run: Runner) -> Prepared:
+    @staticmethod
+    def _refuse_taken(listing: Listing, paths: Iterable[str]) -> None:
+        """Raises UsageError when a path cannot stand beside a tree."""
+        folders_of = {parent for path in listing for parent in taking.parents(path)}
+        for path in paths:
+            if path in listing or path in folders_of or any(parent in listing for parent in taking.parents(path)):
+                message = f"{path!r} is part of the tree and cannot be linked into it"
+                hint = "take it out of workspace.link or workspace.prepare, or out of the tree"
+                raise UsageError(Code.NAME_TAKEN, message, hint=hint)
+
+    async def prepare(self, tree: str, recipe: Recipe, onto: str | None) -> Prepared:
         """What a command makes of a clean copy of a tree; see `Workspace.prepare`."""
+        key, name, source = await self._named(tree, recipe, onto)
         async with self._preparing:
-            key = await self.prepare_key(tree, command)
-            return await self._found(key) or await self._make(key, tree, command, run)
+            found = await self._intact(name, frozenset())
+            environment = found or await self._make(name, source, recipe)
+        return Prepared(key, name, source, recipe, environment)
 
     @threaded
     def prepare_key(self, tree: str, command: str) -> str:
@@ -66,29 +122,45 @@ class Checkouts:
         return preparing.key(self._objects.listing(tree), command)
 
     @threaded
-    def _found(self, key: str) -> Prepared | None:
-        return preparing.find(self._prepared, key)
+    def _named(self, tree: str, recipe: Recipe, onto: str | None) -> tuple[str, str, str]:
+        """The key, the name, and the tree to make it of: that of the branch, where its lock files are the same."""
+        key = preparing.key(self._objects.listing(tree), recipe.command)
+        if onto is None or key == preparing.key(self._objects.listing(onto), recipe.command):
+            return key, preparing.name(key, recipe), onto or tree
+        return key, preparing.name(key, recipe, self._objects.tree_of(tree)), tree
 
-    async def _make(self, key: str, tree: str, command: str, run: Runner) -> Prepared:
-        top = await self._copy(key, tree)
-        code, said = await run(top / "tree", command)
-        if code:
-            await self.remove(top / "tree")
-            raise MachineError(
-                Code.COMMAND_FAILED, f"workspace.prepare ended with code {code}: {said}", hint="try it by hand"
-            )
-        return await self._keep(key, top, tree)
+    async def _take(self, prepared: Prepared) -> Environment:
+        """An environment that nobody else has."""
+        async with self._preparing:
+            found = await self._intact(prepared.name, frozenset(self._taken))
+            environment = found or await self._make(prepared.name, prepared.tree, prepared.recipe)
+            self._taken.add(environment.folder)
+            return environment
 
     @threaded
-    def _copy(self, key: str, tree: str) -> Path:
-        top = self._prepared / f"{key}-{os.urandom(4).hex()}"
+    def _intact(self, name: str, taken: frozenset[Path]) -> Environment | None:
+        free = (each for each in preparing.known(self._prepared, name) if each.folder not in taken)
+        return next((each for each in free if preparing.is_intact(each)), None)
+
+    async def _make(self, name: str, tree: str, recipe: Recipe) -> Environment:
+        top = await self._copy(name, tree)
+        try:
+            preparing.refuse_failure(await recipe.run(top / "tree", recipe.command))
+            return await self._keep(top, tree)
+        except BaseException:
+            await self._remove(top)
+            raise
+
+    @threaded
+    def _copy(self, name: str, tree: str) -> Path:
+        top = self._prepared / f"{name}-{os.urandom(4).hex()}"
         (top / "tree").mkdir(parents=True)
         self._objects.checkout(tree, top / "tree", top / "index")
         return top
 
     @threaded
-    def _keep(self, key: str, top: Path, tree: str) -> Prepared:
-        return preparing.keep(self._prepared, key, top, self._objects.listing(tree))
+    def _keep(self, top: Path, tree: str) -> Environment:
+        return preparing.keep(top, self._objects.listing(tree), self._copies)
 
     def sweep(self) -> None:
         """Remove what is left of earlier lives."""

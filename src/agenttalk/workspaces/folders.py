@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -94,3 +95,13 @@ def _opened(parent: int, name: str) -> int:
         descriptor = os.open(name, FOLDER, dir_fd=parent)
     os.fchmod(descriptor, 0o700)
     return descriptor
+
+
+def below(path: Path) -> Iterator[Path]:
+    """A path and all that lies in it, the deepest first. No symlink is followed."""
+    if path.is_dir() and not path.is_symlink():
+        with os.scandir(path) as entries:
+            inner = sorted(entry.name for entry in entries)
+        for name in inner:
+            yield from below(path / name)
+    yield path

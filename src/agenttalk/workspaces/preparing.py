@@ -1,22 +1,26 @@
-"""What checkouts need and no tree holds: `.venv`, `node_modules`, made once per content of the lock files."""
+"""What checkouts need and no tree holds: `.venv`, `node_modules`, made once per content of the lock files.
+
+What is installed often names its own place, and leads to the tree beside it (`pip install -e .`, workspaces of npm). So
+the command is run in a folder of its own, an *environment*, and trees that are to be checked are laid out there, one
+after the other, around what it made. What is to be checked at the same time gets another environment.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
-import signal
 import stat
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules import scope
-from agenttalk.workspaces import folders, taking
+from agenttalk.workspaces import folders, leading, taking
+from agenttalk.workspaces.leading import Lead
 from agenttalk.workspaces.taking import Listing
 
 LOCK_FILES: Final = scope.globs(
@@ -37,100 +41,182 @@ LOCK_FILES: Final = scope.globs(
     )
 )
 """What decides what is installed. A tree without any of them is prepared anew whenever it changes."""
-SECONDS: Final = 1800.0
-_TAIL: Final = 4000
 _CACHES: Final = scope.globs(scope.CACHES)
-_NAME: Final = re.compile(r"(?P<key>[0-9a-f]{32})-[0-9a-f]{8}\Z")
+_NAME: Final = re.compile(r"(?P<name>[0-9a-f]{32})-[0-9a-f]{8}\Z")
+_NOTE: Final = "made.json"
+_REPOSITORY: Final = ".git"
 
-Runner: TypeAlias = Callable[[Path, str], Awaitable[tuple[int, str]]]
-"""Runs a command line in a folder; its exit code and the end of what it said."""
+
+class Ran(NamedTuple):
+    """How a command line ended."""
+
+    code: int
+    said: str
+    """The end of what it said."""
+
+
+Runner: TypeAlias = Callable[[Path, str], Awaitable[Ran]]
+"""Runs a command line in a folder, which is all that it can write. Nothing of it lives on afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How checkouts are prepared."""
+
+    command: str
+    run: Runner
+    isolated: bool = False
+    """Whether it runs in a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was made."""
+    """What is prepared for a tree."""
 
-    folder: Path
-    """Where it was made and stays, for what it holds may name its own place."""
-    paths: tuple[str, ...]
-    """What is new in there. Read-only, and to be shown read-only."""
+    key: str
+    """The same key, the same lock files and command."""
+    name: str
+    """Under which environments are kept that were made of the same."""
+    tree: str
+    """What those are made of."""
+    recipe: Recipe
+    environment: Environment
+    """The first of them."""
 
     @property
-    def key(self) -> str:
-        """What it was made for: the same key, the same lock files and command."""
-        return self.folder.parent.name.partition("-")[0]
+    def isolated(self) -> bool:
+        """Whether it was prepared in a sandbox."""
+        return self.recipe.isolated
+
+    @property
+    def bound(self) -> bool:
+        """Whether some of it leads to the tree beside it, and so is of use only there."""
+        return bool(self.environment.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A folder in which a command was run."""
+
+    folder: Path
+    """Where it was made and stays, for what it holds may name its own place. Trees are laid out in there."""
+    paths: tuple[str, ...]
+    """What the command made in there. Read-only, and to be shown read-only."""
+    bound: tuple[str, ...] = ()
+    """What of it leads to the tree beside it."""
 
 
 def key(listing: Listing, command: str) -> str:
     """What decides whether something prepared still fits."""
     locks = [path for path in sorted(listing) if LOCK_FILES.covers(path)] or sorted(listing)
     told = [command, *(f"{path}\0{listing[path].oid}" for path in locks)]
+    return _hash(told)
+
+
+def name(key: str, recipe: Recipe, tree: str = "") -> str:
+    """Under which environments are kept. `tree` is that of work which nobody has checked: only that one uses them."""
+    return _hash([key, str(recipe.isolated), tree])
+
+
+def _hash(told: list[str]) -> str:
     return sha256("\0\0".join(told).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def find(home: Path, wanted: str) -> Prepared | None:
-    """What was made for a key, if it is as it was left. What somebody changed meanwhile is not used."""
+def known(home: Path, wanted: str) -> list[Environment]:
+    """Environments of a name, also those that are not as they were left; see `is_intact`."""
+    found = (_noted(path) for path in sorted(home.glob(f"{wanted}-*")))
+    return [each for each in found if each is not None]
+
+
+def is_intact(environment: Environment) -> bool:
+    """Whether it is as it was left. What somebody changed meanwhile is not used."""
     try:
-        told = json.loads((home / f"{wanted}.json").read_bytes())
-        found = Prepared(home / told["folder"] / "tree", tuple(told["paths"]))
-        return found if told["seal"] == _seal(found) else None
+        told = json.loads((environment.folder.parent / _NOTE).read_bytes())
+        return bool(told["seal"] == _seal(environment))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _noted(top: Path) -> Environment | None:
+    try:
+        told = json.loads((top / _NOTE).read_bytes())
+        return Environment(top / "tree", tuple(told["paths"]), tuple(told["bound"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def keep(home: Path, wanted: str, top: Path, listing: Listing) -> Prepared:
-    """Note what a command made, and make it read-only."""
-    known = {parent for path in listing for parent in taking.parents(path)}
-    prepared = Prepared(top / "tree", tuple(sorted(_new(top / "tree", "", listing, known))))
-    for path in prepared.paths:
-        for each in _below(prepared.folder / path):
+def keep(top: Path, listing: Listing, elsewhere: tuple[Path, ...]) -> Environment:
+    """Note what a command made, and make it read-only. Raises UsageError for what leads to another copy of the tree."""
+    folder = top / "tree"
+    paths = tuple(new(folder, listing))
+    environment = Environment(folder, paths, tuple(_bound(folder, paths, elsewhere)))
+    for path in paths:
+        for each in folders.below(folder / path):
             if not each.is_symlink():
                 each.chmod(each.stat().st_mode & ~0o222)
-    told = {"folder": top.name, "paths": prepared.paths, "seal": _seal(prepared)}
-    folders.write(home / f"{wanted}.json", json.dumps(told).encode())
-    return prepared
+    told = {"paths": paths, "bound": environment.bound, "seal": _seal(environment)}
+    folders.write(top / _NOTE, json.dumps(told).encode())
+    return environment
+
+
+def refuse_leads(top: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...], setting: str) -> None:
+    """Raises UsageError when something that is used with a checkout leads to another copy of its tree."""
+    for lead in leading.leads(top, paths):
+        _refuse(lead, elsewhere, setting)
+
+
+def _refuse(lead: Lead, elsewhere: tuple[Path, ...], setting: str) -> None:
+    if any(lead.target.is_relative_to(os.path.realpath(each)) for each in elsewhere):
+        message = f"{setting}: {lead.where} leads to {lead.target}, so checks would look at that and not at the work"
+        hint = "have workspace.prepare install it in the folder where it is run (such as `pip install -e .`)"
+        raise UsageError(Code.LINK_LEADS_AWAY, message, hint=hint)
+
+
+def _bound(folder: Path, paths: tuple[str, ...], elsewhere: tuple[Path, ...]) -> Iterator[str]:
+    home = Path(os.path.realpath(folder))
+    for lead in leading.leads(folder, paths):
+        if lead.target.is_relative_to(home):
+            yield str(lead.where)
+        else:
+            _refuse(lead, elsewhere, "workspace.prepare")
 
 
 def sweep(home: Path, trash: Path) -> None:
-    """Remove what was never finished, or is in use no more."""
-    used = set()
-    for note in home.glob("*.json"):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            used.add(json.loads(note.read_bytes())["folder"])
+    """Remove what was never finished, or is not as it was left."""
     for path in list(home.iterdir()) if home.is_dir() else []:
-        if _NAME.match(path.name) and path.name not in used:
+        found = _noted(path) if _NAME.match(path.name) else None
+        if found is None or not is_intact(found):
             folders.remove(path, trash)
-        elif path.name.endswith(".new"):
-            path.unlink()
 
 
-async def run(folder: Path, command: str, *, seconds: float = SECONDS) -> tuple[int, str]:
-    """Run a command line with `sh -c`, without a sandbox, and kill what it leaves running in its group."""
-    process = await asyncio.create_subprocess_exec(
-        "/bin/sh",
-        "-c",
-        command,
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
-        start_new_session=True,
-    )
-    tail = b""
-    try:
-        async with asyncio.timeout(seconds):
-            assert process.stdout is not None  # noqa: S101 - for mypy: it is a pipe
-            while piece := await process.stdout.read(1 << 16):
-                tail = (tail + piece)[-_TAIL:]
-            await process.wait()
-    except TimeoutError:
-        tail += f"\nit took longer than {seconds:g} seconds".encode()
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-    return process.returncode or 0, tail.decode(errors="replace").strip()
+def refuse_failure(ran: Ran) -> None:
+    """Raises MachineError when a command did not end well."""
+    if ran.code:
+        said = f"workspace.prepare ended with code {ran.code}: {ran.said or 'it said nothing'}"
+        raise MachineError(Code.COMMAND_FAILED, said, hint="try it by hand")
+
+
+def clear(environment: Environment, trash: Path) -> None:
+    """Remove everything from an environment but what its command made."""
+    ways = {parent for path in environment.paths for parent in taking.parents(path)}
+    for each in list(_others(environment.folder, "", frozenset(environment.paths), ways)):
+        folders.remove(each, trash) if each.is_dir() and not each.is_symlink() else each.unlink()
+
+
+def _others(top: Path, path: str, kept: frozenset[str], ways: set[str]) -> Iterator[Path]:
+    with os.scandir(top / path) as entries:
+        for entry in entries:
+            here = f"{path}/{entry.name}" if path else entry.name
+            if here in ways and entry.is_dir(follow_symlinks=False):
+                yield from _others(top, here, kept, ways)
+            elif here not in kept:
+                yield top / here
+
+
+def new(top: Path, listing: Listing) -> list[str]:
+    """What lies in a folder beside a tree."""
+    known = {parent for path in listing for parent in taking.parents(path)}
+    return sorted(_new(top, "", listing, known))
 
 
 def _new(top: Path, path: str, listing: Listing, known: set[str]) -> Iterator[str]:
@@ -140,25 +226,15 @@ def _new(top: Path, path: str, listing: Listing, known: set[str]) -> Iterator[st
             folder = entry.is_dir(follow_symlinks=False)
             if folder and here in known:
                 yield from _new(top, here, listing, known)
-            elif here not in listing and not _CACHES.covers(here, folder=folder):
+            elif here not in listing and here != _REPOSITORY and not _CACHES.covers(here, folder=folder):
                 yield here
 
 
-def _below(path: Path) -> Iterator[Path]:
-    """A path and all that lies in it, the deepest first."""
-    if path.is_dir() and not path.is_symlink():
-        with os.scandir(path) as entries:
-            inner = sorted(entry.name for entry in entries)
-        for name in inner:
-            yield from _below(path / name)
-    yield path
-
-
-def _seal(prepared: Prepared) -> str:
+def _seal(environment: Environment) -> str:
     """Changes whenever any of it was touched: the time of change cannot be set by a program."""
     digest = sha256()
-    for path in prepared.paths:
-        for each in _below(prepared.folder / path):
+    for path in environment.paths:
+        for each in folders.below(environment.folder / path):
             status = each.lstat()
             size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
             told = (str(each), status.st_mode, size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

@@ -34,7 +34,7 @@ from agenttalk.workspaces.checkouts import Checkouts
 from agenttalk.workspaces.git import Git
 from agenttalk.workspaces.landing import Landed, NotLanded
 from agenttalk.workspaces.objects import TEXT_LIMIT, Change, Clash, Objects
-from agenttalk.workspaces.preparing import Prepared, Runner
+from agenttalk.workspaces.preparing import Prepared, Recipe
 from agenttalk.workspaces.settings import Settings
 from agenttalk.workspaces.taking import Listing
 from agenttalk.workspaces.threads import in_thread, threaded
@@ -69,8 +69,7 @@ class Workspace:
         self._branch = PlanBranch(self._objects, self._place, settings, self._temporary)
         self.branch = self._branch.name
         self._own = self._branch.own
-        links = {path: self._place.folder / path for path in settings.link}
-        self._checkouts = Checkouts(self._objects, self._home, self._trash, links)
+        self._checkouts = Checkouts(self._objects, self._home, self._trash, self._place.folder, settings.link)
 
     @classmethod
     async def open(cls, settings: Settings) -> Workspace:
@@ -146,7 +145,8 @@ class Workspace:
 
         It has its own .git, which borrows the objects of the user's repository, knows its tags, and has no remote.
         With `previous`, the commit of an attempt, that one is merged in, its `protected` paths put back; if it does
-        not merge, the clone is the bare tip and `patch` tells what the attempt had changed.
+        not merge, the clone is the bare tip and `patch` tells what the attempt had changed. What was prepared is
+        linked, unless it is bound to a tree; then `furnish` has to be called.
         """
         onto = self._branch.tip()
         start, patch = self._resumed(attempt, onto, previous, protected, at) if previous else (onto, "")
@@ -157,7 +157,7 @@ class Workspace:
         self._objects.checkout(start, tree, top / "index")
         if not self._place.plain:
             places.clone_dir(self._objects, tree, self.branch, start, top / "index", attempt.author)
-        links = self._checkouts.linked(tree, listing, prepared)
+        links = self._checkouts.linked(tree, listing, None if prepared and prepared.bound else prepared)
         folders.write(top / "record.json", taking.note(tree, listing, top / "mark"))
         state = {"onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
@@ -287,7 +287,7 @@ class Workspace:
         try:
             yield sealed
         finally:
-            await self._checkouts.remove(sealed.path)
+            await self._checkouts.remove(sealed)
 
     @threaded
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
@@ -318,13 +318,33 @@ class Workspace:
 
     # What checkouts need beside the tree
 
-    async def prepare(self, tree: str, command: str, run: Runner = preparing.run) -> Prepared:
+    async def prepare(self, tree: str, recipe: Recipe, *, onto: str | None = None) -> Prepared:
         """What a command makes of a clean copy of a tree: once per content of its lock files, then kept.
 
-        What counts is every path that is there afterwards and was not before, e.g. `.venv` or `node_modules`. Raises
-        MachineError (COMMAND_FAILED) when the command fails; nothing is kept then.
+        What counts is every path that is there afterwards and was not before, e.g. `.venv` or `node_modules`. With
+        `onto`, the tree is work that nobody has checked yet, and would come onto that commit: with the same lock files
+        the commit is prepared in its place, and with others what is made of it is for this very tree alone. Raises
+        MachineError (COMMAND_FAILED) when the command fails, and UsageError (LINK_LEADS_AWAY) when something of it
+        leads to another copy of the tree; nothing is kept then.
         """
-        return await self._checkouts.prepare(tree, command, run)
+        return await self._checkouts.prepare(tree, recipe, onto)
+
+    async def furnish(self, clone: Clone, prepared: Prepared) -> None:
+        """Run the command in a clone itself: for what is bound to its tree. What it changes of the tree is put back."""
+        preparing.refuse_failure(await prepared.recipe.run(clone.path, prepared.recipe.command))
+        await self._furnished(clone)
+
+    @threaded
+    def _furnished(self, clone: Clone) -> None:
+        place = self._attempt(clone.attempt)
+        listing = self._objects.listing(clone.start)
+        index = place / "index"
+        index.unlink(missing_ok=True)
+        self._objects.checkout(clone.start, clone.path, index)
+        state = json.loads((place / "state.json").read_bytes())
+        state["foreign"] = sorted({*state["foreign"], *preparing.new(clone.path, listing)})
+        folders.write(place / "record.json", taking.note(clone.path, listing, place / "mark"))
+        folders.write(place / "state.json", json.dumps(state).encode())
 
     async def prepare_key(self, tree: str, command: str) -> str:
         """What decides whether something that was prepared still fits a tree."""

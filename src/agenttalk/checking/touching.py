@@ -1,0 +1,100 @@
+"""Whether files were touched while a command ran: seen afterwards, whatever was done to hide it.
+
+A program can put a file's content and times back, but not the time at which it last changed (ctime). It can also move
+a folder away, put another one in its place, and move it back; the kernel tells that to whoever watches the folder.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+_NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
+_MOVED: Final = 0x0400 | 0x0800
+"""IN_DELETE_SELF and IN_MOVE_SELF."""
+_OVERFLOW: Final = 0x4000
+_HEAD: Final = 16
+"""Bytes of an event, before the name that it carries."""
+
+Mark = tuple[int, ...] | None
+
+
+@contextmanager
+def watched(top: Path, paths: Iterable[Path]) -> Iterator[Callable[[], list[str]]]:
+    """Watch files in `top`, and folders with all that is in them; what is yielded tells which were touched since."""
+    kept = tuple(paths)
+    before = {path: _mark(path) for path in _each(kept)}
+    way = sorted({above for path in kept for above in path.parents if top in above.parents})
+    with _moves(way) as moved:
+
+        def touched() -> list[str]:
+            after = {path: _mark(path) for path in _each(kept)}
+            changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
+            return sorted(str(path.relative_to(top)) for path in (*changed, *moved()))
+
+        yield touched
+
+
+def _each(paths: Iterable[Path]) -> Iterator[Path]:
+    """Paths and all that lies in them."""
+    for path in paths:
+        yield path
+        with suppress(OSError):
+            if stat.S_ISDIR(path.lstat().st_mode):
+                yield from _each(sorted(path.iterdir()))
+
+
+def _mark(path: Path) -> Mark:
+    """What changes whenever anybody touches a file; None when there is none."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
+    return (found.st_mode, size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+
+
+@contextmanager
+def _moves(folders: list[Path]) -> Iterator[Callable[[], list[Path]]]:
+    """Those folders that were moved or removed since. Where the kernel watches no more of them, all count as moved."""
+    if not folders:
+        yield list
+        return
+    calls = ctypes.CDLL(None, use_errno=True)
+    watch = calls.inotify_init1(_NONBLOCK | _CLOEXEC)
+    names: dict[int, Path] = {}
+    try:
+        for folder in folders:
+            names[calls.inotify_add_watch(watch, os.fsencode(folder), _MOVED)] = folder
+
+        def moved() -> list[Path]:
+            if watch < 0 or -1 in names:
+                return folders
+            found = list(_events(watch))
+            return (
+                folders if any(mask & _OVERFLOW for _, mask in found) else [names[at] for at, _ in found if at in names]
+            )
+
+        yield moved
+    finally:
+        if watch >= 0:
+            os.close(watch)
+
+
+def _events(watch: int) -> Iterator[tuple[int, int]]:
+    """What happened: which watch, and what."""
+    with suppress(BlockingIOError):
+        while data := os.read(watch, 1 << 16):
+            at = 0
+            while at < len(data):
+                number, mask, length = (
+                    int.from_bytes(data[at + start : at + start + 4], "little", signed=start == 0)
+                    for start in (0, 4, 12)
+                )
+                yield number, mask
+                at += _HEAD + length
