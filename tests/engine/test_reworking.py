@@ -682,6 +682,7 @@ def wrapped(document: dict[str, Any], dag_sha256: str) -> dict[str, Any]:
 
 
 @pytest.mark.shows("V04")
+@pytest.mark.mends("B4")
 @pytest.mark.parametrize("how", ["a command", "an envelope", "a result"])
 def test_who_works_in_a_folder_refuses_by_a_file_in_its_outbox(tmp_path: Path, how: str) -> None:
     agents = Agents()
@@ -708,6 +709,8 @@ def test_who_works_in_a_folder_refuses_by_a_file_in_its_outbox(tmp_path: Path, h
         )
         assert agents.turns[1].command.reexecute is not None
         assert agents.turns[1].command.reexecute.validation_result.validator == "reader"
+        asked = "What the validator asks of you: Please add the price." in agents.turns[1].prompt
+        assert asked is (how != "a result")
         assert agents.turns[1].inputs["previous_output"] == {"text.md/text.md": b"version 1"}
         await _handed_over(engine)
         [second] = tree.box("reader", "inbox").glob("artifact_*")

@@ -23,7 +23,8 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=10,
 )
-ASKS = st.builds(Asked, st.booleans(), st.sampled_from([(), ("a.md",), ("a.md", "b.md")]), st.booleans(), st.booleans())
+NAMES = st.sampled_from([(), ("a.md",), ("a.md", "b.md")])
+ASKS = st.builds(Asked, st.booleans(), NAMES, st.sampled_from([(), ("c.md",)]), st.booleans(), st.booleans())
 
 
 def code(asked: Asked, said: object) -> Code | None:

@@ -91,6 +91,14 @@ def test_judgements_count_for_whoever_judged() -> None:
     assert list(honesty.misled("reader", [("reader", "m")])) == [], "who refuses now has seen it itself"
 
 
+@pytest.mark.mends("B3")
+def test_who_gives_no_judgement_has_it_counted_against_it() -> None:
+    inputs = {"a": {"accepted": True}, "b": {"accepted": True, "unusable": 2}}
+    body = {"validator": "reader", "inputs": inputs}
+    assert said("inputs.judged", body) == [(Who("reader"), Tally(judged=1, unjudged=1))]
+    assert Tally(judged=1, unjudged=1).reliability == 0.5
+
+
 def test_a_person_who_accepts_what_was_refused_overrules_whoever_refused_it() -> None:
     overruled = {"overrules": {"by": "reader", "consumer": "use"}}
     assert said("rework.accepted", overruled) == [(Who("reader"), Tally(overruled=1))]
@@ -110,7 +118,7 @@ def test_adding_up_in_any_order_gives_the_same(one: Tally, two: Tally, three: Ta
 
 @given(tallies)
 def test_parts_are_parts_and_nothing_is_made_up_where_there_is_nothing(tally: Tally) -> None:
-    for part, of in ((tally.held, tally.claims), (tally.reliability, tally.judged)):
+    for part, of in ((tally.held, tally.claims), (tally.reliability, tally.judged + tally.unjudged)):
         assert (part is None) == (of == 0)
         assert part is None or 0 <= part <= 1
     assert (tally.cost_per_proven is None) == (tally.proven <= tally.overturned)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -162,6 +164,24 @@ def test_inputs_of_its_own_are_those_that_the_plan_names() -> None:
     reworked = plain.model_copy(update={"reexecute": again()})
     assert [each.input_name for each in rework.own_inputs(reworked)] == ["text"]
     assert rework.own_inputs(plain.model_copy(update={"resolved_inputs": None})) == ()
+
+
+@pytest.mark.mends("B3", "B4")
+@pytest.mark.parametrize("unusable", [0, 2])
+@pytest.mark.parametrize("more", [{}, {"expectations": {"additions": ["a"]}, "prompt": " Name it. "}])
+def test_a_judgement_survives_the_end_of_an_engine(more: dict[str, Any], unusable: int) -> None:
+    found = rework.judged(ASKED, {"score": 20, "decision": "REJECT", "reason": "no", "issues": ["x"], **more})
+    assert found is not None
+    found = replace(found, unusable=unusable)
+    assert rework.Judgement.from_json(json.loads(json.dumps(found.as_json()))) == found
+    assert found.prompt == ("Name it." if more else None)
+    assert "unusable" not in found.as_result("b")
+    assert found.as_result("b").get("prompt") == found.prompt
+
+
+def test_a_validator_s_own_words_stand_in_the_feedback() -> None:
+    told = rework.feedback(again(validation_result=RESULT | {"prompt": "Name it."}), at="2026-01-09T00:00:00Z")
+    assert told.prompt == "Name it."
 
 
 @pytest.mark.parametrize("expectations", [None, {"additions": ["a"]}])

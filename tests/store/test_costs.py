@@ -45,7 +45,7 @@ NUMBERS: Final = ("acted", "attempt", "base", "dead", "delivered", "duplicate", 
     "priority", "retriable", "revision", "rounds", "sent", "size", "superseded", "open", "completed", "failed", "skipped",
     "unmet", "held", "before", "message", "queued", "score", "retries", "sent_back", "deaths", "value", "tokens", "cost_usd",
     "seconds", "tool_calls", "turns", "proven", "unproven", "refuted", "overturned", "stale",
-    "judged", "misled", "overruled", "disputed", "upheld", "dismissed", "upto", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures", "many")  # fmt: skip
+    "judged", "misled", "overruled", "unjudged", "disputed", "upheld", "dismissed", "upto", "closing", "fresh", "number", "accepted", "hop", "reminders", "tries", "failures", "many")  # fmt: skip
 KNOWN: Final[dict[str, Any]] = {
     **dict.fromkeys(BYTES, b"{}"),
     **dict.fromkeys(NUMBERS, 1),

@@ -66,7 +66,9 @@ def _model(each: dict[str, Any]) -> str:
 def _judged(each: dict[str, Any]) -> str:
     """The numbers of somebody as a judge of others in one line."""
     held = "" if each["reliability"] is None else f", {each['reliability']:.0%} of it stood"
-    return f"{each['judged']} judged, {each['misled']} accepted what was wrong, {each['overruled']} overruled{held}"
+    parts = [f"{each['judged']} judged", f"{each['misled']} accepted what was wrong", f"{each['overruled']} overruled"]
+    parts += [f"{each['unjudged']} without a judgement"] if each["unjudged"] else []
+    return ", ".join(parts) + held
 
 
 def line(each: dict[str, Any]) -> str:

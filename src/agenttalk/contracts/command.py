@@ -158,6 +158,8 @@ class ValidationResult(Part):
     """Each thing that is wrong."""
     expectations: Expectations | None = None
     """What the next version should have."""
+    prompt: Text | None = None
+    """What the validator asks of the maker, in its own words."""
 
 
 class PreviousFile(Part):

@@ -72,6 +72,8 @@ class ValidationFeedback(Document):
     """Each thing that is wrong."""
     expectations: Expectations | None = None
     """What the next version should have."""
+    prompt: Text | None = None
+    """What the validator asks of the maker, in its own words."""
 
 
 class ArtifactSubject(Part):

@@ -101,8 +101,8 @@ def note(tx: Tx, job: Job, judgements: Mapping[str, Judgement], *, model: str, a
     by = Validator(job.plan_id, job.task_id, job.agent_id)
     for each in job.command.resolved_inputs or ():
         judgement = judgements.get(each.input_name)
-        if judgement is None or each.input_name in job.own_inputs:
-            continue
+        if judgement is None or judgement.unusable or each.input_name in job.own_inputs:
+            continue  # a person judged it
         hashes = {file.path: file.sha256 for file in job.inputs if file.input_name == each.input_name}
         artifacts: dict[tuple[str, str], dict[str, str]] = {}
         lies = laid_out(each.paths)

@@ -43,7 +43,7 @@ def _refuse(moves: Moves, sheet: Sheet, refusal_id: str, producer: str, sender: 
     tx.run("end_refusal", refusal_id=refusal_id, at=moves.at)
     said = Reexecution.model_validate(wire.read(bytes(body)))
     result = said.validation_result
-    judgement = Judgement(False, result.score, result.reason, tuple(result.issues), result.expectations)
+    judgement = Judgement(False, result.score, result.reason, tuple(result.issues), result.expectations, result.prompt)
     users = [row[0] for row in tx.run("dependants", plan_id=sheet.plan_id, task_id=producer)]
     own = [each for each in users if tx.run("engine_task", plan_id=sheet.plan_id, task_id=each)[0][0] == sender]
     consumer = own[0] if own else f"agent:{sender}"

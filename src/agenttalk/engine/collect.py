@@ -131,7 +131,7 @@ def _refused(tx: Tx, found: Found, said: Document, plan: Plan, deps: Deps, at: s
 
 def _order(tx: Tx, found: Found, request: ReexecuteRequest, plan: Plan, deps: Deps, at: str) -> Rejection | None:
     """In a plan that nobody runs, a refusal becomes the next command of the task, and is routed like any other."""
-    said, task_id = refusing.of_request(request), request.original_task_id
+    said, task_id = refusing.of_request(request.model_copy(update={"prompt": None})), request.original_task_id
     node = plan.facts.nodes.get(task_id) if plan.facts else None
     if plan.facts is None or node is None:
         return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {task_id!r}")

@@ -166,11 +166,11 @@ async def report(deps: Deps) -> dict[str, Any]:
 
 
 def _as_validator(tally: Tally) -> dict[str, Any]:
-    return {key: getattr(tally, key) for key in ("judged", "misled", "overruled", "reliability")}
+    return {key: getattr(tally, key) for key in ("judged", "misled", "overruled", "unjudged", "reliability")}
 
 
 def _validates(tally: Tally) -> bool:
-    return bool(tally.judged or tally.misled or tally.overruled)
+    return bool(tally.judged or tally.misled or tally.overruled or tally.unjudged)
 
 
 def _by_model(found: Mapping[tuple[str, Who], Tally], agent_id: str) -> dict[str, Tally]:

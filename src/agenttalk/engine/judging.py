@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.promise import HumanCheck
-from agenttalk.engine import rounds
+from agenttalk.engine import people, rounds
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.watching import listening
 from agenttalk.ports import Confirm, Exhibit, Job, Judge, Performer, Prover, Store
 from agenttalk.prompts.judge import judging
-from agenttalk.rules import checks, rework, words_of_verdicts
+from agenttalk.rules import checks, rework
 from agenttalk.rules.rework import Judgement
 
 TRIES: Final = 2
@@ -56,8 +56,13 @@ class Judges:
         if not rework.wants_judgement(criteria):
             return Judgement(True, 100, "a machine finds nothing wrong with it")
         if name in job.own_inputs or not hasattr(self.performers.get(job.profile.driver), "judge"):
-            return await self._asked(job, name, criteria, files)
-        return await self._said(job, name, criteria)
+            return await self._asked(job, name, _question(job, name, criteria, files))
+        instead = _question(job, name, criteria, files, unusable=TRIES)
+        was_asked = await self.store.read(
+            "request", request_id=people.question_id(job, instead.check.id, instead.shown)
+        )
+        said = None if was_asked else await self._said(job, name, criteria)
+        return said or await self._asked(job, name, instead)
 
     async def _accepted(self, job: Job, name: str) -> Judgement | None:
         """A person's word that these very files are to be used as they are, if there is one."""
@@ -74,26 +79,43 @@ class Judges:
             return None
         return Judgement(True, 100, f"{known[files[0]]} accepted it as it is")
 
-    async def _asked(self, job: Job, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> Judgement:
-        """Have a person judge an input, because its user made it itself, or cannot judge."""
-        wanted = f": {criteria.completeness}" if criteria.completeness else ""
-        question = f"Is the input {name!r} of {job.task_id} good enough to work with{wanted}?"
-        shown = checks.shown_hash(question, {path: wire.sha256(data) for path, data in files.items()})
-        check = HumanCheck(id=f"input:{name}", kind="human", question=question)
+    async def _asked(self, job: Job, name: str, question: _Question) -> Judgement:
+        """Have a person judge an input, because its user made it itself, cannot judge, or gave no judgement."""
         given = tuple(each for each in job.inputs if each.input_name == name)
-        return rework.by_person(await self.confirm(check, shown, exhibit=Exhibit(given)))
+        said = await self.confirm(question.check, question.shown, exhibit=Exhibit(given))
+        return rework.by_person(said, unusable=question.unusable)
 
-    async def _said(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement:
-        """Have the agent that is to use an input judge it."""
+    async def _said(self, job: Job, name: str, criteria: ValidationCriteria) -> Judgement | None:
+        """Have the agent that is to use an input judge it; None when it was asked again and again gave no judgement."""
         judge = cast("Judge", self.performers[job.profile.driver])
-        for _ in range(TRIES):
+        for number in range(TRIES):
             watch = listening(job)
+            prompt = judging(name, criteria, locale=job.profile.locale, again=number > 0)
             try:
-                said = await judge.judge(job, name, judging(name, criteria, locale=job.profile.locale))
+                said = await judge.judge(job, name, prompt)
             finally:
                 if watch is not None:
                     watch.rest()
             judgement = rework.judged(criteria, said)
             if judgement is not None:
                 return judgement
-        return rework.refused([words_of_verdicts.NOT_SAID(agent=job.agent_id, name=name)])
+        return None
+
+
+class _Question(NamedTuple):
+    """What a person is asked about an input, after so many answers of its user that were no judgement."""
+
+    check: HumanCheck
+    shown: str
+    unusable: int
+
+
+def _question(
+    job: Job, name: str, criteria: ValidationCriteria, files: Mapping[str, bytes], *, unusable: int = 0
+) -> _Question:
+    wanted = f": {criteria.completeness}" if criteria.completeness else ""
+    text = f"Is the input {name!r} of {job.task_id} good enough to work with{wanted}?"
+    if unusable:
+        text = f"{text} {job.agent_id} was asked {unusable} times and gave no judgement that can be read."
+    shown = checks.shown_hash(text, {path: wire.sha256(data) for path, data in files.items()})
+    return _Question(HumanCheck(id=f"input:{name}", kind="human", question=text), shown, unusable)

@@ -22,6 +22,7 @@ _COUNTED: Final = (
     ("judged", "judgements_total", "Inputs of others that were judged."),
     ("misled", "judgements_misled_total", "Those that were accepted, and turned out wrong."),
     ("overruled", "judgements_overruled_total", "Those that were refused, and a person accepted them."),
+    ("unjudged", "judgements_missing_total", "Inputs that were to be judged, and no judgement came."),
     ("tokens", "tokens_total", "Tokens that turns used."),
     ("cost_usd", "cost_usd_total", "What turns cost, in US dollars."),
     ("seconds", "turn_seconds_total", "Seconds that turns took."),

@@ -30,8 +30,8 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: 
     The same about the same is asked once, also when the engine ended meanwhile.
     """
     store = await board_of(deps, job.plan_id)
-    request_id = records.named("req", f"{job.plan_id}/{job.command.command_id}/{check.id}/{shown}")
-    question = f"{check.question}\n(attempt {job.attempt} of {job.task_id}; what is judged has the hash {shown})"
+    request_id = question_id(job, check.id, shown)
+    question = f"{check.question}\n(task {job.task_id}; what is judged has the hash {shown})"
     criteria = exhibits.told(exhibit, deps.discretion.secrets, shown=shown)
     needed = {"decision": {"question": question}, "criteria": criteria}
 
@@ -42,6 +42,11 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: 
     asked = await store.transact(work)
     response, by = await answered(store, asked)
     return Confirmation(by, response.decision == "APPROVE", shown)
+
+
+def question_id(job: Job, check_id: str, shown: str) -> str:
+    """The question about what a command left or was given. A later attempt at the command has no other."""
+    return records.named("req", f"{job.plan_id}/{job.command.command_id}/{check_id}/{shown}")
 
 
 async def answered(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str]:

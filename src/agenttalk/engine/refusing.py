@@ -24,17 +24,27 @@ def said_in(parcel: Parcel) -> Reexecution | None:
     """The refusal in a command of an agent, if it is one."""
     if not isinstance(parcel.envelope, CommandEnvelope) or parcel.owner in RESERVED:
         return None
-    return parcel.envelope.payload.command.reexecute
+    command = parcel.envelope.payload.command
+    return _with_prompt(command.reexecute, command.prompt) if command.reexecute is not None else None
 
 
 def of_request(request: ReexecuteRequest) -> Reexecution:
     """An order to make something again, as commands say it."""
-    return Reexecution(
+    said = Reexecution(
         original_task_id=request.original_task_id,
         original_agent=request.original_agent,
         attempt=1,
         validation_result=request.validation_result,
     )
+    return _with_prompt(said, request.prompt)
+
+
+def _with_prompt(said: Reexecution, prompt: str | None) -> Reexecution:
+    """A refusal with what its sender asks for: that is its word to the maker, and no instruction of ours."""
+    result = said.validation_result
+    if prompt is None or result.prompt is not None:
+        return said
+    return said.model_copy(update={"validation_result": result.model_copy(update={"prompt": prompt})})
 
 
 def of_result(result: ArtifactValidationResult) -> Reexecution:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.validation import Issue
 from agenttalk.engine import attempts, granting
 from agenttalk.engine.access import ELSEWHERE
 from agenttalk.engine.granting import Desk, Granted
@@ -158,15 +157,10 @@ def _read(said: dict[str, Any]) -> Performance:
         sandbox=said["sandbox"],
         usage=said["usage"],
         misfits=said["misfits"],
-        judgements={name: _judgement(each) for name, each in said["judgements"].items()},
+        judgements={name: Judgement.from_json(each) for name, each in said["judgements"].items()},
         claims=evidence.read_claims(said["claims"]),
         remark=said.get("remark", ""),
     )
-
-
-def _judgement(said: dict[str, Any]) -> Judgement:
-    issues = tuple(Issue.model_validate(each) for each in said["issues"])
-    return Judgement(said["decision"] == "ACCEPT", said["score"], said["reason"], issues)
 
 
 def _file(name: str, file: Made | Handed) -> list[Any]:

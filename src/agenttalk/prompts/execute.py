@@ -169,6 +169,8 @@ def _refusal(rework: Reexecution, wording: ExecuteWording) -> Iterator[str]:
             yield wording.where.format(text=issue.location)
         if issue.suggestion:
             yield wording.suggestion.format(text=issue.suggestion)
+    if result.prompt:
+        yield wording.own_words.format(text=result.prompt)
 
 
 class _Prompt:

@@ -38,6 +38,7 @@ class ExecuteWording(NamedTuple):
     issue: str
     where: str
     suggestion: str
+    own_words: str
     mend: str
     disputable: str
     """Empty for whoever can do nothing but answer."""
@@ -72,7 +73,7 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
             "Put your outputs into the folder {folder}. A file or folder of exactly this name is that output; "
             "nothing else is collected:"
         ),
-        possible="Which of the following are due follows from your score. Hand in no other of them:",
+        possible="Hand in each of the following only under its condition:",
         due="- {name}: if {when}",
         optional="- {name}: if you have it; it is optional",
         no_outputs="No output files are asked for.",
@@ -92,6 +93,7 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
         issue="{number}. [{severity}] {text}",
         where="   Where: {text}",
         suggestion="   Suggestion: {text}",
+        own_words="What the validator asks of you: {text}",
         mend="Mend every point of this list. Keep what was right.",
         disputable=(
             "If a check is wrong in itself, and not your work, you may say so: `agenttalk dispute {task} CHECK "
@@ -121,7 +123,7 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
         work_without="以下输入不存在，请在没有它们的情况下工作。不要编造其内容。在结果中说明缺少什么，以及有什么影响。",
         handover="如何交付",
         outputs="把输出放到文件夹 {folder}。名称与下列完全相同的文件或文件夹就是对应的输出；其他内容不会被收集：",
-        possible="以下输出是否需要取决于你给出的分数。条件不成立的不要提交：",
+        possible="以下输出仅在各自的条件成立时提交：",
         due="- {name}：当 {when} 时",
         optional="- {name}：可选，有则提交",
         no_outputs="不要求输出文件。",
@@ -141,6 +143,7 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
         issue="{number}. [{severity}] {text}",
         where="   位置：{text}",
         suggestion="   建议：{text}",
+        own_words="评审者对你的要求：{text}",
         mend="请修正列表中的每一点，保留正确的部分。",
         disputable=(
             "如果错的是检查本身，而不是你的工作，你可以提出异议：`agenttalk dispute {task} CHECK --reason TEXT`，"
@@ -234,6 +237,8 @@ class JudgeWording(NamedTuple):
     completeness: str
     threshold: str
     answer: str
+    again: str
+    """What is said to who was asked before."""
 
 
 JUDGE: Final[dict[Locale, JudgeWording]] = {
@@ -249,7 +254,13 @@ JUDGE: Final[dict[Locale, JudgeWording]] = {
             "Answer with one JSON object, in the file for the result or as the last line of your output: "
             '{"score": 0, "decision": "ACCEPT" or "REJECT", "reason": "one sentence", "issues": [{"severity": "HIGH", '
             '"category": "COMPLETENESS", "description": "what is wrong", "location": "where", "suggestion": "how to '
-            'mend it"}]}. Name every issue: whoever made it gets your list and nothing else.'
+            'mend it"}], "prompt": "what else you ask of its maker, if anything"}. Name every issue: the maker gets '
+            "this answer and nothing else."
+        ),
+        again=(
+            "You were asked before, and what you answered was no judgement: it was no such object, or its score is no "
+            "number from 0 to 100. Answer with that object alone. Otherwise a person judges in your place, and that is "
+            "counted."
         ),
     ),
     "zh": JudgeWording(
@@ -261,8 +272,12 @@ JUDGE: Final[dict[Locale, JudgeWording]] = {
             "请用一个 JSON 对象回答，写入结果文件或作为输出的最后一行："
             '{"score": 0, "decision": "ACCEPT" 或 "REJECT", "reason": "一句话", "issues": [{"severity": "HIGH", '
             '"category": "COMPLETENESS", "description": "问题是什么", '
-            '"location": "在哪里", "suggestion": "如何修正"}]}。'
-            "请列出每一个问题：制作者只会收到你的这份列表。"
+            '"location": "在哪里", "suggestion": "如何修正"}], "prompt": "对制作者的其他要求，如果有"}。'
+            "请列出每一个问题：制作者只会收到你的这份回答。"
+        ),
+        again=(
+            "你此前已被询问过，但你的回答不是评审结果：它不是这样的对象，或分数不是 0 到 100 之间的数字。"
+            "请只用这个对象回答。否则将由人代替你评审，并且会被计数。"
         ),
     ),
 }

@@ -72,6 +72,7 @@ def schema(asked: Asked) -> dict[str, Any]:
                 "decision": {"type": "string", "enum": ["ACCEPT", "REJECT"]},
                 "reason": _TEXT,
                 "issues": {"type": "array", "items": _object({"severity": _SEVERITY, **_ISSUE}, ("description",))},
+                "prompt": _TEXT,
             },
             ("score", "decision", "reason"),
         )
@@ -138,7 +139,7 @@ def _judgement(said: dict[str, Any], written: bytes) -> Answer | Fault:
         return found
     if said.get("decision") not in {"ACCEPT", "REJECT"}:
         return Fault(Code.ANSWER_INVALID, words_of_answers.NO_DECISION())
-    return Answer({name: said[name] for name in ("score", "decision", "reason", "issues") if name in said})
+    return Answer({name: said[name] for name in ("score", "decision", "reason", "issues", "prompt") if name in said})
 
 
 def _outputs(asked: Asked, said: object) -> dict[str, str] | Fault:

@@ -59,6 +59,8 @@ class Tally(NamedTuple):
     """Those of which a person found that they are."""
     dismissed: int = 0
     """Those of which a person found that they are not."""
+    unjudged: int = 0
+    """Inputs that it was asked to judge, and of which it said nothing that can be read."""
 
     def plus(self, other: Tally) -> Tally:
         """Both together."""
@@ -82,8 +84,9 @@ class Tally(NamedTuple):
 
     @property
     def reliability(self) -> float | None:
-        """The part of its judgements that later truth did not contradict; None when it made none."""
-        return round(max(0, self.judged - self.misled - self.overruled) / self.judged, 4) if self.judged else None
+        """The part of what it was to judge that it judged, and later truth did not contradict; None without any."""
+        asked = self.judged + self.unjudged
+        return round(max(0, self.judged - self.misled - self.overruled) / asked, 4) if asked else None
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -119,8 +122,10 @@ def told(kind: str, body: Mapping[str, Any], *, agent_id: str = "", model: str =
         ack = body.get("ack")
         yield from _turn(body, str(ack["consumer_agent_id"]) if ack else agent_id)
     elif kind == "inputs.judged":
-        judged = sum(1 for each in body["inputs"].values() if isinstance(each, Mapping))
-        yield Who(_cut(body["validator"]), _cut(body.get("model"))), Tally(judged=judged)
+        said = [each for each in body["inputs"].values() if isinstance(each, Mapping)]
+        unjudged = sum(1 for each in said if each.get("unusable"))
+        tally = Tally(judged=len(said) - unjudged, unjudged=unjudged)
+        yield Who(_cut(body["validator"]), _cut(body.get("model"))), tally
     elif kind == "check.disputed":
         yield Who(_cut(body.get("agent_id"))), Tally(disputed=1)
     elif kind == "dispute.answered":

@@ -31,6 +31,8 @@ EXTRAS: Final = frozenset({FEEDBACK_INPUT, PREVIOUS_INPUT})
 """Inputs that a re-execution gets besides its own."""
 _ADDS: Final = frozenset({"completeness", "missing", "coverage"})
 """Categories of issues that ask for something to be added."""
+_PROMPT: Final = 4_000
+"""Characters of a validator's own words that are passed on."""
 _TYPES: Final = {"json": "application/json", "text": "text/plain", "markdown": "text/markdown", "csv": "text/csv"}
 
 
@@ -44,6 +46,24 @@ class Judgement:
     issues: tuple[Issue, ...] = ()
     expectations: Expectations | None = None
     """What the next version should have."""
+    prompt: str | None = None
+    """What its maker is asked for, in the validator's own words."""
+    unusable: int = 0
+    """How often its user was asked before, and what it said was no judgement: then a person judged."""
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Judgement:
+        """As it was written by `as_json`."""
+        wanted = said.get("expectations")
+        return cls(
+            said["decision"] == "ACCEPT",
+            said["score"],
+            said["reason"],
+            tuple(_readers().issues.validate_python(said["issues"])),
+            None if wanted is None else _readers().expectations.validate_python(wanted),
+            said.get("prompt"),
+            said.get("unusable", 0),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """For documents and the ledger."""
@@ -53,11 +73,15 @@ class Judgement:
             "reason": self.reason,
             "issues": [issue.as_json() for issue in self.issues],
         }
-        return told if self.expectations is None else told | {"expectations": self.expectations.as_json()}
+        if self.expectations is not None:
+            told["expectations"] = self.expectations.as_json()
+        if self.prompt is not None:
+            told["prompt"] = self.prompt
+        return told | {"unusable": self.unusable} if self.unusable else told
 
     def as_result(self, validator: str) -> dict[str, Any]:
         """The `validation_result` of a re-execution command."""
-        told = {key: value for key, value in self.as_json().items() if key != "decision"}
+        told = {key: value for key, value in self.as_json().items() if key not in {"decision", "unusable"}}
         return {"validator": validator, **told}
 
 
@@ -103,15 +127,19 @@ def judged(criteria: ValidationCriteria, said: object) -> Judgement | None:
         reason = words_of_verdicts.AS_ASKED() if accepted else words_of_verdicts.NOT_ENOUGH()
     if said.get("decision") == "ACCEPT" and not enough:
         reason = words_of_verdicts.SCORES_LESS(why=reason, score=score, least=criteria.quality_threshold)
-    return Judgement(accepted, score, reason, tuple(issues), expectations)
+    return Judgement(accepted, score, reason, tuple(issues), expectations, _own_words(said.get("prompt")))
 
 
-def by_person(said: Confirmation) -> Judgement:
-    """What a person says of an input."""
+def _own_words(said: object) -> str | None:
+    return said.strip()[:_PROMPT] if isinstance(said, str) and said.strip() else None
+
+
+def by_person(said: Confirmation, *, unusable: int = 0) -> Judgement:
+    """What a person says of an input, after so many answers of its user that were no judgement."""
     if said.approved:
-        return Judgement(True, 100, words_of_verdicts.FOUND_GOOD(by=said.by))
+        return Judgement(True, 100, words_of_verdicts.FOUND_GOOD(by=said.by), unusable=unusable)
     reason = words_of_verdicts.FOUND_POOR(by=said.by)
-    return Judgement(False, 0, reason, (Issue(severity="HIGH", description=reason),))
+    return Judgement(False, 0, reason, (Issue(severity="HIGH", description=reason),), unusable=unusable)
 
 
 def fingerprint(issues: Sequence[Issue]) -> tuple[str, ...]:
@@ -165,6 +193,7 @@ def feedback(again: Reexecution, *, at: str) -> ValidationFeedback:
             "reason": result.reason,
             "issues": [issue.as_json() for issue in result.issues],
             "expectations": (result.expectations or expected(result.issues)).as_json(),
+            **({"prompt": result.prompt} if result.prompt is not None else {}),
         }
     )
 

@@ -155,10 +155,6 @@ FOUND_POOR: Final = Saying(
     "{by} does not find it good enough",
     "{by} 认为还不够好",
 )
-NOT_SAID: Final = Saying(
-    "{agent:s} did not say what it thinks of {name}",
-    "{agent} 没有说明对 {name} 的看法",
-)
 NO_GATE_RESULT: Final = Saying(
     "checkpoint {name!r} has no result",
     "检查点 {name} 没有结果",

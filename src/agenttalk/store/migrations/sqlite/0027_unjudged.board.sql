@@ -1,0 +1,2 @@
+-- Inputs that somebody was asked to judge, and gave no judgement that can be read.
+ALTER TABLE honesty ADD COLUMN unjudged INTEGER NOT NULL DEFAULT 0;
