@@ -115,3 +115,38 @@ def test_what_was_proven_is_looked_at_on_demand_and_mended_if_it_broke(shop: Pat
 def test_wrong_names_of_what_is_to_be_verified_are_told(shop: Path) -> None:
     assert "runs no plan" in agenttalk(shop, "verify", "shoe", code=2)
     assert "has no task" in agenttalk(shop, "verify", "shop/nothing", code=2)
+
+
+MENDS = """import pathlib, sys
+prompt = sys.stdin.read()
+right = "What to mend" in prompt
+pathlib.Path("price.py").write_text(f"def price(n):\\n    return {10 if right else 7} * n\\n")
+pathlib.Path("prompt.txt").write_text(prompt)
+print("done")
+"""
+
+
+@pytest.mark.mends("C3")
+def test_a_rework_prompt_says_each_thing_once_and_names_the_command(tmp_path: Path) -> None:
+    repository(tmp_path / "shop", {"price.py": "def price(n):\n    return 0\n"})
+    (tmp_path / "dev.py").write_text(MENDS)
+    command = f"{sys.executable} -c \"import price; assert price.price(2) == 20, f'two cost {{price.price(2)}}'\""
+    promise = {
+        "objective": "The price is right",
+        "acceptance": [{"id": "right", "description": "Two cost 20", "evidenceRequired": ["right"]}],
+        "checks": [{"id": "right", "kind": "run", "run": command}],
+    }
+    plan: dict[str, Any] = {
+        "plan_id": "shop",
+        "workspace": {"repo": "./shop"},
+        "agents": {"dev": AGENT | {"argv": [sys.executable, "dev.py"]}},
+        "tasks": [{"id": "fix", "agent": "dev", "prompt": "Fix it.", "workspace": "repo", "promise": promise}],
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    agenttalk(tmp_path, "run", "plan.json")
+    prompt = git(tmp_path / "shop", "show", "agenttalk/shop:prompt.txt")
+    assert prompt.count("AssertionError: two cost 14") == 1
+    assert prompt.count(f"{command}' ended with 1:") == 1
+    assert prompt.count("'right' failed") == 1
+    assert "validation_feedback" not in prompt
+    assert "0 of 100 points" not in prompt

@@ -107,8 +107,8 @@ def test_work_that_checks_refuse_comes_back_in_chinese(tmp_path: Path) -> None:
     for each in others:
         is_chinese(each)
     assert "标准 'c2' 未得到证明：'runs' 未通过（以退出码 3 结束" in others[-1]
-    assert "runs 的输出：坏了" in others[-1]
-    assert '"reason":"' in others[-1], "the file that says why stands in it, too"
+    assert "'echo 坏了; exit 3' 以退出码 3 结束：\n坏了" in others[-1]
+    assert others[-1].count("坏了") == 2, "the command and what it printed, once"
 
 
 def test_judgements_and_what_a_machine_finds_wrong_are_told_in_chinese(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class Attempt:
         told = execute(
             self.profile.prompt or "",
             command,
-            [given.shown(each, "" if is_model else f"{base}/inputs/") for each in self.inputs],
+            [given.shown(each, "" if is_model else f"{base}/inputs/") for each in self.inputs if not _is_told(each)],
             (),
             Handover(f"{base}/outputs", f"{base}/result.json", outputs, possible, by=self.profile.result_by),
             fence=self.fence,
@@ -150,6 +150,11 @@ class Attempt:
             watch=self.watch(),
             title=self.node.name or "",
         )
+
+
+def _is_told(file: Handed) -> bool:
+    """Whether a file says what the prompt says anyway, under what to mend."""
+    return file.input_name == rework.FEEDBACK_INPUT
 
 
 def begun(

@@ -18,7 +18,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code
 from agenttalk.ports import Made, Performance, Proof, Row
-from agenttalk.rules import rework, words_of_verdicts
+from agenttalk.rules import rework, words_of_answers, words_of_verdicts
 from agenttalk.rules.checks import shown_hash
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.lifecycle import Cause
@@ -308,11 +308,18 @@ def _printed(proof: Proof) -> list[Issue]:
         Issue(
             severity="HIGH",
             category="check",
-            description=words_of_verdicts.PRINTED(check=check["id"], text=check["output"][-_PRINTED:]),
+            description=_failure(check, check["output"][-_PRINTED:]),
         )
         for check in proof.told
         if check.get("passed") is False and check.get("output")
     ]
+
+
+def _failure(check: Mapping[str, Any], text: str) -> str:
+    """What a check printed, behind the command that its agent can run itself."""
+    if check.get("command") and check.get("exit_code") is not None:
+        return words_of_answers.COMMAND_ENDED_SAYING(command=check["command"], code=check["exit_code"], text=text)
+    return words_of_verdicts.PRINTED(check=check["id"], text=text)
 
 
 def made(files: Files) -> dict[str, list[Made]]:

@@ -12,6 +12,8 @@ from agenttalk.prompts.context import Section
 from agenttalk.prompts.wording import ANSWERED, ELSEWHERE, EXECUTE, PATCH, SAID, TOOLS, ExecuteWording, Locale
 
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
+ENGINE = "engine"
+"""The validator of what the engine itself found missing."""
 _WORDINGS = {"file": EXECUTE, "message": SAID, "answer": ANSWERED}
 
 
@@ -161,7 +163,9 @@ def _escaped(char: str) -> str:
 def _refusal(rework: Reexecution, wording: ExecuteWording) -> Iterator[str]:
     """What the validator said, line by line."""
     result = rework.validation_result
-    yield wording.reason.format(text=result.reason)
+    listed = result.validator == ENGINE and result.issues  # the engine's reason is its list
+    if not listed and not any(result.reason in issue.description for issue in result.issues):
+        yield wording.reason.format(text=result.reason)
     for number, issue in enumerate(result.issues, 1):
         category = f"{issue.category}: " if issue.category else ""
         yield wording.issue.format(number=number, severity=issue.severity, text=f"{category}{issue.description}")
@@ -221,10 +225,9 @@ class _Prompt:
         if rework is None:
             return ""
         result = rework.validation_result
+        words = self._wording.still_missing if result.validator == ENGINE else self._wording.refused
         parts = [
-            self._wording.refused.format(
-                attempt=rework.attempt, validator=_line(result.validator), score=f"{result.score:g}"
-            ),
+            words.format(attempt=rework.attempt, validator=_line(result.validator), score=f"{result.score:g}"),
             self._wording.fenced.format(fence=self._fence),
             self._fenced("\n".join(_refusal(rework, self._wording))),
             self._wording.mend,

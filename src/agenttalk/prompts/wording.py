@@ -34,6 +34,7 @@ class ExecuteWording(NamedTuple):
     criteria: str
     rework: str
     refused: str
+    still_missing: str
     reason: str
     issue: str
     where: str
@@ -89,6 +90,7 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
         criteria="The score is measured by this:",
         rework="What to mend",
         refused="This is round {attempt} of work that was sent back. {validator} gave it {score} of 100 points.",
+        still_missing="The engine has looked at your work, and this is still missing. This is round {attempt}.",
         reason="Reason: {text}",
         issue="{number}. [{severity}] {text}",
         where="   Where: {text}",
@@ -139,6 +141,7 @@ EXECUTE: Final[dict[Locale, ExecuteWording]] = {
         criteria="评分标准：",
         rework="需要修正的内容",
         refused="这是被退回的工作的第 {attempt} 轮。{validator} 给了 {score} 分（满分 100）。",
+        still_missing="引擎检查了你的工作，以下内容仍然缺失。这是第 {attempt} 轮。",
         reason="原因：{text}",
         issue="{number}. [{severity}] {text}",
         where="   位置：{text}",

@@ -25,6 +25,7 @@ def told(result: Result) -> dict[str, Any]:
         "seconds": round((result.ended - result.started).total_seconds(), 3),
         "tree": result.fingerprint.tree or None,
         "exit_code": result.exit_code,
+        "command": result.fingerprint.check.get("run"),
         "output": result.output[-_TAIL:] or None,
         "output_sha256": result.output_sha256 or None,
         "flaky": list(result.flaky) or None,
