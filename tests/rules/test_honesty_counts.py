@@ -13,7 +13,16 @@ from agenttalk.rules.honesty import NOTHING, Tally, Who
 from agenttalk.rules.metrics import Metric, Sample
 
 numbers = st.integers(min_value=0, max_value=10**6)
-tallies = st.builds(Tally, *[numbers] * 12, st.floats(0, 1e6), st.floats(0, 1e6))
+tallies = st.builds(
+    Tally,
+    *[numbers] * 12,
+    st.floats(0, 1e6),
+    st.floats(0, 1e6),
+    disputed=numbers,
+    upheld=numbers,
+    dismissed=numbers,
+    unjudged=numbers,
+)
 
 
 def turn(cause: str, **more: Any) -> dict[str, Any]:

@@ -66,6 +66,9 @@ def tell(out: Output, told: dict[str, Any]) -> None:
             out.say(f"    · {plain(criterion['description'])}")
     else:
         _tell_messages(out, told)
+    for order in told.get("superseded", ()):
+        why = plain((order["why"] or "").removeprefix("SUPERSEDED: ")[:200])
+        out.say(f"  {plain(order['command_id'])} was superseded before it was carried out: {why}")
     for turn in told["attempts"]:
         _tell_attempt(out, turn)
     used = spent(told.get("usage"), timed=False)

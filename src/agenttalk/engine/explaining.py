@@ -43,6 +43,8 @@ _FOLLOWED: Final = {
 _COMES: Final = {"COMPLETED": "the next version is good enough so far", "FAILED": "doing it again failed"}
 _ISSUES: Final = 50
 """Issues that are shown of each round."""
+_ORDERS: Final = 20
+"""Commands that were taken back that are shown, the newest."""
 _STALE: Final = "what was proven of it has changed since; it is verified again before the plan ends"
 _BY_HAND: Final = "it goes on when somebody works agents/{agent}/inbox/{plan} and leaves a receipt or the outputs"
 
@@ -120,6 +122,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "missing": wire.read(bytes(missing)) if missing else [],
         "request_id": request_id,
         "attempts": turns,
+        "superseded": await _superseded(store, plan_id, task_id),
         "usage": together(_used(turn) for turn in turns),
         "retries": retries,
         "rounds": rounds,
@@ -196,6 +199,12 @@ def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
             later = history[number]["what"] if number < len(history) else None
             each["came_of_it"] = _FOLLOWED[later] if later else _COMES.get(state, "it is being done again")
     return history
+
+
+async def _superseded(store: Store, plan_id: str, task_id: str) -> list[dict[str, Any]]:
+    """Commands that were taken back before they were carried out, the oldest first."""
+    rows = await store.read("superseded_orders", plan_id=plan_id, task_id=task_id, limit=_ORDERS)
+    return [{"command_id": command_id, "why": why, "at": at} for command_id, why, at in reversed(rows)]
 
 
 async def _broke(store: Store, plan_id: str, task_id: str) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.dag import FailurePolicy
-from agenttalk.engine import records, spending, superseding
+from agenttalk.engine import recalls, records, spending, superseding
 from agenttalk.engine.commanding import FOLDER
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
@@ -102,13 +102,12 @@ def _is_held(tx: Tx, sheet: Sheet, stand: Stand, task_id: str, again: Collection
 def reset(moves: Moves, sheet: Sheet, tasks: Iterable[str], *, why: str) -> None:
     """Take tasks back to where nobody has looked at them yet. Raises UsageError when one of them runs."""
     for task_id in tasks:
-        agent_id, state, _, lease, delivery, *_ = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
+        _, state, _, lease, delivery, *_ = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
         if lease is not None:
             raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
         if state == "PENDING":
             continue
-        if delivery is not None:
-            withdraw(moves, sheet.plan_id, agent_id, delivery, why)
+        recalls.take_back(moves, sheet, delivery, why)
         moves.put(sheet, task_id, state, "RUN_AGAIN", reason=why)
         moves.tx.run("fresh_start", plan_id=sheet.plan_id, task_id=task_id)
         spending.begin_anew(moves.tx, sheet.plan_id, task_id)

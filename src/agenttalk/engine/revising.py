@@ -17,6 +17,7 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine import (
     commanding,
     planning,
+    recalls,
     records,
     releases,
     review_opening,
@@ -180,15 +181,13 @@ def _move(moves: Moves, plan_id: str, task_id: str, cause: Cause, reason: str | 
     state, lease, delivery = row[1], row[3], row[4]
     if lease is not None:
         raise UsageError(Code.ILLEGAL_TRANSITION, f"{task_id} still runs", hint="try again")
-    if delivery is not None:
-        _withdraw(moves, delivery, "the plan changed")
+    recalls.take_back(moves, sheet, delivery, _revised(sheet))
     superseding.close_questions(moves, sheet, task_id)
     moves.put(sheet, task_id, state, cause, reason=reason)
 
 
-def _withdraw(moves: Moves, delivery: int, why: str) -> None:
-    """Take back a command that nobody has worked on to its end."""
-    moves.tx.run("withdraw_direct", id=delivery, at=moves.at, details=why)
+def _revised(sheet: Sheet) -> str:
+    return f"revision {sheet.revision} of the plan is in force"
 
 
 def _order_anew(moves: Moves, plan_id: str, node: Node) -> None:
@@ -198,7 +197,8 @@ def _order_anew(moves: Moves, plan_id: str, node: Node) -> None:
     inputs: tuple[ResolvedInput, ...] = ()
     if row[4] is not None:
         inputs = commanding.inputs_of(tx, row[4])
-        _withdraw(moves, row[4], "the plan has a new revision")
+        newer = tx.run("last_seq", plan_id=plan_id, task_id=node.task_id)[0][0] + 1
+        recalls.take_back(moves, sheet, row[4], _revised(sheet), newer=newer)
     moves.queue(sheet, node, Picked(inputs=inputs, sources={}, absent=()), "READY", "SUPERSEDED")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts import places
 from agenttalk.contracts.envelope import CommandEnvelope
-from agenttalk.engine import human, picking, records
+from agenttalk.engine import human, picking, recalls, records
 from agenttalk.ports import Row, Tx
 from agenttalk.rules import failure, readiness
 from agenttalk.rules.readiness import Picked
@@ -114,13 +114,13 @@ def _begin_anew(moves: Moves, sheet: Sheet, task_id: str, *, running: bool = Tru
         return
     if state == "RUNNING":  # somebody works on it by hand
         moves.put(sheet, task_id, "RUNNING", "SUPERSEDED", reason=_WHY)
-    withdraw_command(moves, sheet, delivery)
+    recalls.take_back(moves, sheet, delivery, _WHY)
     _wait(moves, sheet, task_id, failed)
 
 
 def released(moves: Moves, sheet: Sheet, task_id: str, delivery: int) -> None:
     """Nothing of a revoked turn runs any more, and its task is READY: it waits for what it is to be given."""
-    withdraw_command(moves, sheet, delivery)
+    recalls.take_back(moves, sheet, delivery, _WHY)
     close_questions(moves, sheet, task_id)
     _wait(moves, sheet, task_id)
 
@@ -161,7 +161,7 @@ def _standings(tx: Tx, sheet: Sheet, node: Node) -> dict[str, failure.Standing]:
 
 def wait_for_inputs(moves: Moves, sheet: Sheet, task_id: str, delivery: int | None = None) -> None:
     """What a READY task was to be given is not there any more: its command is withdrawn, and it waits."""
-    withdraw_command(moves, sheet, delivery)
+    recalls.take_back(moves, sheet, delivery, _WHY)
     _wait(moves, sheet, task_id)
 
 
@@ -308,24 +308,6 @@ def _shown(plan_id: str, task_id: str, output_name: str, envelope: bytes) -> lis
     """Where the files of a version lie among the results of its plan, if it is one of them."""
     folder = f"artifacts/{plan_id}/{task_id}/{places.segment(output_name)}"
     return [f"{folder}/{path}" for path, _, _ in files_of(envelope)]
-
-
-def withdraw_command(moves: Moves, sheet: Sheet, delivery: int | None) -> None:
-    """Take back a command that is not to be carried out any more; one in an inbox vanishes from there."""
-    if delivery is None:
-        return
-    tx, plan_id = moves.tx, sheet.plan_id
-    number, message_id, state, seq, _, _, receiver, progress = tx.run("order_of_delivery", id=delivery)[0]
-    if progress not in {"stored", "delivered", "claimed"}:
-        return
-    if sheet.profile(receiver).driver != "folder":
-        tx.run("withdraw_direct", id=delivery, at=moves.at, details=_WHY)
-        return
-    tx.run("withdraw", id=delivery, ack="FAILED" if progress == "claimed" else None, at=moves.at, details=_WHY)
-    tx.run("set_message_state", id=number, state="superseded")
-    records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
-    tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "why": _WHY})
-    moves.in_folders = True
 
 
 def close_questions(moves: Moves, sheet: Sheet, task_id: str) -> None:

@@ -94,6 +94,13 @@ WHERE m.board = :board AND m.plan_id = :plan_id AND m.task_id = :task_id AND m.t
 ORDER BY m.seq DESC, m.id DESC, d.id
 LIMIT :limit
 
+-- name: superseded_orders
+SELECT m.command_id, d.details, d.finished_at
+FROM messages AS m JOIN deliveries AS d ON d.message = m.id
+WHERE m.board = :board AND m.plan_id = :plan_id AND m.task_id = :task_id AND m.type = 'command' AND m.state = 'superseded'
+ORDER BY m.seq DESC, m.id DESC, d.id
+LIMIT :limit
+
 -- Every fact about a plan, its tasks and their turns, in order. What they are about is looked up by name.
 -- name: plan_facts
 SELECT l.seq, l.link, l.at, l.kind, l.subject, l.body, l.hash

@@ -285,7 +285,7 @@ WHERE board = :board AND message = :message AND state IN ('stored', 'delivered',
 RETURNING id
 
 -- name: order_of_delivery
-SELECT m.id, m.message_id, m.state, m.seq, m.command_id, m.envelope, d.receiver, d.state
+SELECT m.id, m.message_id, m.state, m.seq, m.command_id, m.envelope, d.receiver, d.state, m.sha256
 FROM deliveries AS d JOIN messages AS m ON m.id = d.message
 WHERE d.board = :board AND d.id = :id
 
