@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from doors.test_run import PATIENCE, Desk, desk, task, waited
 
 __all__ = ["desk"]
