@@ -15,16 +15,14 @@ from agents.conftest import Shop, Spoken, require
 from agenttalk.rules import acp_agents
 from agenttalk.testing.model_script import Call, Say, Script, Step
 
-TOOLS = ("my_tasks", "generate_command", "submit_report", "ask_human", "submit_artifact", "check_promise", "get_task")
+TOOLS = ("generate_command", "submit_report", "ask_human", "submit_artifact", "check_promise")
 COMMAND = {"plan_id": "shop", "task_id": "price", "prompt": "Price it again."}
 CALLS: list[Step] = [
-    Call("my_tasks", {}),
     Call("generate_command", {"params": COMMAND}),
     Call("submit_report", {"body": "I looked at the prices."}),
     Call("ask_human", {"question": "Is forty right?"}),
     Call("submit_artifact", {"output": "note.txt", "text": "Forty each.\n"}),
     Call("check_promise", {}),
-    Call("get_task", {"task": "shop/secret"}),
     Say("Done."),
 ]
 
@@ -79,7 +77,6 @@ def answered(shop: Shop) -> None:
     """Every tool did what it is for, and what is none of the task's business stayed hidden."""
     heard = str([each.body for each in shop.model.asked])
     assert "cmd_price_00" in heard
-    assert "NOT_ALLOWED" in heard
     assert "swordfish" not in heard
     assert "agt_" not in heard + json.dumps(shop.events("price"))
     left = [path for path in (shop.folder / "home").rglob("*") if path.is_file() and b"agt_eyJ" in path.read_bytes()]

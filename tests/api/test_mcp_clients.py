@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -172,3 +173,32 @@ def test_without_anybody_to_speak_for_it_does_not_start(root: Path, capsys: pyte
         assert call(["mcp", "--root", str(root), *options]) == 2
         said = capsys.readouterr()
         assert ("✗" in said.err, said.out) == (True, "")
+
+
+@pytest.mark.mends("C5")
+@pytest.mark.usefixtures("token")
+def test_an_agent_elsewhere_that_is_busy_elsewhere_is_not_lost_while_its_server_lives(root: Path) -> None:
+    silence = 6
+    (root / "agenttalk.toml").write_text(f"[limits]\nremote_silence_seconds = {silence}\n")
+    with engine(root, quick=True), lines(root, "--operator") as server:
+        assert not server.call("submit_plan", plan=PLAN)["isError"]
+        with lines(root, "--agent", "far") as far:
+            taken = far.call("claim", wait_seconds=40)["structuredContent"]["taken"]
+            began = time.monotonic()
+            until(lambda: time.monotonic() - began > silence + 2, "it is silent for longer than it may be")
+            about = {"task": taken["task"], "epoch": taken["epoch"]}
+            assert not far.call("submit_artifact", **about, output="note.txt", text="We open at nine.")["isError"]
+            assert not far.call("submit_result", **about, result="done")["isError"]
+        until(lambda: server.call("status", plan="shop")["structuredContent"]["result"] == "done", "it is done")
+        assert len(server.call("explain", task="shop/note")["structuredContent"]["attempts"]) == 1
+
+
+@pytest.mark.mends("C5")
+@pytest.mark.usefixtures("token")
+def test_an_agent_elsewhere_whose_server_is_gone_is_lost(root: Path) -> None:
+    (root / "agenttalk.toml").write_text("[limits]\nremote_silence_seconds = 1\n")
+    with engine(root, quick=True), lines(root, "--operator") as server:
+        assert not server.call("submit_plan", plan=PLAN)["isError"]
+        with lines(root, "--agent", "far") as far:
+            assert far.call("claim", wait_seconds=40)["structuredContent"]["taken"]["task"] == "shop/note"
+        until(lambda: server.call("explain", task="shop/note")["structuredContent"]["attempts"], "it is lost")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from agenttalk.cli import doctor
@@ -32,12 +33,17 @@ heard = {"prompt": sys.stdin.read()}
 for name, tool, arguments in calls:
     said = ask("tools/call", name=tool, arguments=arguments)
     heard[name] = said["structuredContent"]
-heard["tools"] = [each["name"] for each in ask("tools/list")["tools"]]
+heard["listed"] = ask("tools/list")["tools"]
+heard["tools"] = [each["name"] for each in heard["listed"]]
 ask("tools/call", name="submit_artifact", arguments={"output": "heard.json", "text": json.dumps(heard)})
 server.stdin.close()
 server.wait()
 print("I asked.")
 """
+TOOLS = {
+    *("check_promise", "submit_artifact", "submit_report", "generate_command"),
+    *("ask_human", "get_answer", "dispute_check"),
+}
 PROMPT = "The MCP server `agenttalk` offers you tools for this task alone"
 CALLS = [
     ("mine", "my_tasks", {}),
@@ -101,7 +107,7 @@ def heard(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.mends("B2")
+@pytest.mark.mends("B2", "C5")
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
 def test_an_agent_uses_our_tools_in_every_sandbox_and_without_the_network(tmp_path: Path, tier: str) -> None:
     needs(tier)
@@ -126,7 +132,8 @@ def test_an_agent_uses_our_tools_in_every_sandbox_and_without_the_network(tmp_pa
     }
     assert PROMPT in said["prompt"]
     assert "swordfish" not in str(said)
-    assert "submit_plan" not in said["tools"]
+    assert set(said["tools"]) == TOOLS
+    assert len(json.dumps(said["listed"])) < 5_000, "they are paid for in every request"
     [file] = (tmp_path / "root").glob("agents/dev/workspace/p/t/.agenttalk/*/outputs/folder/a/b.txt")
     assert file.read_text() == "b"
     assert '"praise.md": if score >= 70' in said["prompt"]
@@ -164,3 +171,45 @@ def test_without_the_extra_such_an_agent_is_not_started_and_doctor_says_so(
     assert (found.ok, found.needed, found.detail) == (False, True, "the package mcp is not installed")
     monkeypatch.delitem(sys.modules, "mcp")
     assert doctor._mcp_server(doctor.Machine()).ok
+
+
+FIXES = (
+    CLIENT.partition("calls = ")[0]
+    + """
+def missing():
+    return ask("tools/call", name="check_promise", arguments={})["structuredContent"]["missing"]
+before = missing()
+open("price.txt", "w").write("40")
+after = missing()
+server.stdin.close()
+server.wait()
+print(json.dumps({"result": [before, after]}))
+"""
+)
+
+
+@pytest.mark.mends("C5")
+def test_check_promise_says_what_is_missing_before_the_fix_and_nothing_after_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FIXES)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/README.md").write_text("A shop.")
+    check = {"id": "priced", "kind": "run", "run": "grep 40 price.txt"}
+    promise = {
+        "objective": "It has a price",
+        "acceptance": [{"id": "priced", "description": "The price is 40", "evidenceRequired": ["priced"]}],
+        "checks": [check],
+    }
+    cli = {"agent": "custom", "program": sys.executable, "argv": [str(tmp_path / "mine.py")]}
+    plan = {
+        "plan_id": "p",
+        "workspace": {"repo": "./shop"},
+        "agents": {"dev": {"driver": "cli", "cli": cli, "mcp": True, "sandbox": "best"}},
+        "tasks": [{"id": "t", "agent": "dev", "prompt": "Price it.", "workspace": "repo", "promise": promise}],
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert call(["run", str(tmp_path / "plan.json"), "--root", str(tmp_path / "root")]) == 0
+    [path] = (tmp_path / "root/data/projects").glob("*/blackboard.db")
+    [(body,)] = apsw.Connection(str(path)).execute("select body from ledger where kind = 'turn.ended'")
+    before, after = json.loads(body)["result"]
+    assert "'grep 40 price.txt' ended with" in before[0]
+    assert after == []

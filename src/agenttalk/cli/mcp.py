@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenttalk.cli import attempt
 from agenttalk.cli.output import JsonOption, RootOption, Settings
 from agenttalk.errors import Code, MachineError, UsageError
 
@@ -42,19 +43,25 @@ def mcp(
         from mcp.server.stdio import stdio_server
 
         from agenttalk.mcp_server.asking import Asking
-        from agenttalk.mcp_server.own_folders import OwnFolders
+        from agenttalk.mcp_server.heartbeats import Heartbeats
+        from agenttalk.mcp_server.own_attempt import OwnAttempt
         from agenttalk.mcp_server.server import make_server
     except ImportError as error:
         message = "the package mcp is not installed"
         raise MachineError(Code.NAME_UNKNOWN, message, hint="pip install 'agenttalk[mcp]'") from error
 
     asking = Asking(lambda: _client(engine()), token)
-    folders = OwnFolders.told(os.environ) if token == os.environ.get("AGENTTALK_TOKEN") else None
-    server = make_server(lambda _: asking, guess=_guess(token), folders=folders)
+    inside = token == os.environ.get("AGENTTALK_TOKEN")
+    own = OwnAttempt.told(os.environ, lambda: attempt.mine().missing()) if inside else None
+    heartbeats = Heartbeats(asking)
+    server = make_server(lambda _: asking, guess=_guess(token), own=own, heartbeats=heartbeats)
 
     async def serve() -> None:
         async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            try:
+                await server.run(incoming, outgoing, server.create_initialization_options())
+            finally:
+                await heartbeats.stop()
 
     anyio.run(serve)
     return 0

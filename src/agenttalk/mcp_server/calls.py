@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from agenttalk.contracts.base import is_id
 from agenttalk.errors import Code
 from agenttalk.mcp_server.asking import Asking, Refusal
-from agenttalk.mcp_server.own_folders import OwnFolders
+from agenttalk.mcp_server.own_attempt import OwnAttempt
 
 Arguments: TypeAlias = dict[str, Any]
 
@@ -23,14 +23,14 @@ class Call:
     me: Mapping[str, Any]
     """Whom the token belongs to, as the engine says."""
     given: Arguments
-    folders: OwnFolders | None = None
-    """The attempt's own, where the server runs inside of it."""
+    attempt: OwnAttempt | None = None
+    """The attempt that the server runs inside of."""
 
     @property
-    def own(self) -> OwnFolders | None:
-        """The folders, if the task that is meant is the attempt's own."""
+    def own(self) -> OwnAttempt | None:
+        """The attempt, if the task that is meant is its own."""
         name = self.given.get("task")
-        return self.folders if name in {None, f"{self.me.get('plan_id')}/{self.me.get('task_id')}"} else None
+        return self.attempt if name in {None, f"{self.me.get('plan_id')}/{self.me.get('task_id')}"} else None
 
     @property
     def role(self) -> str:

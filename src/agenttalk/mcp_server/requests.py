@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Sequence
 from typing import Any, Final
@@ -125,7 +126,9 @@ async def send_mail(call: Call) -> Any:
 
 
 async def check_promise(call: Call) -> Any:
-    """What a task promises, and what of it is not there yet."""
+    """What a task promises, and what of it is not there yet: in a turn, where its agent works."""
+    if call.own is not None:
+        return await asyncio.to_thread(call.own.promise)
     return await call.ask.get(call.at("/promise"))
 
 

@@ -18,7 +18,8 @@ from agenttalk.contracts import catalogue
 from agenttalk.errors import AgentTalkError, Code
 from agenttalk.mcp_server.asking import Asking, Refusal
 from agenttalk.mcp_server.calls import Call
-from agenttalk.mcp_server.own_folders import OwnFolders
+from agenttalk.mcp_server.heartbeats import Heartbeats
+from agenttalk.mcp_server.own_attempt import OwnAttempt
 from agenttalk.mcp_server.tool import Tool
 from agenttalk.mcp_server.tools import BY_NAME, INSTRUCTIONS, offered
 
@@ -33,19 +34,27 @@ TEMPLATES: Final = (
 )
 
 
-def make_server(ask: Ask, *, guess: str = "", folders: OwnFolders | None = None) -> Server[Any]:
+def make_server(
+    ask: Ask, *, guess: str = "", own: OwnAttempt | None = None, heartbeats: Heartbeats | None = None
+) -> Server[Any]:
     """A server whose tools ask the engine. `guess` is the role to suppose while the engine does not answer.
 
-    `folders` are those of the attempt that started it.
+    `own` is the attempt that started it; `heartbeats` tell of the life of an agent elsewhere that did.
     """
 
     async def tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         role = await _role(ask(ctx.request), guess)
-        return types.ListToolsResult(tools=[_shown(each, role) for each in offered(role)])
+        brief = role == "agent" and own is not None
+        found = [_shown(each, role, brief=brief) for each in offered(role, brief=brief)]
+        return types.ListToolsResult(tools=found)
 
     async def call(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            return _told(await _called(ask(ctx.request), params.name, dict(params.arguments or {}), folders))
+            given = dict(params.arguments or {})
+            answer = await _called(ask(ctx.request), params.name, given, own)
+            if heartbeats is not None:
+                heartbeats.follow(params.name, given, answer)
+            return _told(answer)
         except Refusal as refusal:
             return _refused(refusal)
 
@@ -98,12 +107,13 @@ async def _role(ask: Asking, guess: str) -> str:
         raise MCPError(types.INVALID_REQUEST, str(refusal)) from refusal
 
 
-def _shown(tool: Tool, role: str) -> types.Tool:
+def _shown(tool: Tool, role: str, *, brief: bool) -> types.Tool:
     hints = types.ToolAnnotations(read_only_hint=tool.reads, destructive_hint=False, open_world_hint=False)
-    return types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema(role), annotations=hints)
+    schema = tool.schema(role, brief=brief)
+    return types.Tool(name=tool.name, description=tool.description, input_schema=schema, annotations=hints)
 
 
-async def _called(ask: Asking, name: str, given: dict[str, Any], folders: OwnFolders | None) -> Any:
+async def _called(ask: Asking, name: str, given: dict[str, Any], own: OwnAttempt | None) -> Any:
     me = await ask.get("/api/me")
     tool = BY_NAME.get(name)
     if tool is None or me["role"] not in tool.roles:
@@ -113,7 +123,7 @@ async def _called(ask: Asking, name: str, given: dict[str, Any], folders: OwnFol
     faults = tool.faults(me["role"], given)
     if faults:
         raise Refusal(Code.FIELD_VALUE, "; ".join(faults), hint=f"see the schema of {name}")
-    return await tool.work(Call(ask, me, given, folders if me["role"] == "agent" else None))
+    return await tool.work(Call(ask, me, given, own if me["role"] == "agent" else None))
 
 
 def _told(answer: Any) -> types.CallToolResult:

@@ -32,11 +32,15 @@ class Tool:
     """Roles for which it is about one task."""
     reads: bool = False
     """Whether it changes nothing."""
+    in_turn: bool = False
+    """Whether an agent that was started for one task is shown it. Each tool that it is shown costs in every request."""
 
-    def schema(self, role: str) -> dict[str, Any]:
-        """What it takes, for a token of a role."""
+    def schema(self, role: str, *, brief: bool = False) -> dict[str, Any]:
+        """What it takes, for a token of a role; in brief, without what may be left out in the turn of one task."""
         takes, required = dict(self.takes), list(self.required)
-        if role in self.on_task:
+        if brief:
+            takes.pop("key", None)
+        elif role in self.on_task:
             takes = {**_TASK[role], **takes}
             required = [*_NAMED[role], *required]
         return {"type": "object", "properties": takes, "required": required, "additionalProperties": False}

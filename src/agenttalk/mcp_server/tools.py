@@ -73,6 +73,7 @@ TOOLS: Final = (
         },
         ("params",),
         on_task=AGENTS,
+        in_turn=True,
     ),
     Tool(
         "validate_command",
@@ -96,6 +97,7 @@ TOOLS: Final = (
         },
         ("output",),
         on_task=EVERYBODY,
+        in_turn=True,
     ),
     Tool(
         "submit_report",
@@ -110,6 +112,7 @@ TOOLS: Final = (
         },
         ("body",),
         on_task=EVERYBODY,
+        in_turn=True,
     ),
     Tool(
         "submit_output",
@@ -145,6 +148,7 @@ TOOLS: Final = (
         {"question": text("What you need to know.")},
         ("question",),
         on_task=EVERYBODY,
+        in_turn=True,
     ),
     Tool(
         "get_answer",
@@ -155,6 +159,7 @@ TOOLS: Final = (
         ("question_id",),
         on_task=EVERYBODY,
         reads=True,
+        in_turn=True,
     ),
     Tool(
         "dispute_check",
@@ -165,6 +170,7 @@ TOOLS: Final = (
         {"check": text("The check, as check_promise names it."), "reason": text("Why it is wrong.", maxLength=2000)},
         ("check", "reason"),
         on_task=EVERYBODY,
+        in_turn=True,
     ),
     Tool(
         "send_mail",
@@ -188,6 +194,7 @@ TOOLS: Final = (
         requests.check_promise,
         on_task=EVERYBODY,
         reads=True,
+        in_turn=True,
     ),
     Tool(
         "explain",
@@ -241,6 +248,6 @@ TOOLS: Final = (
 BY_NAME: Final = {each.name: each for each in TOOLS}
 
 
-def offered(role: str) -> list[Tool]:
-    """The tools that a token of a role sees."""
-    return [each for each in TOOLS if role in each.roles]
+def offered(role: str, *, brief: bool = False) -> list[Tool]:
+    """The tools that a token of a role sees; in brief, those that a turn needs. The others can still be called."""
+    return [each for each in TOOLS if role in each.roles and (each.in_turn or not brief)]

@@ -297,14 +297,15 @@ TOOLS: Final[dict[Locale, str]] = {
         "# Tools\n\n"
         "The MCP server `agenttalk` offers you tools for this task alone: `check_promise` shows what is still missing, "
         "`submit_artifact` hands in an output, `submit_report` says what you did, `generate_command` makes a command "
-        "(never write one by hand), and `ask_human` puts a question to a person. None of them makes the task done: "
-        "that is decided by what is found of your work."
+        "(never write one by hand), `ask_human` and `get_answer` put a question to a person, and `dispute_check` says "
+        "that a check is wrong. None of them makes the task done: that is decided by what is found of your work."
     ),
     "zh": (
         "# 工具\n\n"
         "MCP 服务器 `agenttalk` 为你提供只针对本任务的工具：`check_promise` 显示还缺少什么，"
         "`submit_artifact` 提交一个输出，`submit_report` 说明你做了什么，`generate_command` 生成命令"
-        "（绝不要手写命令），`ask_human` 向人提问。这些工具都不会让任务完成：是否完成取决于对你工作成果的检查。"
+        "（绝不要手写命令），`ask_human` 和 `get_answer` 向人提问并取回答复，`dispute_check` 对检查提出异议。"
+        "这些工具都不会让任务完成：是否完成取决于对你工作成果的检查。"
     ),
 }
 """What an agent that is given our MCP server is told of it."""

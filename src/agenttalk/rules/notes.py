@@ -44,10 +44,9 @@ def read_note(line: bytes) -> Note | None:
 def note_of(told: Mapping[str, Any]) -> Note:
     """A note from what was told; what makes no sense in it is left out."""
     usage, progress = told.get("usage"), told.get("progress")
-    return Note(
-        usage if isinstance(usage, dict) else {},
-        progress.replace("\0", "\ufffd").strip()[:_TEXT] if isinstance(progress, str) else "",
-    )
+    counts = usage if isinstance(usage, dict) else {}
+    doing = progress.replace("\0", "\ufffd").strip()[:_TEXT] if isinstance(progress, str) else ""
+    return Note(counts, doing, counts_only=not counts and not doing)  # a mere sign of life is neither
 
 
 def without_notes(stdout: bytes) -> bytes:

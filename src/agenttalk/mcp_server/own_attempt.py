@@ -1,4 +1,4 @@
-"""The folders of an attempt, for a server that its agent started itself.
+"""The attempt of an agent that started the server itself: its folders, and what it misses there.
 
 There the agent could as well do by hand what these tools do. The server over HTTP, which is ours, has none.
 """
@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,20 +27,38 @@ _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnFolders:
+class OwnAttempt:
     """Where an attempt finds its inputs, and leaves what it made."""
 
     command: Path
     inputs: Path
     outputs: Path
     result: Path
+    look: Callable[[], list[str]] = list
+    """Says what can be seen to be missing where the agent works."""
 
     @classmethod
-    def told(cls, environ: Mapping[str, str]) -> OwnFolders | None:
-        """Those that the variables of an attempt name; None outside of one."""
+    def told(cls, environ: Mapping[str, str], look: Callable[[], list[str]] = list) -> OwnAttempt | None:
+        """The one that the variables of an attempt name; None outside of one."""
         names = ("COMMAND", "INPUTS", "OUTPUTS", "RESULT")
-        found = [environ.get(f"AGENTTALK_{name}") for name in names]
-        return cls(*(Path(each) for each in found if each)) if all(found) else None
+        found = [Path(environ.get(f"AGENTTALK_{name}", "")) for name in names]
+        command, inputs, outputs, result = found
+        return cls(command, inputs, outputs, result, look) if all(each.name for each in found) else None
+
+    def promise(self) -> dict[str, Any]:
+        """What the task promises, and what of it is missing where the agent works. The engine looks for itself."""
+        promise = self._command().promise
+        told: dict[str, Any] = {}
+        if promise is not None:
+            criteria = [{"id": each.id, "description": each.description} for each in promise.acceptance]
+            told = {
+                "objective": promise.objective,
+                "criteria": criteria,
+                "checks": [each.id for each in promise.checks],
+            }
+        missing = self.look()
+        note = "This is how it looks where you work. The engine looks for itself when you have stopped."
+        return {**told, "missing": missing, "note": note}
 
     def input(self, name: str, path: str) -> bytes:
         """A file of an input. Raises Refusal when there is none."""
@@ -74,11 +92,14 @@ class OwnFolders:
         self._write(self.result, data)
         return {"written": True, "sha256": wire.sha256(data), "note": "it counts when you end your turn"}
 
-    def _declared(self) -> list[str]:
+    def _command(self) -> Command:
         try:
-            command = Command.from_json(wire.read(self.command.read_bytes()))
+            return Command.from_json(wire.read(self.command.read_bytes()))
         except (OSError, AgentTalkError) as error:
             raise Refusal(Code.FILE_UNREADABLE, f"the command of this attempt cannot be read: {error}") from error
+
+    def _declared(self) -> list[str]:
+        command = self._command()
         return [*results.expected(command), *(name for name, _ in results.possible(command))]
 
     @staticmethod
