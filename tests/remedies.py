@@ -122,6 +122,7 @@ REMEDIES: Final = {
     "ENGINE_RUNNING": "Ask that engine, which is named, or end it.",
     "ENGINE_UNREACHABLE": "Start one with `agenttalk serve`, or choose another port.",
     "TOKEN_REFUSED": "Use a token that is good; `agenttalk token create` makes one.",
+    "PERSON_NEEDED": "Decide it as a person: on the pages, or at a terminal that is no agent's.",
     "NOT_ALLOWED": "Use a token whose role may do it.",
     "HOST_REFUSED": "Add the name to `server.names`, if it is yours.",
     "KEY_REUSED": "Use a new key for a new request.",

@@ -151,6 +151,7 @@ class Code(StrEnum):
     ENGINE_UNREACHABLE = "ENGINE_UNREACHABLE"
     TOKEN_REFUSED = "TOKEN_REFUSED"  # noqa: S105 - a code, not a token
     NOT_ALLOWED = "NOT_ALLOWED"
+    PERSON_NEEDED = "PERSON_NEEDED"
     HOST_REFUSED = "HOST_REFUSED"
     KEY_REUSED = "KEY_REUSED"
     KEY_IN_USE = "KEY_IN_USE"
@@ -306,6 +307,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.ENGINE_UNREACHABLE: Meaning("The engine of this root does not answer, or cannot listen.", retriable=True),
     Code.TOKEN_REFUSED: Meaning("The token is missing, unknown, revoked, or its attempt is over."),
     Code.NOT_ALLOWED: Meaning("The token is good, but not for this."),
+    Code.PERSON_NEEDED: Meaning("Only a person may decide this, and no person was shown to have asked for it."),
     Code.HOST_REFUSED: Meaning("A request came under a name or from a page that is not ours."),
     Code.KEY_REUSED: Meaning("An Idempotency-Key was used before for another request."),
     Code.KEY_IN_USE: Meaning("The request with this Idempotency-Key is just being carried out.", retriable=True),

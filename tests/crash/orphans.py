@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from agenttalk.drivers.processes import LEASE
+from agenttalk.drivers.ancestry import LEASE
 from agenttalk.store.root import databases
 from crash.snapshot import opened
 

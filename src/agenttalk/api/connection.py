@@ -7,9 +7,13 @@ programs could understand differently. What it leaves open is closed here.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, cast
+import socket
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from agenttalk.api.guard import AGENT
 
 HEAD_SECONDS: Final = 15.0
 """Seconds in which the head of a request has to be here."""
@@ -17,6 +21,8 @@ HEAD_BYTES: Final = 64 * 1024
 """Bytes of a head, and of what may come between two pieces of a body."""
 _MUCH: Final = 65536
 """Bytes of an answer that are not held back to be sent with others."""
+Judge: TypeAlias = "Callable[[socket.socket], str]"
+"""Says of who opened a connection how it is known to be an agent's process; empty when it is none."""
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 
 
@@ -71,6 +77,10 @@ class Connection(HttpToolsProtocol):
     and trailers behind a body, of any size.
     """
 
+    judge: Judge | None = None
+    _agent: str | None = None
+    """What was judged of the other end, once that was done."""
+    _bound: Any = None
     _waiting: asyncio.TimerHandle | None = None
     _in_head = False
     _came_on = False
@@ -84,6 +94,9 @@ class Connection(HttpToolsProtocol):
         """Somebody is there."""
         super().connection_made(transport)
         self.transport = cast("asyncio.Transport", Whole(transport, self.loop))
+        self._bound = transport.get_extra_info("socket")
+        if self.judge is not None and self._bound.family == socket.AF_UNIX:
+            self._judged()  # now: later it may be gone, and nobody knows what it was
         self._watch()
 
     def data_received(self, data: bytes) -> None:
@@ -103,6 +116,8 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
+        if self.judge is not None:
+            self.scope["state"][AGENT] = self._judged
         self._in_head, self._size = True, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -132,6 +147,12 @@ class Connection(HttpToolsProtocol):
         """A request has come to its end."""
         self._came_on = True
         super().on_message_complete()
+
+    def _judged(self) -> str:
+        """How the other end is known to be an agent's; empty when it is nobody's. It is looked up once."""
+        if self._agent is None:
+            self._agent = self.judge(self._bound) if self.judge is not None else ""
+        return self._agent
 
     def _watch(self) -> None:
         """The clock runs while no request is being answered, and further bytes do not set it back."""

@@ -6,16 +6,22 @@ name of its own (rebinding). Both are told by headers that such a page cannot ch
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hmac
+from collections.abc import Callable, Collection
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenttalk.api.problems import refused
 from agenttalk.errors import Code, UsageError
+from agenttalk.rules.tokens import read_token, token_hash
 
 SOCKET_NAME: Final = "agenttalk"
 """The name under which the engine answers on its socket."""
+ATTEMPT: Final = "agenttalk.attempt"
+"""In the state of a connection: the hash of the one token that its socket takes."""
+AGENT: Final = "agenttalk.agent"
+"""In the state of a connection: what says how the process at its other end is known to be an agent's."""
 
 
 class Guard:
@@ -46,6 +52,40 @@ class Guard:
         if any(origin not in self._origins for origin in _values(scope, b"origin")):
             return "this request comes from a page that is not ours"
         return ""
+
+
+class Admission:
+    """Keeps agents to the tokens of attempts: on the socket of a turn to its own, elsewhere to any of an attempt's.
+
+    Whatever else they may have got hold of, an operator's token or the session of a browser, is not looked at.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        state = scope.get("state", {})
+        refusal = self._refusal(scope, state.get(ATTEMPT, ""), state.get(AGENT))
+        if refusal:
+            error = UsageError(Code.PERSON_NEEDED, refusal, hint="send AGENTTALK_TOKEN as the bearer, and no cookie")
+            await refused(error)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    @staticmethod
+    def _refusal(scope: Scope, wanted: str, judge: Callable[[], str] | None) -> str:
+        given, cookies = _values(scope, b"authorization"), _values(scope, b"cookie")
+        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        token = token.strip()
+        own = scheme.lower() == "bearer" and read_token(token) is not None and not cookies
+        if wanted:
+            fits = own and hmac.compare_digest(token_hash(token), wanted)
+            return "" if fits else "this socket takes the token of its own attempt, and nothing else"
+        if own or judge is None or not (given or cookies):  # who shows nothing gets nothing that takes a person
+            return ""
+        found = judge()
+        return found and f"an agent's process may use the token of its own attempt alone: {found}"
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:

@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import secrets
 import socket
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.server import ServerState
 
-from agenttalk.api.connection import Connection
-from agenttalk.api.guard import SOCKET_NAME, Guard
+from agenttalk.api.connection import Connection, Judge
+from agenttalk.api.guard import ATTEMPT, SOCKET_NAME, Admission, Guard
 from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.rules.tokens import token_hash
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+TURN: Final = "turn-"
+"""How the names of sockets of turns begin."""
 _LONGEST_PATH: Final = 100
 """Longer names of sockets are refused by the system."""
 _GRACE: Final = 3
@@ -36,16 +41,26 @@ class Listening(NamedTuple):
     """The path of the unix socket."""
     pages: str = ""
     """An address that opens the pages, once."""
+    doors: Callable[[str], AbstractAsyncContextManager[str]] | None = None
+    """Opens a socket that takes nothing but one token."""
 
 
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, *, host: str, port: int, socket_path: Path, public: bool = False, names: Collection[str] = ()
+    app: ASGIApp,
+    *,
+    host: str,
+    port: int,
+    socket_path: Path,
+    public: bool = False,
+    names: Collection[str] = (),
+    judge: Judge = lambda _: "",
 ) -> AsyncIterator[Listening]:
     """Answer requests until the block ends. Port 0 takes a free one.
 
     An address that others can reach is refused unless `public` says that this is wanted; `names` are further
-    names under which it is asked for then. Raises MachineError when the address or the socket is taken.
+    names under which it is asked for then. `judge` says of who opened a connection how it is known to be an agent's:
+    such a process gets no further than its attempt's token. Raises MachineError when address or socket is taken.
     """
     if not public and not _is_loopback(host):
         raise UsageError(
@@ -58,11 +73,43 @@ async def serving(
         further = {name.lower() for name in names}
         known = {*LOOPBACK_NAMES, _spelled(host), *further}
         doors = [
-            _Server(Guard(app, {f"{name}:{real}" for name in known} | further), tcp),
-            _Server(Guard(app, {SOCKET_NAME, *LOOPBACK_NAMES}), unix),
+            _Server(Guard(Admission(app), {f"{name}:{real}" for name in known} | further), tcp, _judging(judge)),
+            _Server(Guard(Admission(app), {SOCKET_NAME, *LOOPBACK_NAMES}), unix, _judging(judge)),
         ]
+        turns = TurnDoors(Guard(Admission(app), {SOCKET_NAME, *LOOPBACK_NAMES}), socket_path.parent)
         async with _running(doors):
-            yield Listening(f"http://{_spelled(host)}:{real}", str(socket_path))
+            yield Listening(f"http://{_spelled(host)}:{real}", str(socket_path), doors=turns.opened)
+
+
+def _judging(judge: Judge) -> type[Connection]:
+    """Connections whose other end is judged."""
+    return type("JudgedConnection", (Connection,), {"judge": staticmethod(judge)})
+
+
+class TurnDoors:
+    """Sockets for turns, one for each: whatever is shown there, nothing but the token of that attempt is taken."""
+
+    def __init__(self, app: ASGIApp, folder: Path) -> None:
+        self._config = _configured(app, Connection)
+        self._folder = folder
+
+    @asynccontextmanager
+    async def opened(self, token: str) -> AsyncIterator[str]:
+        """The path of a socket that takes this token, until the block ends. Raises MachineError."""
+        loop, state = asyncio.get_running_loop(), ServerState()
+        path = self._folder / f"{TURN}{os.getpid()}-{secrets.token_hex(3)}.sock"
+
+        def connection() -> Connection:
+            return Connection(self._config, state, {ATTEMPT: token_hash(token)}, loop)
+
+        with _unix(path) as unix:
+            server = await loop.create_unix_server(connection, sock=unix)
+            try:
+                yield str(path)
+            finally:
+                server.close()
+                for each in list(state.connections):
+                    each.shutdown()
 
 
 @asynccontextmanager
@@ -100,25 +147,27 @@ class QuietServer(uvicorn.Server):
         yield
 
 
+def _configured(app: ASGIApp, connection: type[Connection]) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=connection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=500,
+        timeout_graceful_shutdown=_GRACE,
+    )
+
+
 class _Server(QuietServer):
     """One on a socket that is bound already."""
 
-    def __init__(self, app: ASGIApp, bound: socket.socket) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=Connection,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                log_level="error",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                limit_concurrency=500,
-                timeout_graceful_shutdown=_GRACE,
-            )
-        )
+    def __init__(self, app: ASGIApp, bound: socket.socket, connection: type[Connection] = Connection) -> None:
+        super().__init__(_configured(app, connection))
         self._bound = bound
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
@@ -171,7 +220,9 @@ def socket_folder(name: str) -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     bases = [Path(runtime) / "agenttalk"] if runtime.startswith("/") and Path(runtime).is_dir() else []
     bases += [Path(tempfile.gettempdir()) / f"agenttalk-{os.getuid()}", Path(f"/tmp/agenttalk-{os.getuid()}")]  # noqa: S108
-    base = next((each for each in bases if len(os.fsencode(each / name / "part-4194304.sock")) <= _LONGEST_PATH), None)
+    base = next(
+        (each for each in bases if len(os.fsencode(each / name / "part-4194304-abcdef.sock")) <= _LONGEST_PATH), None
+    )
     if base is None:
         raise MachineError(Code.ENGINE_UNREACHABLE, f"{bases[-1]} is too long for a socket")
     for folder in (base, base / name):

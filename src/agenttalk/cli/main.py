@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from agenttalk import __version__
-from agenttalk.cli import given
+from agenttalk.cli import given, permissions
 from agenttalk.cli.output import Output, Settings
 from agenttalk.errors import AgentTalkError, Code, ContractError, InputError
 
@@ -114,7 +114,9 @@ class LazyGroup(TyperGroup):
         """The real command in place of its entry in the list."""
         name, _, rest = super().resolve_command(ctx, args)
         module, _, attribute = COMMANDS[str(name)][0].partition(":")
-        return name, light(typer.main.get_command(getattr(import_module(module), attribute or "app"))), rest
+        command = light(typer.main.get_command(getattr(import_module(module), attribute or "app")))
+        permissions.guard(command, str(name))
+        return name, command, rest
 
 
 def light(command: Any) -> Any:

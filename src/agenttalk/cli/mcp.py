@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.cli import attempt
+from agenttalk.cli import attempt, permissions
 from agenttalk.cli.output import JsonOption, RootOption, Settings
 from agenttalk.errors import Code, MachineError, UsageError
 
@@ -37,6 +37,8 @@ def mcp(
     AGENTTALK_API say who speaks and where the engine is; with a root, --agent or --operator do.
     """
     given = Settings.merged(ctx, root, as_json)
+    if agent is not None or operator:  # an agent speaks with its own token, and for nobody else
+        permissions.require_person("mcp --operator" if operator else "mcp --agent")
     token, engine = _whose(given.root, agent, operator=operator)
     try:
         import anyio

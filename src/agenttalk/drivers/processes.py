@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.drivers import keeper
+from agenttalk.drivers.ancestry import LEASE
 from agenttalk.drivers.keeper import Process
 from agenttalk.drivers.patience import finished
 from agenttalk.errors import Code, MachineError
 from agenttalk.ports import Owner
-
-LEASE: Final = "AGENTTALK_LEASE"
-"""The variable by which a process says to which lease it belongs."""
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _PAUSE: Final = 0.005

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from agenttalk.contracts.agent import Tier
 from agenttalk.drivers import dialogues, keeper
+from agenttalk.drivers.ancestry import LEASE
 from agenttalk.drivers.budgets import Meter
 from agenttalk.drivers.confining import Confined, Sandboxes
 from agenttalk.drivers.patience import patiently
-from agenttalk.drivers.processes import LEASE
 from agenttalk.drivers.tree import Lines, Tree
 from agenttalk.ports import Confinement, Dialogue, Ended, Opening, Processes, Talk, Turn
 

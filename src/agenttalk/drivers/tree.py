@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from agenttalk.drivers import keeper
-from agenttalk.drivers.processes import LEASE
+from agenttalk.drivers.ancestry import LEASE
 
 STDERR_KEPT: Final = 16 * 1024
 LONGEST_LINE: Final = 64 * 1024

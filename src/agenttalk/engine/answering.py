@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from agenttalk.contracts.model_use import LlmUse, LocalUse
 from agenttalk.engine import given
-from agenttalk.engine.layout import Layout
+from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.performing import Programs, content
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import ENDING, Transcript
@@ -76,11 +76,12 @@ class Models(Programs):
         job: Job,
         layout: Layout,
         feedback: str | None,
+        api: Api | None,
         mode: Literal["execute", "validate"] = "execute",
     ) -> Turn:
         if job.profile.local is not None:  # also in a sandbox
             job = replace(job, readonly=(*job.readonly, seat.root.path.absolute() / job.profile.local.model_file))
-        turn = await Programs._turn(self, seat, job, layout, feedback, mode)  # noqa: SLF001 - our own, and super() knows no slots
+        turn = await Programs._turn(self, seat, job, layout, feedback, api, mode)  # noqa: SLF001 - our own, and super() knows no slots
         env = {name: value for name, value in turn.env.items() if name not in _UNNEEDED}
         return replace(turn, argv=self.program, env=env)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +13,18 @@ class Api(NamedTuple):
 
     http: str
     socket: str
+    doors: Callable[[str], AbstractAsyncContextManager[str]] | None = None
+    """Opens a socket for one attempt, by its token; nothing but that token is taken there."""
+
+
+@asynccontextmanager
+async def opened_for(api: Api | None, token: str) -> AsyncIterator[Api | None]:
+    """Where the program of one attempt reaches us: at a socket of its own, while its turn lasts."""
+    if api is None or api.doors is None:
+        yield api
+        return
+    async with api.doors(token) as socket:
+        yield api._replace(socket=socket)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from agenttalk.contracts import places
 from agenttalk.engine import grounds, injected, outcomes, tracing
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.layout import Api, Layout
+from agenttalk.engine.layout import Api, Layout, opened_for
 from agenttalk.engine.orders import TURNS
 from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.turns import Environment, argv_of, budget_of, handed, limits_of
@@ -44,12 +44,13 @@ class Programs:
         """Lay out, run, take in. Every process of the program is dead when it returns."""
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
         with self.deps.discretion.during(job.token):
-            try:
-                layout, feedback = await self._lay_out(seat, job, layout_of(job))
-                turn = await self._turn(seat, job, layout, feedback)
-            except InputError as error:
-                return self._not_started(error)
-            return await self.carry_out(seat, job, layout, turn)
+            async with opened_for(self.api(), job.token) as api:
+                try:
+                    layout, feedback = await self._lay_out(seat, job, layout_of(job))
+                    turn = await self._turn(seat, job, layout, feedback, api)
+                except InputError as error:
+                    return self._not_started(error)
+                return await self.carry_out(seat, job, layout, turn)
 
     async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
         """Run a turn that is laid out, and take in what it left."""
@@ -68,12 +69,13 @@ class Programs:
         layout = layout_of(job)
         layout = replace(layout, base=f"{layout.base}-{places.segment(input_name)}")
         with self.deps.discretion.during(job.token):
-            try:
-                layout, _ = await self._lay_out(seat, job, layout)
-                turn = await self._turn(seat, job, layout, None, mode="validate")
-            except InputError:
-                return None
-            ended = await self._run(seat, job, layout, replace(turn, prompt=f"{prompt}\n{turn.prompt}"))
+            async with opened_for(self.api(), job.token) as api:
+                try:
+                    layout, _ = await self._lay_out(seat, job, layout)
+                    turn = await self._turn(seat, job, layout, None, api, mode="validate")
+                except InputError:
+                    return None
+                ended = await self._run(seat, job, layout, replace(turn, prompt=f"{prompt}\n{turn.prompt}"))
             if ended.how == "not_started":
                 raise InputError(Code.COMMAND_FAILED, ended.error)
             try:
@@ -106,11 +108,12 @@ class Programs:
         job: Job,
         layout: Layout,
         feedback: str | None,
+        api: Api | None,
         mode: Literal["execute", "validate"] = "execute",
     ) -> Turn:
         root = seat.root.path.absolute()
         context = await tracing.traceparent(self.deps, job)
-        own = Environment(root, layout, job.command, job.attempt, job.token, self.api(), feedback, mode, context)
+        own = Environment(root, layout, job.command, job.attempt, job.token, api, feedback, mode, context)
         self.deps.discretion.learn(handed(job.profile, self.environ))
         argv = argv_of(seat, job.profile)
         prompt = self.deps.discretion.secrets.redact(job.prompt)
@@ -125,7 +128,7 @@ class Programs:
             env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),
             budget=budget_of(job.profile, root, layout),
-            confinement=await Confining(seat, job.profile, layout, job.command, argv, self.api(), job.readonly).found(),
+            confinement=await Confining(seat, job.profile, layout, job.command, argv, api, job.readonly).found(),
             hear=job.watch.hear if job.watch is not None else None,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -15,7 +15,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.engine import grounds, injected, leases, outcomes
 from agenttalk.engine.archive import show_file
 from agenttalk.engine.confining import Confining
-from agenttalk.engine.layout import Api, Layout
+from agenttalk.engine.layout import Api, Layout, opened_for
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import TURNS, Order, Ready, Source
 from agenttalk.engine.seat import Seat
@@ -79,7 +79,8 @@ async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) ->
     Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
     """
     with seat.deps.discretion.during(lease.token):
-        return await _take_turn(seat, setting, ready, lease)
+        async with opened_for(setting.api, lease.token) as api:
+            return await _take_turn(seat, replace(setting, api=api), ready, lease)
 
 
 async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -> How:

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from agenttalk.api.app import create_app
-from agenttalk.api.serving import Listening, serving, socket_folder
+from agenttalk.api.serving import TURN, Listening, serving, socket_folder
+from agenttalk.drivers import peers
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api
 from agenttalk.engine.service import Service
@@ -31,6 +32,7 @@ async def engine_api(root: Path, settings: Settings, service: Service, port: int
         socket_path=folder / "engine.sock",
         public=server.public,
         names=server.names,
+        judge=peers.attempt_of,
     ) as where:
         yield where
 
@@ -44,14 +46,14 @@ async def agent_api(deps: Deps, root: Path) -> AsyncIterator[Api]:
     _sweep_sockets(folder, lambda pid: not is_alive(pid))
     path = folder / f"part-{os.getpid()}-{secrets.token_hex(3)}.sock"
     app = create_app(service, serves="agents")
-    async with serving(app, host="127.0.0.1", port=0, socket_path=path) as where:
-        yield Api(where.http, where.socket)
+    async with serving(app, host="127.0.0.1", port=0, socket_path=path, judge=peers.attempt_of) as where:
+        yield Api(where.http, where.socket, where.doors)
 
 
 def _sweep_sockets(folder: Path, is_dead: Callable[[int], bool]) -> None:
-    """Remove sockets of parts that were killed."""
-    for path in folder.glob("part-*.sock"):
-        pid = path.name.split("-")[1]
+    """Remove sockets of parts that were killed, and of their turns."""
+    for path in (*folder.glob("part-*.sock"), *folder.glob(f"{TURN}*.sock")):
+        pid = path.stem.split("-")[1]
         if pid.isdecimal() and is_dead(int(pid)):
             with suppress(OSError):
                 path.unlink()

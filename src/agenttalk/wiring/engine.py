@@ -91,7 +91,9 @@ async def serve(
                 key = running.service.sessions.link("operator", name, lasts=FIRST_LINK)
                 tell(where._replace(pages=f"{where.http}/login?key={key}"))
                 with what_is_there_spared():
-                    await _until(running, running.run(stop, watch, Api(where.http, where.socket)), job, stop)
+                    await _until(
+                        running, running.run(stop, watch, Api(where.http, where.socket, where.doors)), job, stop
+                    )
 
 
 async def _locked(root: Path) -> RootLock:

@@ -1,0 +1,88 @@
+"""Whose process is at the other end of a connection to us: an agent's, as far as that can be seen from here.
+
+Over a unix socket the kernel says which process connected. Over TCP it lists both ends of what stays on this machine,
+and an agent's processes are all below our own; those of a sandbox too, whose numbers we see as they are here.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from pathlib import Path
+from typing import Final
+
+from agenttalk.drivers import ancestry, keeper
+
+_GONE: Final = "it is gone, so nobody knows what it was"
+_ESTABLISHED: Final = 1
+_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+
+
+def attempt_of(bound: socket.socket) -> str:
+    """How the process that opened a connection is known to be an agent's; empty when it is none of ours."""
+    if bound.family == socket.AF_UNIX:
+        pid: int = struct.unpack("3i", bound.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        if pid and keeper.look(pid) is None:
+            return _GONE
+        return ancestry.attempt_of(pid) if pid else ""  # 0 is outside of our namespace, where no agent of ours is
+    below = keeper.hunt(os.getpid())
+    return _over_tcp(bound, [process.pid for process in below]) if below else ""
+
+
+def _over_tcp(bound: socket.socket, pids: list[int]) -> str:
+    try:
+        inode = _inode(bound.getpeername(), bound.getsockname())
+        state = bound.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+    except OSError:
+        return _GONE
+    if inode is None:  # it comes from elsewhere; or it was hung up, so that nothing is listed any more
+        return "" if state == _ESTABLISHED else _GONE
+    if inode == b"0":
+        return _GONE
+    wanted = f"socket:[{inode.decode()}]"
+    for pid in pids:
+        if wanted in _open(pid):
+            return ancestry.attempt_of(pid)
+    return ""
+
+
+def _open(pid: int) -> set[str]:
+    """What a process has open; of one that is gone, nothing."""
+    folder = f"/proc/{pid}/fd"
+    found = set()
+    try:
+        for name in os.listdir(folder):  # noqa: PTH208 - the names alone
+            try:
+                found.add(os.readlink(f"{folder}/{name}"))  # noqa: PTH115 - as it is written
+            except OSError:
+                continue
+    except OSError:
+        return found
+    return found
+
+
+def _inode(here: tuple[str, int], there: tuple[str, int]) -> bytes | None:
+    """The socket of this machine that is bound to `here` and connected to `there`."""
+    ends = [(_spelled(here, wide), _spelled(there, wide)) for wide in (False, True)]
+    for table in _TABLES:
+        try:
+            lines = table.read_bytes().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if (fields[1], fields[2]) in ends:
+                return fields[9]
+    return None
+
+
+def _spelled(end: tuple[str, int], wide: bool) -> bytes:  # noqa: FBT001 - one of two
+    """An end of a connection as the kernel lists it: words of four bytes in the machine's own order."""
+    host, port = end[0].partition("%")[0], end[1]
+    if ":" in host:
+        packed = socket.inet_pton(socket.AF_INET6, host)
+    else:
+        packed = (b"\0" * 10 + b"\xff\xff" if wide else b"") + socket.inet_pton(socket.AF_INET, host)
+    words = struct.unpack(f"={len(packed) // 4}I", packed)
+    return b"".join(b"%08X" % word for word in words) + b":%04X" % port
