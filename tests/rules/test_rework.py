@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agenttalk.contracts.command import Command, Reexecution, ValidationCriteria
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import Issue
-from agenttalk.rules import rework
+from agenttalk.rules import done, rework
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
 from samples import command
@@ -211,13 +211,29 @@ def test_what_a_person_accepts_is_evidence_for_what_did_not_pass() -> None:
     failed = Evidence("tests", False, True, "executed", "engine", "")
     stale = Evidence("lint", True, False, "executed", "engine", "")
     fine = Evidence("seen", True, True, "observed", "engine", "")
-    found = rework.confirmations(promise, [failed, stale, fine], by="ada", at="", shown="sha256:1")
+    found = rework.confirmations(promise, [failed, stale, fine], by="ada", at="", shown="sha256:1", trust="confirmed")
     assert [(each.id, each.trust, each.passed) for each in found] == [
         ("lint", "confirmed", True),
         ("tests", "confirmed", True),
         ("docs", "confirmed", True),
     ]
     assert all("sha256:1" in each.detail for each in found)
+
+
+def test_who_takes_work_as_it_is_overrules_what_was_found_and_the_record_says_what_that_is_worth() -> None:
+    promise = CompletionPromise.read(
+        {
+            "id": "cp-1-abcd",
+            "objective": "It works",
+            "acceptance": [{"id": "c", "description": "It works", "evidenceRequired": ["tests"]}],
+            "checks": [{"id": "tests", "kind": "run", "run": "make test"}],
+            "doneWhen": [{"type": "acceptance-met"}, {"type": "user-confirmed"}],
+        }
+    )
+    failed = Evidence("tests", False, True, "executed", "engine", "")
+    found = rework.confirmations(promise, [failed], by="ada", at="", shown="sha256:1", trust="attested")
+    verdict = done.decide(promise, [failed, *found], (), confirmed=True, word="attested")
+    assert (verdict.fulfilled, verdict.trust) == (True, "attested")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from agenttalk.contracts.command import Command
 from agenttalk.engine.access import Caller
 from agenttalk.engine.plan_actions import Action
 from agenttalk.engine.service import Service
+from agenttalk.rules.people import Proof
 
 
 async def status(service: Service, _: Request, __: Caller) -> Response:
@@ -77,6 +78,7 @@ async def steer(service: Service, request: Request, caller: Caller) -> Response:
     action = Action(
         name=request.path_params["action"],
         by=body.by or caller.name,
+        proof=Proof("token", caller.name),
         task_id=body.task,
         onwards=body.onwards,
         why=body.why or "",

@@ -13,6 +13,7 @@ from agenttalk.engine import exhibits, human
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 from agenttalk.pages.files import attached
+from agenttalk.rules.people import Proof
 
 
 async def login_link(service: Service, request: Request, caller: Caller) -> Response:
@@ -40,6 +41,7 @@ async def answer(service: Service, request: Request, caller: Caller) -> Response
     answer = await service.answer(
         request.path_params["id"],
         by=body.by or caller.name,
+        proof=Proof("token", caller.name),
         decision=body.decision,
         files=body.contents(),
         answers=body.answers,

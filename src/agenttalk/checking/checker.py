@@ -27,6 +27,7 @@ from agenttalk.contracts.promise import (
     ReportCheck,
     RunCheck,
     TestsCheck,
+    Trust,
 )
 from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Clock, Driver, Folder, Ids, Turn
@@ -86,6 +87,8 @@ class _Found:
     tests: Outcomes | None = None
     flaky: tuple[str, ...] = ()
     by: str = evidence.ENGINE
+    trust: Trust | None = None
+    """What it is worth, where that does not follow from the check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ class Checker:
         return Result(
             check.id,
             found.finding.passed,
-            evidence.gives(check),
+            found.trust or evidence.gives(check),
             found.finding.reason,
             found.finding.detail,
             started,
@@ -313,8 +316,9 @@ def _known(check: AnyCheck, facts: Facts) -> _Found:
         case ReportCheck():
             return _Found(checks.of_report(facts.report))
         case HumanCheck():
-            by = facts.confirmation.by if facts.confirmation else evidence.ENGINE
-            return _Found(checks.of_human(facts.confirmation, facts.shown), by=by)
+            said = facts.confirmation
+            found = checks.of_human(said, facts.shown)
+            return _Found(found, by=said.by if said else evidence.ENGINE, trust=said.trust if said else None)
     return _Found(Finding(False, "unknown_kind", words_of_checks.UNKNOWN_KIND(kind=check.kind)))
 
 

@@ -113,7 +113,8 @@ def answer(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine import human
 
-        return await human.answer(deps, request_id, files=given, **said)
+        proof = await roots.shown_to_be_operator(folder, deps)
+        return await human.answer(deps, request_id, files=given, proof=proof, **said)
 
     body = {**said, "files": {key: b64encode(data).decode() for key, data in given.items()}}
     response = roots.asked(folder, f"/api/human-requests/{request_id}/answer", by_hand, body)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from agenttalk.cli.engine_client import Client
     from agenttalk.engine.deps import Deps
+    from agenttalk.rules.people import Proof
 
 T = TypeVar("T")
 EXIT_INTERRUPTED = 130
@@ -51,6 +52,24 @@ async def local(root: Path) -> AsyncIterator[Deps]:
     with RootLock.take(root, "part"):
         async with opened_as_set(root, configured) as deps:
             yield deps
+
+
+async def shown_to_be_operator(root: Path, deps: Deps) -> Proof:
+    """What shows that the operator of a root is here: the token in a folder that no agent in a sandbox sees.
+
+    Raises UsageError when it is not the token that the root's engine knows.
+    """
+    from agenttalk.engine import access
+    from agenttalk.rules.people import Proof
+    from agenttalk.store import operator
+
+    if not await access.is_operators(deps, operator.made_token(root)):
+        raise UsageError(
+            Code.TOKEN_REFUSED,
+            f"{operator.folder_of(root)} is not the folder of the operator of {root}",
+            hint="work as the user who runs its engine, with the same XDG_CONFIG_HOME, or answer on its pages",
+        )
+    return Proof("operator", access.ENGINE)
 
 
 def asked_all(

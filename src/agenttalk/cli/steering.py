@@ -97,6 +97,7 @@ def steered(
         wanted = Action(
             name=action,
             by=by,
+            proof=await roots.shown_to_be_operator(folder, deps),
             task_id=more.get("task"),
             onwards=more.get("from", False),
             why=more.get("why", ""),

@@ -12,6 +12,7 @@ from agenttalk.cli.output import Output, plain
 from agenttalk.engine import human
 from agenttalk.engine.human import Request
 from agenttalk.planfiles import compiled_plan
+from agenttalk.rules.people import Proof
 
 if TYPE_CHECKING:
     from agenttalk.engine.running import Running
@@ -67,6 +68,7 @@ async def _answer(out: Output, running: Running, request: Request) -> None:
     await running.service.answer(
         request.request_id,
         by="demo",
+        proof=Proof("engine", "demo"),
         decision="PROVIDE",
         files=dict.fromkeys(names, PRICE_LIST),
         answers=(),

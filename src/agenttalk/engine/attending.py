@@ -20,6 +20,7 @@ from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Proof, Prover
 from agenttalk.rules import media, words_of_verdicts
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
+from agenttalk.rules.people import exposed
 from agenttalk.rules.rework import Judgement
 
 LOG = logging.getLogger(__name__)
@@ -157,11 +158,13 @@ class Attending(Dispatching):
             return Performance("not_started", error=f"the driver {job.profile.driver!r} is not supported here")
         try:
             watch = listening(job)
+            self._deps.exposed.update(exposed([job.profile]))  # before: what it says meanwhile could be anybody's
             try:
                 performance = await performer.perform(job)
             finally:
                 if watch is not None:
                     watch.rest()
+            self._deps.exposed.update([job.agent_id] if performance.sandbox == "plain" else [])
             if watch is None or not watch.heard:
                 return performance
             return replace(performance, **counted(watch.used._replace(seconds=performance.seconds), performance.usage))

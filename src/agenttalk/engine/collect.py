@@ -93,6 +93,8 @@ def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: 
         case HumanInterventionRequest() | CheckDispute() as asked:
             if refused := _asked(tx, asked, found.plan_id, deps, at):
                 return refused
+        case HumanInterventionResponse() if not deps.answers_by_file:
+            return Rejection(Code.PERSON_NEEDED, "nothing shows that a person wrote it; people.answers_by_file is off")
         case HumanInterventionResponse() as response:
             agents = plan.facts.agents if plan.facts else None
             return human.answer_by_file(tx, response, plan_id=found.plan_id, at=at, agents=agents)

@@ -18,7 +18,7 @@ from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Left, Row, Tx
 from agenttalk.rules import done, rework
-from agenttalk.rules.done import Evidence, Verdict
+from agenttalk.rules.done import Evidence, Trust, Verdict
 from agenttalk.rules.rework import Abort, Accept, Decision, Grant
 
 _HINT: Final = "'agenttalk explain {}/{}' shows every round, 'agenttalk retry' tries a failed task again"
@@ -123,6 +123,7 @@ def _accept(moves: Moves, sheet: Sheet, task_id: str, row: Row, by: str, commit:
         "overrules": {key: told.get(key) for key in ("by", "consumer", "reason")}
         | ({"model": told["by_model"]} if told.get("by_model") else {}),
         "confirmed": [each.id for each in confirmed],
+        "trust": confirmed[0].trust if confirmed else verdict.trust,
         "files": told["files"],
         "verdict": {"fulfilled": True, "unverified": list(verdict.unverified), "trust": verdict.trust},
     }
@@ -143,9 +144,10 @@ def verdict_of(
     """What the promise comes to with what a person confirms on top; and that."""
     promise = sheet.promise(sheet.node(moves.tx, task_id), told.get("made_score"))
     found = [Evidence(**each) for each in told.get("evidence", ())]
-    confirmed = rework.confirmations(promise, found, by=by, at=moves.at, shown=told["shown"])
+    trust: Trust = "attested" if human.exposed_agents(moves.tx, moves.deps, sheet.plan_id) else "confirmed"
+    confirmed = rework.confirmations(promise, found, by=by, at=moves.at, shown=told["shown"], trust=trust)
     return done.decide(
-        promise, [*found, *confirmed], (), aborted=told.get("refused") or None, confirmed=True
+        promise, [*found, *confirmed], (), aborted=told.get("refused") or None, confirmed=True, word=trust
     ), confirmed
 
 

@@ -68,6 +68,10 @@ class Deps:
     """Board → the kind of its tasks, for boards that have one."""
     broken: dict[str, str] = field(default_factory=dict)
     """Boards of their own that cannot be read, and why; the others go on without them."""
+    exposed: set[str] = field(default_factory=set)
+    """Agents whose programs ran here without being kept from what people decide with."""
+    answers_by_file: bool = False
+    """Whether an answer that lies in the gateway's outbox is taken for a person's."""
     self_check: tuple[str, ...] = ()
     """The command by which an agent sees, where it works, what its promise still misses; empty if there is none."""
     asks_models: tuple[str, ...] = ()

@@ -1,25 +1,28 @@
 """The human gateway: questions reach a person, and the answer becomes messages to the agents that wait.
 
-An answer from the command line or the API is bound to the hash of what was asked and given in an
-operator's name. No agent's outbox can answer: only the gateway's, which is a person's.
+An answer is bound to the hash of what was asked, and what shows that a person gave it is written down beside it: the
+session of a page, a token, or the operator's own folder. No agent's outbox can answer. The gateway's can where the
+operator switched that on; nothing shows then that a person wrote there.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import moment
+from agenttalk.contracts.dag import EVERYONE
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
-from agenttalk.engine import bookmarks, disputes, handover, plans, records
+from agenttalk.engine import bookmarks, disputes, handover, plans, records, sheets
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules import choices
+from agenttalk.rules.people import UNKNOWN, Proof, exposed, read_proof
 from agenttalk.rules.routing import Rejection
 
 Decision = Literal["PROVIDE", "APPROVE", "REJECT", "ABORT"]
@@ -46,6 +49,7 @@ class Request:
     document: HumanInterventionRequest
     response: dict[str, Any] | None
     answered_by: str | None
+    proof: Proof | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -58,6 +62,7 @@ class Request:
             "request": self.document.as_json(),
             "response": self.response,
             "answered_by": self.answered_by,
+            "proof": self.proof.as_json() if self.proof is not None else None,
         }
 
     def is_answered_so(
@@ -110,7 +115,7 @@ def close(tx: Tx, request_id: str, why: str, *, at: str) -> None:
             "notes": why,
         }
     )
-    _settle(tx, response, row[1], by="engine", bound=row[5], at=at)
+    _settle(tx, response, row[1], by="engine", bound=row[5], at=at, proof=Proof("engine"))
 
 
 def read_request(row: Row) -> HumanInterventionRequest:
@@ -207,10 +212,16 @@ async def request(deps: Deps, request_id: str) -> tuple[Store, Request]:
 
 
 def _request(board: str, row: Row) -> Request:
-    request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, _, by = row
+    request_id, plan_id, task_id, agent_id, body, sha256, at, state, response, _, by, proof = row
     document = HumanInterventionRequest.from_bytes(bytes(body))
     answer: Any = wire.read(bytes(response)) if response else None
-    return Request(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by)
+    shown = proof_in(row) if proof else None
+    return Request(board, request_id, plan_id, task_id, agent_id, sha256, at, state, document, answer, by, shown)
+
+
+def proof_in(row: Row) -> Proof:
+    """What shows that a person answered a question, from its row (the query `request`)."""
+    return read_proof(wire.read(wire.encoded(row[-1])) if row[-1] else None)
 
 
 async def answer(
@@ -218,13 +229,17 @@ async def answer(
     request_id: str,
     *,
     by: str,
+    proof: Proof = UNKNOWN,
     decision: Decision,
     files: Mapping[str, bytes] | None = None,
     answers: Sequence[Any] = (),
     notes: str | None = None,
     seen_sha256: str | None = None,
 ) -> dict[str, Any]:
-    """Answer a question once, in somebody's name. Raises UsageError when it does not fit what was asked."""
+    """Answer a question once, in a person's name. Raises UsageError when it does not fit what was asked.
+
+    `proof` is what shows that a person did; whether an agent could have done so instead is found out here.
+    """
     board, asked = await request(deps, request_id)
     if seen_sha256 is not None and seen_sha256 != asked.sha256:
         raise _refused(request_id, "it is not the request that was shown", "look at it again with 'agenttalk inbox'")
@@ -249,7 +264,6 @@ async def answer(
         }
     )
     at = deps.stamp()
-    bound = asked.sha256
     of_engine = bool(await board.read("run", plan_id=asked.plan_id))  # its agents need no folders
     if unfit := _unfit(response, asked.plan_id, None if of_engine else plans.agents_in(deps.root)):
         raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
@@ -261,7 +275,8 @@ async def answer(
             raise _refused(request_id, unclear, f"answer one of: {', '.join(_offered(asked.document))}")
         if disputes.outcome(tx, response, by=by) == (True, None):
             raise _refused(request_id, "it asks whether a check is wrong", _DISPUTED)
-        if not _settle(tx, response, asked.plan_id, by=by, bound=bound, at=at):
+        shown = replace(proof, isolated=not exposed_agents(tx, deps, asked.plan_id))
+        if not _settle(tx, response, asked.plan_id, by=by, bound=seen_sha256, at=at, proof=shown):
             raise _refused(request_id, "it was answered before", "'agenttalk inbox' shows what is still open")
 
     await board.transact(work)
@@ -364,20 +379,39 @@ def answer_by_file(
         return Rejection(Code.ANSWER_REFUSED, f"{unclear}: {', '.join(_offered(document))}")
     if disputes.outcome(tx, response, by=response.responder.name) == (True, None):
         return Rejection(Code.ANSWER_REFUSED, f"it asks whether a check is wrong: {_DISPUTED}")
-    if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at):
+    if not _settle(tx, response, plan_id, by=response.responder.name, bound=None, at=at, proof=Proof("file")):
         return Rejection(Code.ANSWER_REFUSED, f"request {response.request_id!r} was answered before")
     return None
 
 
-def _settle(tx: Tx, response: HumanInterventionResponse, plan_id: str, *, by: str, bound: str | None, at: str) -> bool:
+def exposed_agents(tx: Tx, deps: Deps, plan_id: str) -> list[str]:
+    """Agents that nothing keeps from what people decide with: those of the plan, and those that ran here so."""
+    found = set(deps.exposed)
+    profiles = sheets.agents_of(tx, plan_id)
+    found.update(exposed(profiles.values()) if profiles is not None else [EVERYONE])  # who runs those of folders?
+    return sorted(found)
+
+
+def _settle(
+    tx: Tx,
+    response: HumanInterventionResponse,
+    plan_id: str,
+    *,
+    by: str,
+    bound: str | None,
+    at: str,
+    proof: Proof,
+) -> bool:
     """Close the request and send what was answered; False when it was closed before."""
     body = response.as_json()
     data = wire.write(body)
     request_id = response.request_id
-    if not tx.run("answer_request", request_id=request_id, response=data, at=at, by=by):
+    shown = wire.text(proof.as_json())
+    if not tx.run("answer_request", request_id=request_id, response=data, at=at, by=by, proof=shown):
         return False
     _, _, task_id, agent_id, *_ = tx.run("request", request_id=request_id)[0]
-    tx.record("human.answered", request_id, {"by": by, "bound_to": bound, "sha256": wire.sha256(data)})
+    fact = {"by": by, "bound_to": bound, "sha256": wire.sha256(data), **proof.as_json()}
+    tx.record("human.answered", request_id, fact)
     disputes.settle(tx, response, by=by, at=at)
     records.show(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
     gateway = places.box(places.GATEWAY, "inbox", plan_id)

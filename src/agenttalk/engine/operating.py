@@ -19,6 +19,7 @@ from agenttalk.engine.plans import VIRTUAL, boards
 from agenttalk.errors import AgentTalkError, Code, MachineError
 from agenttalk.rules import rework
 from agenttalk.rules.aborts import Abort
+from agenttalk.rules.people import UNKNOWN, Proof
 from agenttalk.rules.rework import Accept, Decision
 
 LOG = logging.getLogger(__name__)
@@ -115,7 +116,9 @@ class Operating(Dispatching):
         rows = await board.store.read("working_in_plan", plan_id=plan_id)
         return [(lease, task_id) for lease, task_id in rows if lease in self._turns]
 
-    async def override(self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str) -> dict[str, Any]:
+    async def override(
+        self, plan_id: str, task_id: str, *, checkpoint: str, by: str, why: str, proof: Proof = UNKNOWN
+    ) -> dict[str, Any]:
         """Let a task begin that a checkpoint holds up, in an operator's name and for exactly the reasons it gave."""
         board = await self._board_of(plan_id)
         await self.take_up(plan_id)
@@ -125,7 +128,8 @@ class Operating(Dispatching):
         request_id, denial = steering.held_up(plan_id, task_id, rows, found, checkpoint)
         _, asked = await human.request(self._deps, request_id)
         if asked.state == "open":  # else whoever answered it died before that was carried out
-            await human.answer(self._deps, request_id, by=by, decision="APPROVE", answers=["override"], notes=why)
+            said: dict[str, Any] = {"decision": "APPROVE", "answers": ["override"], "notes": why}
+            await human.answer(self._deps, request_id, by=by, proof=proof, seen_sha256=asked.sha256, **said)
         await self._step(board, partial(look, plans=(plan_id,)))
         self.nudge()
         return {"checkpoint": denial["checkpoint"], "reasons": denial["reasons"], "trace_id": denial["trace_id"]}

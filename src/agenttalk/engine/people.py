@@ -17,6 +17,7 @@ from agenttalk.engine.plans import board_of
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Handed, Job, Made, Performance, Store, Tx
 from agenttalk.rules import results
 from agenttalk.rules.checks import Confirmation
+from agenttalk.rules.people import Proof
 
 POLL: Final = 1.0
 """Seconds between looks for an answer."""
@@ -40,8 +41,8 @@ async def confirm(deps: Deps, job: Job, check: HumanCheck, shown: str, exhibit: 
         return ask(tx, deps, job, request_id, "APPROVAL", check.question, needed)
 
     asked = await store.transact(work)
-    response, by = await answered(store, asked)
-    return Confirmation(by, response.decision == "APPROVE", shown)
+    response, by, proof = await answered(store, asked)
+    return Confirmation(by, response.decision == "APPROVE", shown, proof.trust)
 
 
 def question_id(job: Job, check_id: str, shown: str) -> str:
@@ -49,12 +50,12 @@ def question_id(job: Job, check_id: str, shown: str) -> str:
     return records.named("req", f"{job.plan_id}/{job.command.command_id}/{check_id}/{shown}")
 
 
-async def answered(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str]:
-    """The answer to a question once it is there, and whose it is."""
+async def answered(store: Store, request_id: str) -> tuple[HumanInterventionResponse, str, Proof]:
+    """The answer to a question once it is there, whose it is, and what shows that."""
     while True:
         rows = await store.read("request", request_id=request_id)
         if rows and rows[0][7] == "answered":
-            return HumanInterventionResponse.from_bytes(bytes(rows[0][8])), rows[0][10]
+            return HumanInterventionResponse.from_bytes(bytes(rows[0][8])), rows[0][10], human.proof_in(rows[0])
         await asyncio.sleep(POLL)
 
 

@@ -40,7 +40,7 @@ class Permits:
             return asked
 
         request_id = await store.handed_over(work)
-        response, by = await people.answered(store, request_id)
+        response, by, _ = await people.answered(store, request_id)
         self._open.discard(request_id)
         return allows(response), by
 

@@ -11,6 +11,7 @@ from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.errors import Code, UsageError
 from agenttalk.rules import rework
 from agenttalk.rules.mail import BOARD as MAIL
+from agenttalk.rules.people import UNKNOWN, Proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,8 @@ class Action:
 
     name: str
     by: str
+    proof: Proof = UNKNOWN
+    """What shows that a person wants it."""
     task_id: str | None = None
     onwards: bool = False
     """Whether a task is tried again with everything that hangs on it."""
@@ -48,7 +51,9 @@ async def act(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: Action) 
         case "abort" if task_id:
             return await dispatcher.abort(plan_id, task_id, by=by, why=why)
         case "override" if task_id and action.checkpoint and why.strip():
-            return await dispatcher.override(plan_id, task_id, checkpoint=action.checkpoint, by=by, why=why)
+            return await dispatcher.override(
+                plan_id, task_id, checkpoint=action.checkpoint, by=by, why=why, proof=action.proof
+            )
         case "rework" if task_id:
             decision = _decision(action.answer)
             await dispatcher.rework(plan_id, task_id, decision, by=by)

@@ -179,7 +179,8 @@ async def _accepted(store: Store, plan_id: str, task_id: str, at: str, body: Map
         if each.kind == rounds.EXHAUSTED and each.at <= at:
             last = each.body
     found = [Evidence(**each) for each in last.get("evidence", ())]
-    return (*found, *(Evidence(name, True, True, "confirmed", str(body["by"]), at) for name in body["confirmed"]))
+    by, trust = str(body["by"]), body["trust"]
+    return (*found, *(Evidence(name, True, True, trust, by, at, overrules=True) for name in body["confirmed"]))
 
 
 async def _rounds(store: Store, plan_id: str, task_id: str, at: str) -> int:

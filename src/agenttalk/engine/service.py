@@ -56,6 +56,7 @@ from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.tracing import Tracing
 from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules.notes import Note
+from agenttalk.rules.people import UNKNOWN, Proof
 from agenttalk.rules.tokens import Attempt
 
 Looking: TypeAlias = "Callable[[str | None], Awaitable[dict[str, Any]]]"
@@ -295,6 +296,7 @@ class Service:
         request_id: str,
         *,
         by: str,
+        proof: Proof = UNKNOWN,
         decision: Decision,
         files: Mapping[str, bytes],
         answers: Sequence[Any],
@@ -302,7 +304,10 @@ class Service:
         seen_sha256: str,
         again: bool = False,
     ) -> dict[str, Any]:
-        """Answer a question in somebody's name. With `again`, the very answer that was given before is no error."""
+        """Answer a question in the name of a person; `proof` shows that it was one.
+
+        With `again`, the very answer that was given before is no error.
+        """
         if again:
             given = await self.request(request_id)
             if given.is_answered_so(by, decision, files, answers, notes) and given.response is not None:
@@ -311,6 +316,7 @@ class Service:
             self.deps,
             request_id,
             by=by,
+            proof=proof,
             decision=decision,
             files=files,
             answers=answers,

@@ -226,6 +226,12 @@ def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:
     return frozenset(name for name, each in settings["profiles"].items() if each.get("driver", "folder") != "folder")
 
 
+def agents_of(tx: Tx, plan_id: str) -> dict[str, AgentProfile] | None:
+    """The agents of a plan that the engine runs; None when it does not."""
+    rows = tx.run("run", plan_id=plan_id)
+    return _settings(bytes(rows[0][1]))[1] if rows else None
+
+
 def keep_settings(tx: Tx, settings: bytes) -> bytes:
     """Keep a plan's policies and agents; what its row says of them."""
     if len(settings) > SMALL:

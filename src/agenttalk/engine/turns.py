@@ -24,6 +24,7 @@ from agenttalk.ports import Budget, Driver, Ended, Job, Performance, Turn, Tx
 from agenttalk.prompts.execute import Handover, InputText, execute, with_tools
 from agenttalk.rules import results, spoken
 from agenttalk.rules.leases import time_limit
+from agenttalk.rules.people import exposed
 from agenttalk.rules.results import Fault
 
 _TEXT: Final = 16 * 1024
@@ -78,6 +79,7 @@ async def take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) ->
 
     Raises LEASE_LOST when the lease was lost meanwhile: then nothing is kept. Cancelling ends the program first.
     """
+    seat.deps.exposed.update(exposed([setting.profile]))
     with seat.deps.discretion.during(lease.token):
         async with opened_for(setting.api, lease.token) as api:
             return await _take_turn(seat, replace(setting, api=api), ready, lease)

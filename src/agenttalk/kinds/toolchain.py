@@ -142,7 +142,9 @@ class Toolchain:
         shown = checks.shown_hash(asked, {"task": task.task_id, "command": turn.command_id})
         confirmation = await turn.confirm(HumanCheck(id="not_applicable", kind="human", question=asked), shown)
         agreed = checks.of_human(confirmation, shown).passed
-        return [read_back.decided(said, found, by=confirmation.by, approved=agreed, at=turn.at)]
+        return [
+            read_back.decided(said, found, by=confirmation.by, approved=agreed, at=turn.at, trust=confirmation.trust)
+        ]
 
     def failed(self, task: KindTask, outcome: KindOutcome) -> Sequence[FollowUp]:
         """Who has to know."""

@@ -19,6 +19,7 @@ from agenttalk.pages import views
 from agenttalk.pages.door import Told, form
 from agenttalk.pages.rendering import Reader
 from agenttalk.pages.words import say
+from agenttalk.rules.people import Proof
 
 _DECISIONS: Final[dict[str, Decision]] = {
     "PROVIDE": "PROVIDE",
@@ -56,6 +57,7 @@ async def steer(service: Service, request: Request, reader: Reader, sent: FormDa
     wanted = Action(
         name=action,
         by=_name(reader),
+        proof=Proof("page", _name(reader)),
         task_id=task_id or None,
         onwards=_text(sent, "onwards") == "yes",
         why=_text(sent, "why"),
@@ -86,6 +88,7 @@ async def answer(service: Service, request: Request, reader: Reader, sent: FormD
         await service.answer(
             name,
             by=_name(reader),
+            proof=Proof("page", _name(reader)),
             decision=decision,
             files=await _files(sent),
             answers=[str(each) for each in sent.getlist("answer") if isinstance(each, str) and each],

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.promise import ArtifactCheck, FileCheck, GitCheck, HttpCheck, JsonCheck, RunCheck, TestsCheck
+from agenttalk.contracts.promise import (
+    ArtifactCheck,
+    FileCheck,
+    GitCheck,
+    HttpCheck,
+    JsonCheck,
+    RunCheck,
+    TestsCheck,
+    Trust,
+)
 from agenttalk.rules import scope, words_of_checks
 from agenttalk.rules.evidence import Finding, Reason
 from agenttalk.rules.junit import Outcomes, Unreadable
@@ -94,6 +103,8 @@ class Confirmation:
     approved: bool
     shown: str
     """Hash of what the person saw."""
+    trust: Trust = "attested"
+    """What it is worth: where an agent could have given it, it is only said to be a person's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +352,8 @@ def of_human(confirmation: Confirmation | None, shown: str) -> Finding:
         return Finding(False, "not_confirmed", words_of_checks.SAID_NO(by=confirmation.by))
     if not shown or confirmation.shown != shown:
         return Finding(False, "not_confirmed", words_of_checks.SAW_OTHER(by=confirmation.by))
-    return Finding(True, "", words_of_checks.CONFIRMED_BY(by=confirmation.by))
+    said = words_of_checks.CONFIRMED_BY if confirmation.trust == "confirmed" else words_of_checks.ATTESTED_BY
+    return Finding(True, "", said(by=confirmation.by))
 
 
 def shown_hash(question: str, subjects: Mapping[str, str]) -> str:

@@ -25,7 +25,7 @@ __all__ = ["TRUST", "Evidence", "GateResult", "Trust", "Verdict", "decide", "der
 
 TRUST: Final[tuple[Trust, ...]] = ("claimed", "attested", "observed", "executed", "confirmed")
 """From the weakest; what a person confirmed satisfies any minimum."""
-_KIND_TRUST: Final[dict[str, Trust]] = {"run": "executed", "tests": "executed", "human": "confirmed"}
+_KIND_TRUST: Final[dict[str, Trust]] = {"run": "executed", "tests": "executed", "human": "attested"}
 _EVERY: Final = "*"
 _ADDED: Final = "command:"
 """Goes before a name that a command's promise uses for something else than the node's."""
@@ -43,6 +43,8 @@ class Evidence:
     by: str
     at: str
     detail: str = ""
+    overrules: bool = False
+    """Whether a person takes it as it is, whatever was found: then no minimum of trust is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,17 @@ def decide(
     *,
     aborted: str | None = None,
     confirmed: bool = False,
+    word: Trust = "confirmed",
 ) -> Verdict:
     """Whether a promise is fulfilled by the evidence, and by the results of checkpoints in their order.
 
     Only evidence that passed, is fresh and is trusted enough counts. Whatever is not known to be fine is not
-    fine: without criteria, or with nothing to look at, a promise is never fulfilled.
+    fine: without criteria, or with nothing to look at, a promise is never fulfilled. `word` is what it is worth that
+    a person confirmed it.
     """
-    weighing = _Weighing(promise, evidence, {gate.checkpoint: gate.allowed for gate in gates}, confirmed=confirmed)
+    weighing = _Weighing(
+        promise, evidence, {gate.checkpoint: gate.allowed for gate in gates}, word if confirmed else None
+    )
     missing = dict.fromkeys(each for each in promise.required_evidence if not weighing.has(each))
     blockers = dict.fromkeys(
         [
@@ -104,7 +110,8 @@ class _Weighing:
     evidence: Sequence[Evidence]
     gates: dict[str, bool]
     """Checkpoint → whether its latest result allows."""
-    confirmed: bool = field(kw_only=True)
+    confirmed: Trust | None
+    """What the word of the person is worth who confirmed it, if one did."""
     rests_on: list[Trust] = field(default_factory=list)
     _by_id: dict[str, list[Evidence]] = field(default_factory=dict)
 
@@ -153,7 +160,7 @@ class _Weighing:
             )
         if not evidence.fresh:
             return words_of_verdicts.STALE()
-        if TRUST.index(evidence.trust) < TRUST.index(least):
+        if not evidence.overrules and TRUST.index(evidence.trust) < TRUST.index(least):
             return words_of_verdicts.LITTLE_TRUST(trust=evidence.trust, least=least)
         return ""
 
@@ -190,8 +197,8 @@ def _unmet(promise: CompletionPromise, condition: DoneCondition, weighing: _Weig
             if not target:
                 return words_of_verdicts.WHICH_EVIDENCE()
             return None if weighing.has(target) else words_of_verdicts.NO_EVIDENCE(why=weighing.why_not(target))
-        case "user-confirmed" if weighing.confirmed:
-            weighing.rely("confirmed")
+        case "user-confirmed" if weighing.confirmed is not None:
+            weighing.rely(weighing.confirmed)
             return None
     return words_of_verdicts.UNCONFIRMED()
 

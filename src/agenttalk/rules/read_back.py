@@ -346,12 +346,14 @@ def spoiled(found: Sequence[Evidence]) -> list[Evidence]:
     ]
 
 
-def decided(said: Said, found: Sequence[Evidence], *, by: str, approved: bool, at: str) -> Evidence:
-    """The lead's word about steps that do not apply."""
+def decided(
+    said: Said, found: Sequence[Evidence], *, by: str, approved: bool, at: str, trust: Trust = "attested"
+) -> Evidence:
+    """The lead's word about steps that do not apply, which is worth `trust`."""
     steps = "; ".join(words_of_forges.STEP(step=each.step, text=each.reason) for each in said.declared)
     if approved:
         agreed = words_of_forges.AGREES(by=by, whys=steps)
-        return Evidence("read_back", True, True, "confirmed", by, at, f"not_applicable: {agreed}")
+        return Evidence("read_back", True, True, trust, by, at, f"not_applicable: {agreed}", overrules=True)
     seen = next((each.detail for each in found if each.id == "read_back"), words_of_forges.NOTHING_READ())
     refused = words_of_forges.DISAGREES(by=by, whys=f"{steps}; {seen}")
     return Evidence("read_back", False, True, "observed", by, at, f"not_applicable_refused: {refused}")

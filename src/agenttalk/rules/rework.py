@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import Many, Score, write_time
 from agenttalk.contracts.command import Command, Reexecution, ResolvedInput, ValidationCriteria
-from agenttalk.contracts.promise import CompletionPromise
+from agenttalk.contracts.promise import CompletionPromise, Trust
 from agenttalk.contracts.validation import Expectations, Issue, ValidationFeedback
 from agenttalk.rules import media, words_of_verdicts
 from agenttalk.rules.checks import Confirmation
@@ -208,11 +208,11 @@ def expected(issues: Sequence[Issue]) -> Expectations:
 
 
 def confirmations(
-    promise: CompletionPromise, evidence: Sequence[Evidence], *, by: str, at: str, shown: str
+    promise: CompletionPromise, evidence: Sequence[Evidence], *, by: str, at: str, shown: str, trust: Trust
 ) -> list[Evidence]:
     """What a person who accepts work as it is confirms: all evidence that the promise asks for and that did not pass.
 
-    It is bound to the hash of what was shown. What is done is decided as always, with this evidence.
+    It is bound to the hash of what was shown, and worth `trust`. What is done is decided as always, with this evidence.
     """
     wanted = dict.fromkeys(
         [
@@ -223,7 +223,8 @@ def confirmations(
     )
     passed = {each.id for each in evidence if each.passed and each.fresh}
     detail = f"{by} accepted it as it is ({shown})"
-    return [Evidence(name, True, True, "confirmed", by, at, detail) for name in wanted if name not in passed]
+    left = [name for name in wanted if name not in passed]
+    return [Evidence(name, True, True, trust, by, at, detail, overrules=True) for name in left]
 
 
 @dataclass(frozen=True, slots=True)

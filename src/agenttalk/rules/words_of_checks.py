@@ -147,6 +147,10 @@ CONFIRMED_BY: Final = Saying(
     "confirmed by {by}",
     "由 {by} 确认",
 )
+ATTESTED_BY: Final = Saying(
+    "attested by {by}, not isolated: an agent that nothing confines could have said it",
+    "由 {by} 声明，未隔离：未受限的代理也可能作出该回答",
+)
 WEAK: Final = Saying(
     "weak: it was not seen to fail before the work began",
     "证据薄弱：没有看到它在工作开始前失败",

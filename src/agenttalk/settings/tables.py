@@ -263,6 +263,14 @@ class MailSettings(Section):
     """How many requests agents may write to each other in a row before a person has to write."""
 
 
+class PeopleSettings(Section):
+    """How people answer."""
+
+    answers_by_file: bool = False
+    """Whether a file `human_intervention_response_*.json` in the outbox of `agent_human_gateway` is a person's answer.
+    Every program that can write there could answer then, so what is answered so is never more than `attested`."""
+
+
 class LimitSettings(Section):
     """Limits that hold for the whole engine."""
 
@@ -428,6 +436,8 @@ class Settings(Section):
     """What forge events come to."""
     mail: MailSettings = MailSettings.model_construct()
     """Letters between agents and people."""
+    people: PeopleSettings = PeopleSettings.model_construct()
+    """How people answer."""
     limits: LimitSettings = LimitSettings.model_construct()
     """How much is taken at once."""
     gc: GcSettings = GcSettings.model_construct()

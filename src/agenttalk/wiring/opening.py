@@ -49,6 +49,7 @@ async def opened(
     hidden: tuple[Path, ...] = (),
     kinds: Mapping[str, TaskKind] | None = None,
     traced: bool = False,
+    answers_by_file: bool = False,
 ) -> AsyncIterator[Deps]:
     """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
 
@@ -73,6 +74,7 @@ async def opened(
                 shared=bool(url),
                 walls=walls,
                 traced=traced,
+                answers_by_file=answers_by_file,
                 kinds=kinds or {},
                 self_check=(*OURSELVES, "promise", "check"),
                 asks_models=(sys.executable, "-P", "-m", "agenttalk.answering"),
@@ -108,6 +110,7 @@ async def opened_as_set(
         hidden=_hidden(root, settings),
         kinds=_Letters(settings) if kinds is None else kinds,
         traced=settings.telemetry.endpoint is not None,
+        answers_by_file=settings.people.answers_by_file,
     ) as deps:
         own = operator.token_of(root)
         deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))

@@ -1,0 +1,63 @@
+"""What a person's word is worth: who gave it, how that is known, and whether an agent could have given it instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.promise import Trust
+
+How = Literal["page", "token", "operator", "file", "engine", "unknown"]
+"""How an answer came: by the session of a page, a token, the operator's own folder, a file of the gateway's outbox; or
+it is the engine's own, for a question that nobody needs to answer any more."""
+_OURS: Final = frozenset({"llm", "local", "human"})
+"""Drivers whose programs are ours, or that start none."""
+_STARTED: Final = frozenset({"script", "cli", "acp"})
+"""Drivers whose programs are started in the sandbox that the profile names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What shows that a person gave an answer."""
+
+    how: How
+    credential: str = ""
+    """What the token is called, or who logged in."""
+    isolated: bool = False
+    """Whether every agent of the plan was kept from what people decide with."""
+
+    @property
+    def trust(self) -> Trust:
+        """What the answer is worth as evidence: where an agent could have given it, it is only said to be one's."""
+        return "confirmed" if self.isolated and self.how in {"page", "token", "operator"} else "attested"
+
+    def as_json(self) -> dict[str, Any]:
+        """For the ledger and for programs."""
+        return {"how": self.how, "credential": self.credential, "isolated": self.isolated}
+
+
+UNKNOWN: Final = Proof("unknown")
+"""Nothing shows it."""
+
+
+def read_proof(said: object) -> Proof:
+    """A proof as it was written down; what cannot be read proves nothing."""
+    match said:
+        case {"how": str() as how, "credential": str() as credential, "isolated": bool() as isolated} if (
+            how in get_args(How)
+        ):
+            return Proof(how, credential, isolated)  # type: ignore[arg-type]
+    return UNKNOWN
+
+
+def exposed(profiles: Iterable[AgentProfile]) -> list[str]:
+    """Agents that nothing keeps from what people decide with: no sandbox, or nobody knows what runs them."""
+    return sorted(each.agent_id for each in profiles if not _kept(each))
+
+
+def _kept(profile: AgentProfile) -> bool:
+    if profile.driver in _OURS:
+        return True
+    return profile.driver in _STARTED and profile.sandbox != "plain"
