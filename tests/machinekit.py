@@ -787,7 +787,7 @@ class World:
 
     def open(self) -> None:
         self._opened: AbstractAsyncContextManager[Deps] = opened(
-            self.root, clock=self.clock, ids=self.ids, limits=LIMITS
+            self.root, clock=self.clock, ids=self.ids, limits=LIMITS, answers_by_file=True
         )
         self.deps = self.run(self._opened.__aenter__())
         self.player.deps = self.deps

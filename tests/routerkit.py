@@ -42,7 +42,7 @@ def inside(
     """Do something with a root that is opened for it alone."""
 
     async def go() -> T:
-        async with opened(root, clock=clock, limits=limits) as deps:
+        async with opened(root, clock=clock, limits=limits, answers_by_file=True) as deps:
             return await use(deps)
 
     return asyncio.run(go())

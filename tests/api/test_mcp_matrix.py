@@ -41,7 +41,6 @@ TABLE: dict[str, tuple[set[str], dict[str, Any], bool]] = {
     "submit_plan": ({OPERATOR}, {"plan": "plan_id: x"}, False),
     "status": (READERS, {}, False),
     "inbox": (READERS, {}, False),
-    "answer": ({OPERATOR}, {"request_id": "req_1", "decision": "APPROVE", "seen_sha256": "x"}, False),
     "deadletters": (READERS, {}, False),
     "replay": ({OPERATOR}, {"deadletter_id": "dl_1"}, False),
 }

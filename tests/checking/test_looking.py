@@ -123,11 +123,16 @@ SHOWN = shown_hash("Good?", {})
         ({"kind": "report"}, Facts(report="done"), "claimed"),
         (
             {"kind": "human", "question": "Good?"},
-            Facts(confirmation=Confirmation("ann", True, SHOWN), shown=SHOWN),
+            Facts(confirmation=Confirmation("ann", True, SHOWN, "confirmed"), shown=SHOWN),
             "confirmed",
         ),
+        (
+            {"kind": "human", "question": "Good?"},
+            Facts(confirmation=Confirmation("ann", True, SHOWN), shown=SHOWN),
+            "attested",
+        ),
     ],
-    ids=["git", "artifact", "accepted", "report", "human"],
+    ids=["git", "artifact", "accepted", "report", "human", "anybody"],
 )
 def test_what_the_engine_knows_decides_and_what_it_does_not_know_is_not_so(
     plain: Bench, fields: dict[str, Any], facts: Facts, trust: str

@@ -157,7 +157,7 @@ class Desk:
 
     def agenttalk(self, *words: str, code: int = 0) -> Any:
         command = [sys.executable, "-m", "agenttalk", *words, "--root", str(self.root), "--json"]
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, check=False, env=self.env, capture_output=True, text=True, timeout=120)
         assert done.returncode == code, done.stdout + done.stderr
         return json.loads(done.stdout)
 

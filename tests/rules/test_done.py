@@ -85,7 +85,7 @@ def test_every_required_evidence_must_be_there_and_of_a_criterion_any_one() -> N
         ({"id": "tests", "kind": "eslint"}, "observed"),
         ({"id": "tests", "kind": "artifact", "output": "a"}, "observed"),
         ({"id": "tests", "kind": "artifact", "output": "a", "accepted_by": "b"}, "attested"),
-        ({"id": "tests", "kind": "human", "question": "Well?"}, "confirmed"),
+        ({"id": "tests", "kind": "human", "question": "Well?"}, "attested"),
         ({"id": "tests", "kind": "report"}, "attested"),
         ({"id": "tests", "kind": "report", "minTrust": "claimed"}, "claimed"),
         ({**RUN, "minTrust": "observed"}, "observed"),

@@ -425,7 +425,7 @@ def test_what_nobody_can_read_is_denied() -> None:
 def test_the_lead_s_word_decides_about_steps_that_were_left_out() -> None:
     said = Said(declared=(Declared(1, "frozen"),))
     seen = read_back.evidence(order("ci_failure"), NOTHING, facts(pull=pull()), AFTER)
-    yes = read_back.decided(said, seen, by="lead", approved=True, at=AFTER)
+    yes = read_back.decided(said, seen, by="lead", approved=True, at=AFTER, trust="confirmed")
     no = read_back.decided(said, [], by="lead", approved=False, at=AFTER)
     good = decided("ci_failure", "observed", [*seen, yes])
     assert (good.fulfilled, good.trust) == (True, "confirmed")

@@ -149,6 +149,7 @@ def _of_plans(service: Service) -> list[Route]:
         _route(service, "GET", "/api/plans/{id}/release", operating.release, _READERS),
         _route(service, "GET", "/api/plans/{id}/release_manifest", operating.release_manifest, _READERS),
         _route(service, "POST", "/api/plans/{id}/verify", operating.verify, _OPERATOR),
+        _route(service, "POST", "/api/plans/{id}/merged", operating.merged, _OPERATOR),
         _route(service, "POST", "/api/plans/{id}/{action}", operating.steer, _OPERATOR),
         _route(service, "GET", "/api/schedules", schedules.listed, _READERS),
         _route(service, "POST", "/api/schedules", schedules.add, _OPERATOR),

@@ -124,6 +124,17 @@ class VerifyBody(Body):
     task: TaskIdText | None = None
 
 
+class MergedBody(Body):
+    """What a person merged."""
+
+    commit: Text
+    into: Text | None = None
+    """The branch that it was merged into; the one that was checked out when it is not said."""
+    stale: bool = False
+    """Whether nobody looked first if what was proven still holds."""
+    by: Text | None = None
+
+
 class LoginBody(Body):
     """For whom a link to the pages is made."""
 

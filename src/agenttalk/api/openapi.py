@@ -393,7 +393,10 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/plans/{id}/release"): Said("What was decided last about the release of a plan."),
     ("GET", "/api/plans/{id}/release_manifest"): Said("The manifest of its last release."),
     ("POST", "/api/plans/{id}/verify"): Said(
-        "Check whether what a plan proved still holds.", bodies.VerifyBody, _object("plan_id", "checks")
+        "Check whether what a plan proved still holds.", bodies.VerifyBody, _object("plan_id", "checks", "commit")
+    ),
+    ("POST", "/api/plans/{id}/merged"): Said(
+        "Note that a person merged what a plan has done.", bodies.MergedBody, _object("plan_id", "commit")
     ),
     ("POST", "/api/plans/{id}/{action}"): Said(
         "Steer a plan: `pause`, `resume`, `cancel` or `release`; with a task in the body `retry`, `abort`, `override` "

@@ -57,13 +57,23 @@ async def verify(service: Service, request: Request, caller: Caller) -> Response
     return answered(await service.verify(request.path_params["id"], body.task, by=caller.name))
 
 
+async def merged(service: Service, request: Request, caller: Caller) -> Response:
+    """Note that a person merged what a plan has done."""
+    body = await bodies.read(request, bodies.MergedBody)
+    by = body.by or caller.name
+    plan_id = request.path_params["id"]
+    await service.merged(plan_id, by=by, commit=body.commit, into=body.into, stale=body.stale)
+    return answered({"plan_id": plan_id, "commit": body.commit})
+
+
 async def repository(service: Service, request: Request, _: Caller) -> Response:
     """The repository that a plan works on."""
     return answered(await service.repository(request.path_params["id"]))
 
 
 async def release(service: Service, request: Request, _: Caller) -> Response:
-    """What was decided last about a release."""
+    """What was decided last about a release, which is not approved any more when something that it rests on changed."""
+    await service.glance(request.path_params["id"])
     return answered(await service.release(request.path_params["id"]))
 
 

@@ -51,12 +51,17 @@ def merge(
     into: Annotated[
         str | None, typer.Option("--into", metavar="BRANCH", help="Your branch; by default the one checked out.")
     ] = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Merge it without a look whether what was proven still holds.")
+    ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Bring what a plan has done into your own branch, which no plan ever touches by itself.
 
-    By fast-forward, or by a merge without conflicts; and only if nothing in your work tree is changed.
+    By fast-forward, or by a merge without conflicts; and only if nothing in your work tree is changed. Before that,
+    what the plan proved is looked at where its branch stands now: checks whose evidence is stale are made again, and
+    what does not hold is not merged.
     """
     import asyncio
 
@@ -66,9 +71,14 @@ def merge(
 
     out, folder = roots.chosen(ctx, root, as_json)
     space = asyncio.run(_opened(folder, plan))
-    landed = asyncio.run(space.land(at=SystemClock().now(), into=into))
+    looked = {} if stale else looked_at(folder, plan)
+    if broken := not_holding(looked):
+        _tell_broken(out, plan, broken)
+        return 1
+    landed = asyncio.run(space.land(at=SystemClock().now(), into=into, commit=looked.get("commit", "")))
     if isinstance(landed, Landed):
-        _tell_landed(out, landed.commit, landed.how)
+        _note_merged(folder, plan, landed.commit, into, stale=stale)
+        _tell_landed(out, landed.commit, landed.how, stale=stale)
         return 0
     if out.as_json:
         out.data({"ok": False, "why": landed.why, "paths": list(landed.paths), "conflict": landed.text})
@@ -78,9 +88,58 @@ def merge(
     return 1
 
 
-def _tell_landed(out: Output, commit: str, how: str) -> None:
+def looked_at(folder: Path, plan: str) -> dict[str, Any]:
+    """What came of looking, where the plan's branch stands now, whether what it proved still holds."""
+    import getpass
+
+    from agenttalk import wiring
+    from agenttalk.cli import roots
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        return await wiring.verifying(folder, deps).verify(plan, None, by=getpass.getuser())
+
+    told: dict[str, Any] = roots.asked(folder, f"/api/plans/{plan}/verify", by_hand, {})
+    return told
+
+
+def not_holding(looked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Checks that do not pass any more."""
+    return [each for each in looked.get("checks", ()) if each["state"] not in {"fresh", "verified"}]
+
+
+def _tell_broken(out: Output, plan: str, broken: list[dict[str, Any]]) -> None:
     if out.as_json:
-        out.data({"ok": True, "commit": commit, "how": how})
+        out.data({"ok": False, "why": "stale", "paths": [], "conflict": "", "checks": broken})
+        return
+    out.say(f"[red]✗[/] nothing was merged: what {plain(plan)} proved does not hold any more", err=True)
+    for each in broken:
+        detail = f": {plain(each['detail'][:200])}" if each["detail"] else ""
+        out.say(f"  · {plain(each['task_id'])} {plain(each['check_id'])}{detail}", err=True)
+    hint = f"'agenttalk run' or 'serve' has it mended; 'agenttalk merge {plain(plan)} --stale' merges it as it is"
+    out.say(f"  [cyan]→[/] {hint}", err=True)
+
+
+def _note_merged(folder: Path, plan: str, commit: str, into: str | None, *, stale: bool) -> None:
+    """Have it written down who merged what, and whether they looked first."""
+    import getpass
+
+    from agenttalk import wiring
+    from agenttalk.cli import roots
+
+    said: dict[str, Any] = {"commit": commit, "into": into, "stale": stale, "by": getpass.getuser()}
+
+    async def by_hand(deps: Deps) -> dict[str, Any]:
+        await wiring.verifying(folder, deps).merged(plan, **said)
+        return {}
+
+    roots.asked(folder, f"/api/plans/{plan}/merged", by_hand, said)
+
+
+def _tell_landed(out: Output, commit: str, how: str, *, stale: bool) -> None:
+    if stale and not out.as_json:
+        out.say("[yellow]![/] nobody looked whether what was proven still holds (--stale); that is written down")
+    if out.as_json:
+        out.data({"ok": True, "commit": commit, "how": how, "stale": stale})
     elif how == "nothing":
         out.say("[green]✓[/] everything is there already")
     else:

@@ -29,7 +29,7 @@ def release(
     """
     import getpass
 
-    from agenttalk.cli import roots
+    from agenttalk.cli import code, roots
 
     out, folder = roots.chosen(ctx, root, as_json)
     by = getpass.getuser()
@@ -45,6 +45,7 @@ def release(
             await publish.publish(deps, store)
         return (await releases.found(deps, plan)).as_json()
 
+    code.looked_at(folder, plan)  # what an approval rests on may have changed since
     told = roots.asked(folder, f"/api/plans/{plan}/release", by_hand, {"by": by} if again else None)
     if out.as_json:
         out.data({"ok": told["state"] == "approved", "plan_id": plan, **told})

@@ -37,9 +37,10 @@ def status(
     from agenttalk.errors import Code, UsageError
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk import settings
+        from agenttalk import settings, wiring
         from agenttalk.engine import days, honesty, showing, survey
 
+        await wiring.verifying(folder, deps).glance()
         told = {**await survey.overview(deps), **await showing.overview(deps)}
         most = settings.load(folder).limits.cost_usd_per_day
         return {**told, "honesty": await honesty.total(deps), "day": await days.told(deps, most)}

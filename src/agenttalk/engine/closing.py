@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
+from agenttalk.contracts.plan import Workspace
 from agenttalk.engine import records, regressing, reviewing, steering
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.reviewing import Review, Seen
@@ -79,7 +80,26 @@ class Closing:
         reopened = await self.step(partial(regressing.settle, plan_id=self.plan_id, review=found))
         if any(each.why for each in found.seen) and not reopened:
             await self.step(partial(regressing.end, plan_id=self.plan_id))
-        return {"plan_id": self.plan_id, "checks": [told(each) for each in found.seen], "reopened": reopened}
+        checks = [told(each) for each in found.seen]
+        return {"plan_id": self.plan_id, "commit": found.commit, "checks": checks, "reopened": reopened}
+
+    async def glance(self, repo: Workspace) -> bool:
+        """See whether the branch of an ended plan has moved; what was proven of what has changed is stale from now on.
+
+        Nothing is run for that, and nothing more is looked at while it stands where it did. Says whether it is stale.
+        """
+        rows = await self.store.read("watched_branch", plan_id=self.plan_id)
+        if not rows or self.prover is None:
+            return False
+        head = await self.prover.head(self.plan_id, repo)
+        if head == rows[0][0]:
+            return False
+        if not head:  # who deleted it is done with it; whoever merges it has to look first all the same
+            await self.store.transact(lambda tx: tx.run("leave_branch", plan_id=self.plan_id))
+            return False
+        found = await reviewing.review(self.store, self.sheets, self.prover, self.plan_id)
+        await self.step(partial(_looked, plan_id=self.plan_id, review=found, head=head))
+        return any(each.why for each in found.seen)
 
     async def look(self) -> Review | None:
         """See what is stale since something was merged; None if that does not work: then closing sees it."""
@@ -97,6 +117,11 @@ class Closing:
         found = await reviewing.verify(self.prover, found)
         told = [replace(each, result=self.without_secrets(each.result)) if each.result else each for each in found.seen]
         return replace(found, seen=tuple(told))
+
+
+def _looked(moves: Moves, plan_id: str, review: Review, head: str) -> None:
+    regressing.mark(moves, plan_id, review)
+    moves.tx.run("watch_branch", plan_id=plan_id, head=head)
 
 
 def told(seen: Seen) -> dict[str, Any]:

@@ -258,6 +258,7 @@ class Noting:
         """Nothing of a plan is left to do; `totals` say what became of its tasks. What it ships is decided now."""
         if self.tx.run("set_run_state", plan_id=plan_id, state="ENDED", at=self.at):
             self.tx.record("plan.ended", plan_id, totals)
+            self.tx.run("watch_branch", plan_id=plan_id, head="")
             self.undecided |= releases.due(self.tx, plan_id, self.sheets.of(self.tx, plan_id).policies, at=self.at)
             self.closed.append(plan_id)
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
@@ -17,12 +17,15 @@ from agenttalk.engine.dispatching import Board, Dispatching, look
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.plans import VIRTUAL, boards
 from agenttalk.errors import AgentTalkError, Code, MachineError
+from agenttalk.ports import Tx
 from agenttalk.rules import rework
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.people import UNKNOWN, Proof
 from agenttalk.rules.rework import Accept, Decision
 
 LOG = logging.getLogger(__name__)
+_WATCHED: Final = 100
+"""Branches of ended plans that are read at once."""
 
 
 class Operating(Dispatching):
@@ -33,6 +36,42 @@ class Operating(Dispatching):
         board = await self._board_of(plan_id)
         await board.store.transact(partial(steering.require, plan_id=plan_id, task_id=task_id))
         return await self._closing(board, plan_id).verify(task_id)
+
+    async def glance(self, plan_id: str) -> bool:
+        """See whether an ended plan's branch has moved since it was looked at; whether something is stale by that."""
+        board = await self._board_of(plan_id)
+        if not await board.store.read("watched_branch", plan_id=plan_id):
+            return False
+        repo = await board.store.transact(lambda tx: board.sheets.of(tx, plan_id).workspace)
+        if repo is None:
+            return False
+        stale = await self._closing(board, plan_id).glance(repo)
+        if stale:
+            self.nudge()
+        return stale
+
+    async def glance_at_all(self) -> None:
+        """The same of every plan that has ended and is not merged. One that cannot be looked at hinders no other."""
+        for store in await boards(self._deps):
+            after = ""
+            while rows := await store.read("watched_branches", after=after, limit=_WATCHED):
+                for plan_id, _ in rows:
+                    try:
+                        await self.glance(plan_id)
+                    except AgentTalkError as error:
+                        LOG.warning("%s: %s", plan_id, error.message, extra={"action": "branches"})
+                after = rows[-1][0]
+
+    async def merged(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
+        """Write down that a person merged a plan's branch, and whether they looked first. It is watched no longer."""
+        board = await self._board_of(plan_id)
+        body = {"by": by, "commit": commit, "into": into, "stale": stale}
+
+        def work(tx: Tx) -> None:
+            tx.record("plan.merged", plan_id, body)
+            tx.run("leave_branch", plan_id=plan_id)
+
+        await board.store.transact(work)
 
     async def take_up(self, plan_id: str) -> None:
         """Somebody wants a plan to go on, with the review that it may have to pass first."""
@@ -199,8 +238,9 @@ class Operating(Dispatching):
         return found
 
     async def release(self, plan_id: str, *, by: str) -> None:
-        """Decide anew whether a plan's results are shipped."""
+        """Decide anew whether a plan's results are shipped: after a look whether what it proved still holds."""
         board = await self._board_of(plan_id)
+        await self.verify(plan_id)
         await releasing.release(self._deps, board.store, plan_id, self._prover, again=True, by=by)
         self._release_decided()
 

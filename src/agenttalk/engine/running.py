@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from typing import Any, Final
 
 from agenttalk.engine import honesty, kinds, letters, mail, publish
 from agenttalk.engine.deps import Deps
@@ -39,6 +39,8 @@ from agenttalk.ports import Driver, Performer, Processes, Prover
 from agenttalk.rules.mail import BOARD as MAIL
 
 LOG = logging.getLogger(__name__)
+BRANCHES: Final = 5.0
+"""Seconds between looks at the branches of plans that have ended."""
 
 
 class Running:
@@ -184,6 +186,7 @@ class Running:
             looped("agents", stop, wakes.of_agents(), self._heartbeats.recruit, lambda _: POLL),
             looped("monitor", stop, Waiter(), self._watch, lambda _: POLL),
             looped("mail", stop, self._at_mail, self.post.pass_, lambda pause: pause),
+            looped("branches", stop, Waiter(), self.dispatcher.glance_at_all, lambda _: BRANCHES),
             looped("honesty", stop, Waiter(), self._count, lambda _: honesty.EVERY),
         ]
         if self._schedules is not None:

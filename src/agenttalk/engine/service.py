@@ -175,6 +175,8 @@ class Service:
         also = tracing.within(dag.plan_id, traceparent)
         new = await submission.submit(self.deps, dag, manifest, profiles, also=also)
         await self._dispatching().take_up(dag.plan_id)
+        if not new:
+            await self._dispatching().glance(dag.plan_id)  # what it proved may not hold any more
         return new
 
     async def apply(
@@ -193,6 +195,7 @@ class Service:
 
     async def standing(self, plan_id: str) -> dict[str, Any]:
         """Where a plan stands."""
+        await self.glance(plan_id)
         return (await standing.of(self.deps, plan_id)).as_json()
 
     async def settled(self, plan_id: str) -> dict[str, Any]:
@@ -227,6 +230,16 @@ class Service:
         board = await plans.board_of(self.deps, plan_id)
         await board.transact(lambda tx: tx.record("verify.asked", plan_id, {"by": by, "task_id": task_id}))
         return told
+
+    async def glance(self, plan_id: str | None = None) -> None:
+        """See whether what ended plans proved has changed since, where their branches stand. Nothing is run for it."""
+        if self._dispatcher is None:
+            return
+        await (self._dispatcher.glance_at_all() if plan_id is None else self._dispatcher.glance(plan_id))
+
+    async def merged(self, plan_id: str, *, by: str, commit: str, into: str | None, stale: bool) -> None:
+        """Write down that a person merged what a plan has done."""
+        await self._dispatching().merged(plan_id, by=by, commit=commit, into=into, stale=stale)
 
     async def repository(self, plan_id: str) -> dict[str, Any]:
         """The repository that a plan works on."""
@@ -387,6 +400,7 @@ class Service:
 
     async def status(self) -> dict[str, Any]:
         """Where everything stands, and how much waits for people."""
+        await self.glance()
         asked, dead = await self.waiting()
         return {
             **await survey.overview(self.deps),

@@ -170,12 +170,6 @@ async def inbox(call: Call) -> Any:
     return await call.ask.get("/api/human-requests")
 
 
-async def answer(call: Call) -> Any:
-    """The operator's answer to one of them."""
-    path = f"/api/human-requests/{quoted(call.given['request_id'])}/answer"
-    return await call.ask.post(path, call.body("decision", "answers", "notes", "seen_sha256"))
-
-
 async def deadletters(call: Call) -> Any:
     """Messages that were refused."""
     return await call.ask.get("/api/deadletters")

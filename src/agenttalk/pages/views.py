@@ -94,6 +94,7 @@ async def plan(service: Service, request: Request, reader: Reader) -> Response:
     """A plan, drawn."""
     if request.path_params["id"] in _BOARDS:
         return RedirectResponse(_BOARDS[request.path_params["id"]], 303, headers=HEADERS)
+    await service.glance(request.path_params["id"])
     found = await plan_showing.plan(service.deps, request.path_params["id"])
     large = len(found["tasks"]) > graph.LARGE
     wanted = request.query_params.get("state", "")

@@ -165,6 +165,9 @@ class Prover(Protocol):
     def leave(self, job: Job) -> None:
         """An attempt is over. Those go on who waited for it because it had conflicted with others before."""
 
+    async def head(self, plan_id: str, repo: Workspace) -> str:
+        """Where the branch of a plan stands; empty when it is gone. Nothing is made, and nothing else looked at."""
+
     async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
         """Where the branch of a job's plan stands now, and what each glob matches there."""
 

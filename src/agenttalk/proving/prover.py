@@ -330,6 +330,10 @@ class Prover:
             await self.findings.keep(job, key, result)
         return result
 
+    async def head(self, plan_id: str, repo: Repository) -> str:
+        """Where the branch of a plan stands; see the port."""
+        return await (await self._opened(plan_id, repo)).head()
+
     async def tip(self, job: Job, globs: Sequence[str]) -> Tip:
         """Where the plan's branch stands; see the port."""
         space = await self._space(job)

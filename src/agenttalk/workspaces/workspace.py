@@ -83,6 +83,11 @@ class Workspace:
     # The plan branch
 
     @threaded
+    def head(self) -> str:
+        """Where the plan branch stands; empty when there is none."""
+        return self._objects.resolve(self._branch.ref) or ""
+
+    @threaded
     def ensure(self) -> str:
         """The tip of the plan branch. The branch is made from the base if it is missing.
 
@@ -353,14 +358,14 @@ class Workspace:
     # The user's own branch
 
     @threaded
-    def land(self, *, at: datetime, into: str | None = None) -> Landed | NotLanded:
-        """Bring the plan branch into the user's branch (`into`, by default the one that is checked out).
+    def land(self, *, at: datetime, into: str | None = None, commit: str = "") -> Landed | NotLanded:
+        """Bring the plan branch, or a `commit` of it, into the user's branch (`into`, by default what is checked out).
 
         By fast-forward, or by a merge commit if that has no conflict; and only if nothing in the user's work tree is
         changed and no untracked file is in the way. Else nothing is done, and the answer says why. If a crash cut it
         off, the next call finishes it. In a plain folder, the folder must be as the plan found it.
         """
-        return self._landing().land(self._branch.tip(), into, self.plan, at)
+        return self._landing().land(commit or self._branch.tip(), into, self.plan, at)
 
     def _landing(self) -> landing.Landing:
         return landing.Landing(self._objects, self._place, self._own, self._home, self.settings.limits)

@@ -47,3 +47,18 @@ ON CONFLICT (board, plan_id, task_id, owner, check_id) DO UPDATE SET body = excl
 -- name: drop_joined
 DELETE FROM joined_checks
 WHERE board = :board AND plan_id = :plan_id AND (task_id = :task_id OR owner = :task_id)
+
+-- Branches of ended plans that are watched until they are merged.
+-- name: watch_branch
+INSERT INTO branches (board, plan_id, head)
+SELECT r.board, r.plan_id, :head FROM runs AS r WHERE r.board = :board AND r.plan_id = :plan_id AND r.closing = 1
+ON CONFLICT (board, plan_id) DO UPDATE SET head = excluded.head
+
+-- name: watched_branches
+SELECT plan_id, head FROM branches WHERE board = :board AND plan_id > :after ORDER BY plan_id LIMIT :limit
+
+-- name: watched_branch
+SELECT head FROM branches WHERE board = :board AND plan_id = :plan_id
+
+-- name: leave_branch
+DELETE FROM branches WHERE board = :board AND plan_id = :plan_id
