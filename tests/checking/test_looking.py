@@ -140,7 +140,7 @@ def test_what_the_engine_knows_decides_and_what_it_does_not_know_is_not_so(
     made = check(**fields)
     known, unknown = (asyncio.run(plain.checker().check(made, None, each, plain.context)) for each in (facts, Facts()))
     assert (known.passed, known.trust) == (True, trust)
-    assert known.by == ("ann" if trust == "confirmed" else "engine")
+    assert known.by == ("ann" if facts.confirmation else "engine")
     assert not unknown.passed
     assert unknown.reason
     assert cache_key(known.fingerprint) is None

@@ -25,7 +25,7 @@ SHOP = [
 
 async def routed(root: Path) -> Report:
     """One pass by a router that has just started, as after every crash."""
-    async with opened(root) as deps:
+    async with opened(root, answers_by_file=True) as deps:
         return await Router(deps).pass_()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine import human
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.router import Router
 from agenttalk.errors import UsageError
 from routerkit import Route, alerts, asked, buried, counts, inside, sound, statuses
 from treekit import Tree, dumped, node, output, sha256
@@ -450,3 +452,18 @@ def test_a_refusal_by_somebody_who_may_not_is_a_dead_letter(
     route()
     buried(tree, sender, "cmd_reexecute_x.json", code, dumped(document))
     assert not list(tree.box("maker", "inbox").glob("cmd_*"))
+
+
+@pytest.mark.mends("A1")
+def test_a_file_is_nobodys_answer_unless_the_operator_says_so(tree: Tree, route: Route) -> None:
+    ask(tree, route)
+    name = "human_intervention_response_req_1.json"
+    said = reply(decision="APPROVE")
+    tree.put(GATEWAY, name, said)
+
+    async def look(deps: Deps) -> str:
+        await Router(replace(deps, answers_by_file=False)).pass_()
+        return (await human.request(deps, "req_1"))[1].state
+
+    assert inside(tree.root, look) == "open"
+    buried(tree, GATEWAY, name, "PERSON_NEEDED", dumped(said))

@@ -54,7 +54,7 @@ class Operating(Dispatching):
         """The same of every plan that has ended and is not merged. One that cannot be looked at hinders no other."""
         for store in await boards(self._deps):
             after = ""
-            while rows := await store.read("watched_branches", after=after, limit=_WATCHED):
+            while rows := await store.read("watched_branches", plan_id=after, limit=_WATCHED):
                 for plan_id, _ in rows:
                     try:
                         await self.glance(plan_id)

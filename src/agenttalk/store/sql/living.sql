@@ -55,7 +55,7 @@ SELECT r.board, r.plan_id, :head FROM runs AS r WHERE r.board = :board AND r.pla
 ON CONFLICT (board, plan_id) DO UPDATE SET head = excluded.head
 
 -- name: watched_branches
-SELECT plan_id, head FROM branches WHERE board = :board AND plan_id > :after ORDER BY plan_id LIMIT :limit
+SELECT plan_id, head FROM branches WHERE board = :board AND plan_id > :plan_id ORDER BY plan_id LIMIT :limit
 
 -- name: watched_branch
 SELECT head FROM branches WHERE board = :board AND plan_id = :plan_id
