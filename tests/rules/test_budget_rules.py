@@ -78,8 +78,8 @@ def test_who_passes_the_limit_of_a_day_and_no_other_waits_for_another_day() -> N
     ("line", "note"),
     [
         (b'{"agenttalk": {"usage": {"tokens": 5}, "progress": "reads"}}', Note({"tokens": 5}, "reads")),
-        (b'  {"agenttalk": {}}\r', Note()),
-        (b'{"agenttalk": {"usage": 5, "progress": ["x"]}}', Note()),
+        (b'  {"agenttalk": {}}\r', Note(counts_only=True)),
+        (b'{"agenttalk": {"usage": 5, "progress": ["x"]}}', Note(counts_only=True)),
         (b'{"agenttalk": 5}', None),
         (b'{"agenttalk": {', None),
         (b'["agenttalk"]', None),
