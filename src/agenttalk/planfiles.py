@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from agenttalk.contracts.planfile import PlanFile
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.contracts.wire import ENVELOPE_LIMIT
 from agenttalk.contracts.yamltext import Source
-from agenttalk.errors import Code, UsageError
+from agenttalk.errors import Code, Problem, UsageError
 from agenttalk.mailbox import fsio
 from agenttalk.mailbox.beside import with_check_files
 from agenttalk.rules.planfile import Compiled, compile_plan
@@ -69,8 +70,22 @@ def _settled(plan: PlanFile, root: Path | None, beside: Path) -> Compiled:
         name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
         for name, profile in compiled.profiles.items()
     }
-    placed = replace(compiled, profiles=profiles, manifest=_placed(compiled.manifest, beside))
+    warnings = (*overruled(plan, root), *compiled.warnings)
+    placed = replace(compiled, profiles=profiles, manifest=_placed(compiled.manifest, beside), warnings=warnings)
     return with_check_files(placed, beside)
+
+
+def overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
+    """What the plan says of agents and the root's settings say otherwise."""
+    configured = settings.load(root).agents if root is not None else {}
+    for agent_id, spec in plan.agents.items():
+        own = configured.get(agent_id)
+        said, wins = spec.as_json(), own.model_dump(mode="json", exclude_none=True) if own is not None else {}
+        for key in said.keys() & wins.keys():
+            if said[key] != wins[key]:
+                where, hint = f"agents.{agent_id}.{key}", f"change it under [agents.{agent_id}] there"
+                message = f"agenttalk.toml says {wins[key]!r}, which wins over {said[key]!r} of the plan"
+                yield Problem(Code.PLAN_DOUBTFUL, where, message, hint)
 
 
 def _placed(manifest: PlanManifest, beside: Path) -> PlanManifest:

@@ -65,7 +65,8 @@ def test_everything_is_made_and_doing_it_again_changes_nothing(
     assert (local["type"], local["command"][0], local["command"][-1]) == ("local", "agenttalk", "opencode")
     for skill in (repository / ".agents/skills").iterdir():
         assert validate(skill) == []
-    assert settings.load(repository / ".agenttalk").agents["qwen"].driver == "remote"
+    profile = json.loads((repository / ".agenttalk/agents/qwen/agent_profile.json").read_text())
+    assert profile["driver"] == "remote"
     before = state(repository)
     assert {each["what"] for each in init(repository, capsys).values()} == {"there"}
     assert state(repository) == before
@@ -210,3 +211,42 @@ def test_a_root_that_cannot_be_made_is_a_failure_and_no_bad_input(
     (repository / ".agenttalk").write_text("in the way")
     assert call(["init", "--dir", str(repository)]) == 1
     assert "FILE_UNWRITABLE" in capsys.readouterr().err
+
+
+PLAN = """
+plan_id: shop
+workspace: {repo: .}
+agents:
+  claude: {driver: cli, cli: {agent: custom, program: sh, argv: [-c, "echo nine > hours.txt; echo done"]}}
+tasks:
+  - {id: open, agent: claude, prompt: Say when we open., workspace: repo}
+"""
+
+
+@pytest.mark.mends("C10")
+def test_a_plan_drives_an_agent_that_init_has_made(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init(repository, capsys, "--for", "claude")
+    (repository / "plan.yaml").write_text(PLAN)
+    assert call(["run", str(repository / "plan.yaml"), "--root", str(repository / ".agenttalk")]) == 0
+
+
+@pytest.mark.mends("C10")
+def test_what_settings_say_otherwise_than_a_plan_is_said(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init(repository, capsys, "--for", "claude")
+    (repository / ".agenttalk/agenttalk.toml").write_text('[agents.claude]\ndriver = "remote"\n')
+    (repository / "plan.yaml").write_text(PLAN)
+    for command in ("run", "plan check"):
+        capsys.readouterr()
+        assert call([*command.split(), str(repository / "plan.yaml"), "--root", str(repository / ".agenttalk")]) != 0
+        said = " ".join("".join(capsys.readouterr()).split())
+        assert "agenttalk.toml says 'remote', which wins over 'cli' of the plan" in said
+
+
+@pytest.mark.mends("C10")
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_who_was_started_for_a_task_is_told_of_no_tools_that_it_lacks(
+    repository: Path, capsys: pytest.CaptureFixture[str], locale: str
+) -> None:
+    init(repository, capsys, "--locale", locale)
+    text = (repository / "AGENTS.md").read_text()
+    assert text.index("AGENTTALK_TASK_ID") < text.index("`claim`")

@@ -91,6 +91,7 @@ def _chosen(tools: list[str] | None) -> list[str]:
 
 def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
     """Make the root, and a token for each agent that has none. Settings that are there are not touched."""
+    from agenttalk.contracts.places import PROFILE
     from agenttalk.mailbox.fsio import Folder
     from agenttalk.store import operator
 
@@ -100,7 +101,8 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
     except OSError as error:
         raise MachineError(Code.FILE_UNWRITABLE, f"{where} cannot be made: {error.strerror}") from error
     with Folder.open(where) as folder:
-        for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale))):
+        own = [(f"agents/{name}/{PROFILE}", _profile(name)) for name in tools]
+        for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale)), *own):
             yield {**_joined(folder, Piece(path, _new(text), text)), "file": str(where / path)}
     for agent in tools:
         kept = operator.agent_token_of(where, agent)
@@ -141,11 +143,21 @@ def _paragraph(locale: Literal["en", "zh"]) -> str:
     return (files("agenttalk") / "templates" / PARAGRAPHS[locale]).read_text(encoding="utf-8")
 
 
+def _profile(name: str) -> str:
+    """An agent that comes for its work by MCP. A plan may say otherwise of it, and settings may."""
+    from agenttalk.contracts.agent import AgentProfile
+
+    said = AgentProfile.from_json({"schema_version": "1.0", "agent_id": name, "driver": "remote"})
+    return json.dumps(said.as_json(), indent=2) + "\n"
+
+
 def _settings(tools: list[str], locale: str | None) -> str:
     lines = ["# Settings of AgentTalk for this root. 'agenttalk serve --root' reads them."]
     lines += [f'locale = "{locale}"'] if locale else []
-    for name in tools:
-        lines += ["", f"[agents.{name}]", 'driver = "remote"  # it comes for its work by MCP']
+    lines += [
+        f"# Its agents are {', '.join(tools)}: each comes for its work by MCP, unless a plan says otherwise of it."
+    ]
+    lines += ["# What is written under [agents.NAME] wins over plans."]
     return "\n".join(lines) + "\n"
 
 

@@ -48,12 +48,14 @@ def check(
 
     With --root agents are also looked for in the root's agenttalk.toml and in agents/.
     """
+    from dataclasses import replace
+
     from agenttalk.cli import source as sources
     from agenttalk.contracts import plan_reading, wire
     from agenttalk.contracts.memory import collector_paused
     from agenttalk.errors import ContractError
     from agenttalk.mailbox.beside import with_check_files
-    from agenttalk.planfiles import settled
+    from agenttalk.planfiles import overruled, settled
     from agenttalk.rules import planfile as rules
 
     settings = Settings.merged(ctx, root, as_json)
@@ -67,6 +69,7 @@ def check(
             _tell_refused(out, file, error.problems)
             return BAD
         compiled = rules.compile_plan(plan, agents=settled(settings.root, plan))
+        compiled = replace(compiled, warnings=(*overruled(plan, settings.root), *compiled.warnings))
         compiled = with_check_files(compiled, Path.cwd() if file == "-" else Path(file).absolute().parent)
         written = _written(out_folder, compiled) if out_folder is not None and compiled.ok else []
         _tell(out, file, source, compiled, written)

@@ -10,6 +10,7 @@ import typer
 
 from agenttalk.cli.nearby import near
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.errors import Code
 
 if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
@@ -99,6 +100,7 @@ def refused(out: Output, compiled: Compiled) -> int:
         out.data({"ok": False, "plan_id": compiled.dag.plan_id, "errors": errors})
     else:
         out.problems(compiled.problems)
+        out.problems([each for each in compiled.warnings if each.code == Code.PLAN_DOUBTFUL], warning=True)
         many = len(compiled.problems)
         out.say(f"refused: {many} problem{'s' if many > 1 else ''}", err=True)
     return 2
