@@ -7,7 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import preloaded
+from agenttalk.cli.main import call
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
@@ -172,3 +175,33 @@ def test_a_long_plan_is_shown_in_part(tmp_path: Path) -> None:
     assert "… and 100 tasks more" in done.stdout
     assert "… and 100 more" in done.stderr
     assert len(answer(plan(tmp_path, text, "long.json"))[1]["problems"]) == 300
+
+
+@pytest.mark.mends("B8")
+@pytest.mark.parametrize("needs", [["left", "right"], []], ids=["needed", "waited for"])
+def test_what_is_taken_of_two_outputs_of_one_name_is_said_and_written_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], needs: list[str]
+) -> None:
+    program = {"driver": "script", "argv": ["sh", "-c", "echo x > $AGENTTALK_OUTPUTS/spec.md; echo ok"]}
+    makers = [{"id": each, "agent": "a", "prompt": "x", "outputs": [{"name": "spec.md"}]} for each in ("left", "right")]
+    inputs: list[dict[str, Any]] = [{"name": "spec", "from": "spec.md"}]
+    use: dict[str, Any] = {"id": "use", "agent": "a", "prompt": "x", "needs": needs, "inputs": inputs}
+    document: dict[str, Any] = {"plan_id": "shop", "agents": {"a": program}, "tasks": [*makers, use]}
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(document))
+    assert call(["plan", "check", str(path)]) == 0
+    said = "the input 'spec' takes the latest of what 'left', 'right' make (latest_by_delivered_at)"
+    shown = capsys.readouterr()
+    assert said in " ".join((shown.out + shown.err).split())
+    assert call(["run", str(path), "--root", str(tmp_path / "root")]) == 0
+    dag = json.loads((tmp_path / "root/system_runtime/plans/shop/task_dag.json").read_bytes())
+    [node] = [each for each in dag["nodes"] if each["task_id"] == "use"]
+    assert node["inputs"][0]["pick_policy"] == "latest_by_delivered_at"
+    capsys.readouterr()
+    assert call(["explain", "shop/use", "--root", str(tmp_path / "root")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the input spec is one of what left, right make: latest_by_delivered_at" in shown
+    inputs[0]["pick"] = "first_seen"
+    path.write_text(json.dumps(document))
+    assert call(["plan", "check", str(path)]) == 0
+    assert "takes the latest" not in capsys.readouterr().err

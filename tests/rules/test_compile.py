@@ -158,8 +158,27 @@ def test_of_several_makers_the_needed_one_delivers() -> None:
     unsaid = compiled(*makers, task("three", "b", inputs=takes("x")))
     assert unsaid.dag.nodes[2].depends_on == ("one", "two")
     derived = Code.PLAN_DERIVED
-    assert [each.code for each in unsaid.warnings] == [derived, derived, Code.PLAN_DOUBTFUL, derived, derived]
+    assert [each.code for each in unsaid.warnings] == [derived, derived, Code.PLAN_DOUBTFUL, *[derived] * 3]
     assert "'one', 'two'" in unsaid.warnings[2].message
+
+
+@pytest.mark.mends("B8")
+@pytest.mark.parametrize(
+    ("wanted", "picks", "said"),
+    [
+        ({"from": "x"}, "latest_by_delivered_at", 1),
+        ({"file": "x"}, "latest_by_delivered_at", 1),
+        ({"from": "x", "pick": "first_seen"}, "first_seen", 0),
+        ({"glob": "*"}, None, 0),
+    ],
+)
+def test_which_of_several_is_taken_is_written_down_and_said(wanted: dict[str, str], picks: str, said: int) -> None:
+    makers = [task(each, outputs=makes("x", "b")) for each in ("one", "two")]
+    for needs in ([], ["one", "two"] if "from" in wanted else []):
+        done = compiled(*makers, task("three", "b", needs=needs, inputs=[{"name": "in", **wanted}]))
+        assert done.ok
+        assert done.dag.nodes[2].needs[0].pick_policy == picks
+        assert sum("takes the latest of what 'one', 'two' make" in each.message for each in done.warnings) == said
 
 
 def test_of_several_makers_those_that_come_later_are_not_waited_for() -> None:

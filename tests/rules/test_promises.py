@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agenttalk
+from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.errors import Code, ContractError
 from agenttalk.rules import commands, promises
@@ -105,3 +106,19 @@ def test_an_empty_promise_is_not_made() -> None:
     own = {"doneWhen": [{"type": "gate-passed", "target": "post-act"}], "abort_when": [], "allowedScope": ["src/**"]}
     made = promises.create("o", [{"id": "a", "description": "d"}], ms=1, random=1, **own)
     assert (made.done_when[0].type, made.abort_when, made.allowed_scope) == ("gate-passed", (), ("src/**",))
+
+
+@pytest.mark.mends("A11")
+def test_the_promises_of_a_plan_get_their_ids_when_it_is_submitted() -> None:
+    promise = {"id": "cp-0-0000", "objective": "o", "acceptance": [{"id": "a", "description": "d"}]}
+    nodes = [
+        {"task_id": "one", "assigned_agent_id": "a", "promise": promise},
+        {"task_id": "two", "assigned_agent_id": "a", "promise": {**promise, "id": "cp-7-abcd"}},
+        {"task_id": "three", "assigned_agent_id": "a"},
+    ]
+    dag = TaskDag.from_json({"schema_version": "1.1", "plan_id": "p", "nodes": nodes})
+    named = promises.named(dag, 1_700_000_000_000)
+    ids = [node.promise.id if node.promise else None for node in named.nodes]
+    assert ids == [promises.id_in_plan("p", "one", 1_700_000_000_000), "cp-7-abcd", None]
+    assert [promises.is_unnamed(node) for node in dag.nodes] == [True, False, False]
+    assert promises.named(named, 5) is named

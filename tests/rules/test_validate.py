@@ -316,3 +316,9 @@ def test_no_mutation_of_a_required_field_that_makes_it_wrong_is_accepted(field: 
 def test_no_required_field_can_be_left_out(field: str) -> None:
     assert field in {where for _, where in codes(command(**{field: ...}))}
     assert field in {where for _, where in codes(command(**{field: None}))}
+
+
+@pytest.mark.mends("B8")
+def test_a_wrong_number_is_not_hidden_beside_a_wrong_task() -> None:
+    found = {code for code, _ in codes(command(command_id="cmd_other_004", command_seq=2))}
+    assert {Code.COMMAND_TASK_MISMATCH, Code.COMMAND_SEQ_MISMATCH} <= found

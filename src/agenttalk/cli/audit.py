@@ -106,7 +106,7 @@ def export(
 @app.command("find")
 def find(
     ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="ID", help="A trace id, lease, promise, command or message.")],
+    text: Annotated[str, typer.Argument(metavar="ID", help="A trace id, lease, promise, command, task or message.")],
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:

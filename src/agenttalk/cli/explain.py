@@ -66,9 +66,7 @@ def tell(out: Output, told: dict[str, Any]) -> None:
             out.say(f"    · {plain(criterion['description'])}")
     else:
         _tell_messages(out, told)
-    for order in told.get("superseded", ()):
-        why = plain((order["why"] or "").removeprefix("SUPERSEDED: ")[:200])
-        out.say(f"  {plain(order['command_id'])} was superseded before it was carried out: {why}")
+    _tell_given(out, told)
     for turn in told["attempts"]:
         _tell_attempt(out, turn)
     used = spent(told.get("usage"), timed=False)
@@ -87,6 +85,16 @@ def tell(out: Output, told: dict[str, Any]) -> None:
             out.say(f"  {words}: {plain(', '.join(told[name]))}")
     out.say(f"  [cyan]→[/] {plain(told['moves_on'])}")
     decisions.tell(out, told)
+
+
+def _tell_given(out: Output, told: dict[str, Any]) -> None:
+    """What was chosen for a task, and which commands were taken back."""
+    for choice in told.get("choices", ()):
+        several = plain(", ".join(choice["of"]))
+        out.say(f"  the input {plain(choice['input'])} is one of what {several} make: {plain(choice['pick'])}")
+    for order in told.get("superseded", ()):
+        why = plain((order["why"] or "").removeprefix("SUPERSEDED: ")[:200])
+        out.say(f"  {plain(order['command_id'])} was superseded before it was carried out: {why}")
 
 
 def _tell_verdict(out: Output, told: dict[str, Any]) -> None:

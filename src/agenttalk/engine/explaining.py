@@ -120,6 +120,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "promised": _promised(sheet.promise(node), derived=node.promise is None),
         "waits_for": [each for each in node.depends_on if await _is_open(store, plan_id, each)] if unmet else [],
         "missing": wire.read(bytes(missing)) if missing else [],
+        "choices": await _choices(store, plan_id, node),
         "request_id": request_id,
         "attempts": turns,
         "superseded": await _superseded(store, plan_id, task_id),
@@ -199,6 +200,24 @@ def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
             later = history[number]["what"] if number < len(history) else None
             each["came_of_it"] = _FOLLOWED[later] if later else _COMES.get(state, "it is being done again")
     return history
+
+
+async def _choices(store: Store, plan_id: str, node: Node) -> list[dict[str, Any]]:
+    """Inputs of which several tasks before it make one, and which is taken."""
+    found = []
+    for need in node.needs:
+        if need.selector.type != "by_output_name" or need.policy == "all":
+            continue
+        makers = [each for each in node.depends_on if await _makes(store, plan_id, each, need.selector.value)]
+        if len(makers) > 1:
+            found.append({"input": need.name, "of": makers, "pick": need.policy})
+    return found
+
+
+async def _makes(store: Store, plan_id: str, task_id: str, output: str) -> bool:
+    rows = await store.read("node", plan_id=plan_id, task_id=task_id)
+    node = Node.model_validate_json(bytes(rows[0][0])) if rows else None
+    return node is not None and any(each.name == output for each in node.outputs)
 
 
 async def _superseded(store: Store, plan_id: str, task_id: str) -> list[dict[str, Any]]:

@@ -23,13 +23,16 @@ class PrePlan:
     decision: Decision | None = None
     """None of a plan in which nothing is promised and nothing limited: then there was nothing to decide."""
     tasks: tuple[tuple[str, Decision], ...] = ()
+    promises: tuple[tuple[str, str], ...] = ()
+    """Which promise each task has."""
 
     def told(self) -> dict[str, Any]:
         """For the fact of the plan's submission."""
         if self.decision is None:
             return {}
         held = [{"task_id": task_id, **decision.as_json()} for task_id, decision in self.tasks]
-        return {"gates": [self.decision.as_json(), *held]}
+        named = {"promises": dict(self.promises)} if self.promises else {}
+        return {"gates": [self.decision.as_json(), *held], **named}
 
     def note(self, tx: Tx, at: str) -> None:
         """Keep what people should see."""
@@ -61,4 +64,5 @@ def pre_plan(dag: TaskDag, manifest: PlanManifest, *, revision: int, faults: Col
     if problems:
         message = f"the plan must not be run: {problems[0].message}"
         raise ContractError(problems[0].code, message, problems, hint=problems[0].hint)
-    return PrePlan(dag.plan_id, whole, tuple(held))
+    named = tuple([(node.task_id, node.promise.id) for _, node in promised if node.promise is not None])
+    return PrePlan(dag.plan_id, whole, tuple(held), named)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.base import moment
 from agenttalk.contracts.command import PRIORITIES, ResolvedInput
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.plan import PlanManifest
@@ -30,7 +31,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet, keep_settings, settings_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Tx, Value
-from agenttalk.rules import failure, lifecycle, living
+from agenttalk.rules import failure, lifecycle, living, promises
 from agenttalk.rules.lifecycle import Cause, State
 from agenttalk.rules.readiness import Picked
 
@@ -57,6 +58,7 @@ def difference(tx: Tx, dag: TaskDag) -> Difference:
     if not rows or rows[0][0] == "SUBMITTED":
         hint = "'agenttalk run' submits a plan"
         raise UsageError(Code.NAME_UNKNOWN, f"the engine runs no plan {dag.plan_id!r}", hint=hint)
+    dag = named(tx, dag)
     known = {task_id: bytes(node) for task_id, node in tx.run("nodes_of", plan_id=dag.plan_id)}
     new = {node.task_id: wire.write(node.as_json()) for node in dag.nodes}
     gone = {row[0] for row in tx.run("removed_tasks", plan_id=dag.plan_id)}
@@ -65,6 +67,12 @@ def difference(tx: Tx, dag: TaskDag) -> Difference:
         [task_id for task_id in new if task_id in known and task_id not in gone and known[task_id] != new[task_id]],
         [task_id for task_id in known if task_id not in new and task_id not in gone],
     )
+
+
+def named(tx: Tx, dag: TaskDag) -> TaskDag:
+    """A DAG for a plan that runs, in which promises have the ids that they have there."""
+    began_at: str = tx.run("run", plan_id=dag.plan_id)[0][6]
+    return promises.named(dag, int(moment(began_at).timestamp() * 1000))
 
 
 def apply(
@@ -79,6 +87,7 @@ def apply(
     """Put a new DAG in force; a plan that somebody had `paused` stays so."""
     tx, plan_id = moves.tx, dag.plan_id
     found = difference(tx, dag)
+    dag = named(tx, dag)
     _forget_proof(tx, plan_id, (*found.removed, *found.changed))
     revision = _put_documents(moves, dag, manifest, profiles)
     gate = planning.pre_plan(dag, manifest, revision=revision)

@@ -5,7 +5,6 @@ Read once and kept, because every step of a plan needs them. A new revision of t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -23,10 +22,9 @@ from agenttalk.engine.correlating import Trace, trace_of
 from agenttalk.engine.records import SMALL, keep
 from agenttalk.errors import Code, MissingError
 from agenttalk.ports import Row, Tx
-from agenttalk.rules import done, living
+from agenttalk.rules import done, living, promises
 from agenttalk.rules.living import Joined
 
-_UNNAMED: Final = "cp-0-0000"
 """The id of a promise that was not submitted yet, or that follows from its node."""
 _KEPT: Final = 20_000
 """Tasks that are kept in memory for each plan."""
@@ -135,18 +133,16 @@ class Sheet:
         return living.joined(self._own_promise(node, score), self.joined.get(node.task_id, ()))
 
     def _own_promise(self, node: Node, score: float | None) -> CompletionPromise:
-        promise = node.promise
-        if promise is not None and promise.id != _UNNAMED:
-            return promise
+        if node.promise is not None and not promises.is_unnamed(node):
+            return node.promise
         promise_id = self.promise_id(node.task_id)
-        if promise is None:
+        if node.promise is None:
             return done.derive(node, promise_id=promise_id, score=score)
-        return promise.model_copy(update={"id": promise_id})
+        return node.promise.model_copy(update={"id": promise_id})  # of a kind of its own, whose tasks no plan names
 
     def promise_id(self, task_id: str) -> str:
         """The id of a promise that has none of its own."""
-        digest = hashlib.sha256(f"{self.plan_id}/{task_id}".encode()).hexdigest()
-        return f"cp-{self.began_ms}-{digest[:4]}"
+        return promises.id_in_plan(self.plan_id, task_id, self.began_ms)
 
     def profile(self, agent_id: str) -> AgentProfile:
         """How an agent is driven; one that nobody described is worked by hand."""

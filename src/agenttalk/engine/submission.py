@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.base import moment
 from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.memory import collector_paused
@@ -28,7 +29,7 @@ from agenttalk.engine.plans import DEFAULT, place
 from agenttalk.engine.sheets import keep_settings, remember, settings_of
 from agenttalk.errors import Code, InputError, UsageError
 from agenttalk.ports import Store, Tx
-from agenttalk.rules import living
+from agenttalk.rules import living, promises
 
 _AT_ONCE: Final = 5_000
 """Tasks that one transaction takes in."""
@@ -50,10 +51,43 @@ async def submit(
     `also` is done in the transaction from which on it runs. Raises UsageError when there is another plan of that id,
     and ContractError when it must not be run.
     """
-    gate = planning.pre_plan(dag, manifest, revision=1)
+    planning.pre_plan(dag, manifest, revision=1)  # before it has a place anywhere
     store = await place(deps, dag.plan_id, board)
+    at = deps.stamp()
+    began = await _began(store, dag.plan_id) if any(promises.is_unnamed(node) for node in dag.nodes) else None
+    try:
+        return await _submit(deps, store, promises.named(dag, _ms(began or at)), manifest, profiles, at, also)
+    except UsageError:
+        now = await _began(store, dag.plan_id)
+        if now in {None, began}:
+            raise
+        # Somebody else submitted it meanwhile: the same, perhaps, whose promises are named after that moment.
+        return await _submit(deps, store, promises.named(dag, _ms(str(now))), manifest, profiles, at, also)
+
+
+async def _began(store: Store, plan_id: str) -> str | None:
+    """When a plan was submitted, if it was."""
+    rows = await store.read("run", plan_id=plan_id)
+    return str(rows[0][6]) if rows else None
+
+
+def _ms(at: str) -> int:
+    return int(moment(at).timestamp() * 1000)
+
+
+async def _submit(
+    deps: Deps,
+    store: Store,
+    dag: TaskDag,
+    manifest: PlanManifest,
+    profiles: Mapping[str, AgentProfile],
+    at: str,
+    also: Callable[[Tx], None],
+) -> bool:
+    """Hand over a plan whose promises are named."""
+    gate = planning.pre_plan(dag, manifest, revision=1)
     closing = living.closes(dag, manifest)
-    plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), deps.stamp(), gate, closing, also)
+    plan = _Plan(dag, manifest, _Team.of(manifest.policies, profiles), at, gate, closing, also)
     if len(dag.nodes) > _AT_ONCE:
         with collector_paused():
             return await _submit_in_parts(deps, store, plan)

@@ -158,7 +158,7 @@ def _command_id_problems(document: dict[str, Any], known: Known) -> list[Problem
 
 
 def _disagreements(document: dict[str, Any], parts: CommandIdParts) -> list[Problem]:
-    """Where task and number are not those that the command's id names: the first that is not."""
+    """Where task and number are not those that the command's id names."""
     task_id, command_id, seq = document.get("task_id"), document.get("command_id"), document.get("command_seq")
     if command_id == f"cmd_{task_id}":
         return [
@@ -169,25 +169,26 @@ def _disagreements(document: dict[str, Any], parts: CommandIdParts) -> list[Prob
                 f"write {command_id}_001",
             )
         ]
+    problems = []
     if isinstance(task_id, str) and parts.task_id != task_id:
-        return [
+        problems.append(
             _problem(
                 Code.COMMAND_TASK_MISMATCH,
                 "command_id",
                 f"it names the task {parts.task_id!r}, but task_id is {task_id!r}",
                 f"write cmd_{task_id}_<NNN>",
             )
-        ]
+        )
     if isinstance(seq, int) and not isinstance(seq, bool) and seq != parts.seq:
-        return [
+        problems.append(
             _problem(
                 Code.COMMAND_SEQ_MISMATCH,
                 "command_seq",
                 f"it is {seq}, but command_id ends in {parts.seq}",
                 "make both the same number",
             )
-        ]
-    return []
+        )
+    return problems
 
 
 def _dag_problems(document: dict[str, Any], known: Known) -> list[Problem]:

@@ -25,6 +25,7 @@ from agenttalk.contracts.dag import (
     Input,
     Node,
     Output,
+    PickPolicy,
     TaskDag,
     Versioning,
 )
@@ -36,6 +37,8 @@ from agenttalk.rules import dags, policy_checks, promise_checks
 from agenttalk.rules.globs import matching
 from agenttalk.rules.plan_checks import USUAL, Findings, gives_score
 
+LATEST: Final[PickPolicy] = "latest_by_delivered_at"
+"""Which of several an input takes when nothing is said."""
 WAITED_FOR: Final = 64
 """Tasks that make an input and are waited for, although nothing says that they are needed."""
 GLOB_BUDGET: Final = 1_000_000
@@ -132,8 +135,10 @@ class _Compiler:
         """Names that every maker was told to deliver to an agent."""
         self._needs: dict[int, dict[str, None]] = {}
         """Task → what was added to its needs."""
-        self._unsaid: list[tuple[int, str, str, tuple[int, ...]]] = []
-        """Inputs that tasks fill none of which is needed: the task, the field, what is wanted, and who makes it."""
+        self._choices: dict[tuple[int, int], PickPolicy] = {}
+        """Task and input → which of several is taken, where the plan does not say it."""
+        self._unsaid: list[tuple[int, int, str, str, tuple[int, ...]]] = []
+        """Inputs that tasks fill none of which is needed: task, input, field, what is wanted, and who makes it."""
         for at, task in enumerate(plan.tasks):
             self._at.setdefault(task.id, at)
             for number, output in enumerate(task.outputs):
@@ -190,6 +195,7 @@ class _Compiler:
         if needed:
             for maker in (*needed, *([spare] if spare in makers and spare is not None else ())):
                 self._derive_receiver(where, task.agent, maker, makers[maker])
+            self._derive_choice(where, at, number, needed)
             return
         if (name, task.agent) not in self._everywhere:
             self._everywhere.add((name, task.agent))
@@ -197,7 +203,7 @@ class _Compiler:
                 self._derive_receiver(where, task.agent, maker, output)
         first = tuple(islice((maker for maker in makers if maker not in {at, spare}), WAITED_FOR + 1))
         if task.inputs[number].required and first:
-            self._unsaid.append((at, where, name, first))
+            self._unsaid.append((at, number, where, name, first))
 
     def _wait_for_all(self) -> None:
         """Whoever takes what several tasks make, and needs none of them, waits for all that do not come after it.
@@ -209,7 +215,7 @@ class _Compiler:
         for at, task in enumerate(tasks):
             for each in (*task.needs, *self._needs.get(at, ())):
                 followers[each].append(at)
-        for at, where, name, makers in self._unsaid:
+        for at, number, where, name, makers in self._unsaid:
             later = self._after(at, followers)
             before = [maker for maker in makers if maker not in later]
             if len(before) > 1:
@@ -223,6 +229,17 @@ class _Compiler:
                 self._found.doubt(where, message, "name the task in needs, or it waits for all of them")
             for maker in before:
                 self._derive_need(where, at, tasks[maker].id)
+            self._derive_choice(where, at, number, before)
+
+    def _derive_choice(self, where: str, at: int, number: int, makers: Sequence[int]) -> None:
+        """Say which one an input takes of what several tasks make, if the plan does not."""
+        need = self.plan.tasks[at].inputs[number]
+        if len(makers) < 2 or need.pick is not None or need.glob is not None:
+            return
+        self._choices[at, number] = LATEST
+        names = promise_checks.listed({self.plan.tasks[maker].id for maker in makers})
+        message = f"the input {need.name!r} takes the latest of what {names} make ({LATEST})"
+        self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message, "'pick' says it otherwise"))
 
     def _after(self, at: int, followers: Mapping[str, Sequence[int]]) -> set[int]:
         """The tasks that come after one."""
@@ -258,21 +275,21 @@ class _Compiler:
                 self._derive_receiver(where, task.agent, maker, self._makers[name][maker])
                 filled = True
         if not filled:
-            self._derive_waiting(where, at, pattern, glob=key == "glob")
+            self._derive_waiting(where, at, number, pattern, glob=key == "glob")
 
-    def _derive_waiting(self, where: str, at: int, pattern: str, *, glob: bool) -> None:
+    def _derive_waiting(self, where: str, at: int, number: int, pattern: str, *, glob: bool) -> None:
         """Nothing that a task needs fills an input: whoever delivers something that does is waited for."""
         self._budget -= len(self._makers) if glob else 1
         if self._budget < 0:
             return
         tasks, makers = self.plan.tasks, dict[int, None]()
         for name in matching(pattern, self._makers) if glob else {pattern}.intersection(self._makers):
-            for maker, number in self._makers[name].items():
-                to = tasks[maker].outputs[number].deliver_to
+            for maker, output in self._makers[name].items():
+                to = tasks[maker].outputs[output].deliver_to
                 if maker != at and to and (tasks[at].agent in to or EVERYONE in to):
                     makers[maker] = None
         if makers:
-            self._unsaid.append((at, where, pattern, tuple(islice(makers, WAITED_FOR + 1))))
+            self._unsaid.append((at, number, where, pattern, tuple(islice(makers, WAITED_FOR + 1))))
 
     def _derive_receiver(self, where: str, agent: AgentId, maker: int, number: int) -> None:
         task = self.plan.tasks[maker]
@@ -315,7 +332,8 @@ class _Compiler:
 
     def _input(self, at: int, number: int, need: InputSpec) -> Input:
         criteria = self.plan.tasks[at].criteria
-        if need.source is not None and criteria is None and len(need.__pydantic_fields_set__) == 2:
+        pick = need.pick or self._choices.get((at, number))
+        if need.source is not None and criteria is None and pick is None and len(need.__pydantic_fields_set__) == 2:
             chosen = {**_VALUE_DEFAULTS, "type": "by_output_name", "value": need.source}
             selector = made(ByValue, chosen, _SELECTED)
             return made(Input, {**_INPUT_DEFAULTS, "name": need.name, "selector": selector}, _NEEDED)
@@ -324,7 +342,7 @@ class _Compiler:
             "selector": self._selector(at, number, need),
             "required": need.required,
             "external": need.external,
-            "pick_policy": need.pick,
+            "pick_policy": pick,
             "min_count": need.min_count,
         }
         if criteria and need.name in criteria:

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agenttalk.contracts import wire
 from agenttalk.contracts.base import Part
+from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.evidence import read_promise
+from agenttalk.contracts.planfile import PLACEHOLDER_ID
 from agenttalk.contracts.problem import nearest
 from agenttalk.contracts.promise import CHECK_KINDS, Checkpoint, CompletionPromise, OtherCheck, Severity
 from agenttalk.errors import Code, ContractError, Problem
@@ -42,6 +45,31 @@ class PromiseValidity:
 def promise_id(ms: int, random: int) -> str:
     """The id of a promise: the time in milliseconds since 1970, and four hex digits of chance."""
     return f"cp-{ms}-{random & 0xFFFF:04x}"
+
+
+def id_in_plan(plan_id: str, task_id: str, ms: int) -> str:
+    """The id of a task's promise in a plan that was submitted at a time; always the same."""
+    return promise_id(ms, int(wire.sha256(f"{plan_id}/{task_id}".encode())[7:11], 16))
+
+
+def named(dag: TaskDag, ms: int) -> TaskDag:
+    """The DAG of a plan that was submitted at a time, in which every promise has its id."""
+    if not any(is_unnamed(node) for node in dag.nodes):
+        return dag
+    return dag.model_copy(update={"nodes": tuple([_named(dag.plan_id, node, ms) for node in dag.nodes])})
+
+
+def is_unnamed(node: Node) -> bool:
+    """Whether a task has a promise that gets its id when the plan is submitted."""
+    return node.promise is not None and node.promise.id == PLACEHOLDER_ID
+
+
+def _named(plan_id: str, node: Node, ms: int) -> Node:
+    promise = node.promise
+    if promise is None or not is_unnamed(node):
+        return node
+    said = {"id": id_in_plan(plan_id, node.task_id, ms)}
+    return node.model_copy(update={"promise": promise.model_copy(update=said)})
 
 
 def create(

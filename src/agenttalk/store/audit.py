@@ -60,19 +60,40 @@ def entries(root: Path, *, url: str = "") -> Iterator[tuple[str, Entry]]:
 
 
 def named(root: Path, text: str, *, url: str = "") -> Iterator[tuple[str, Entry]]:
-    """Every entry that has an id for its subject or in its body; of `<lease>:<checkpoint>` else those of the lease.
+    """Every entry that has an id for its subject or in its body, or, of a command, the id of its message.
 
-    A decision that let a turn pass without a word has no entry of its own: that of the turn tells it.
+    `PLAN/TASK` and `PLAN/COMMAND` mean what the plan's entries say of it. Of `<lease>:<checkpoint>` these are else the
+    entries of the lease: a decision that let a turn pass without a word has none of its own.
     """
+    exact = [entry for _, entry in entries(root, url=url) if _names(entry, text)]
+    messages = {each for entry in exact for each in _messages(entry, text)}
+    if exact:
+        yield from (each for each in entries(root, url=url) if any(_names(each[1], name) for name in (text, *messages)))
+        return
+    plan_id, _, name = text.rpartition("/")
     lease, _, checkpoint = text.rpartition(":")
-    wanted = [text, lease] if lease.startswith("lease_") and checkpoint else [text]
-    exact = [each for each in entries(root, url=url) if _names(each[1], wanted[0])]
-    yield from exact or (each for each in entries(root, url=url) if _names(each[1], wanted[-1]))
+    if plan_id and name:
+        yield from (each for each in named(root, name, url=url) if _names(each[1], plan_id))
+    elif lease.startswith("lease_") and checkpoint:
+        yield from (each for each in entries(root, url=url) if _names(each[1], lease))
 
 
 def _names(entry: Entry, text: str) -> bool:
     spelled = wire.write(text)
     return text in {entry.subject, *entry.subject.split("/")} or spelled in entry.body
+
+
+def _messages(entry: Entry, command_id: str) -> Iterator[str]:
+    """Messages that brought a command, as far as an entry says it."""
+    waiting: list[Any] = [wire.read(entry.body, limit=wire.DOCUMENT_LIMIT)]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += each.values()
+            if each.get("command_id") == command_id and isinstance(each.get("message_id"), str):
+                yield each["message_id"]
+        elif isinstance(each, list):
+            waiting += each
 
 
 def write_anchor(reports: list[ChainReport]) -> bytes:
