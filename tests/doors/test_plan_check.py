@@ -191,8 +191,8 @@ def test_what_is_taken_of_two_outputs_of_one_name_is_said_and_written_down(
     path.write_text(json.dumps(document))
     assert call(["plan", "check", str(path)]) == 0
     said = "the input 'spec' takes the latest of what 'left', 'right' make (latest_by_delivered_at)"
-    shown = capsys.readouterr()
-    assert said in " ".join((shown.out + shown.err).split())
+    printed = capsys.readouterr()
+    assert said in " ".join((printed.out + printed.err).split())
     assert call(["run", str(path), "--root", str(tmp_path / "root")]) == 0
     dag = json.loads((tmp_path / "root/system_runtime/plans/shop/task_dag.json").read_bytes())
     [node] = [each for each in dag["nodes"] if each["task_id"] == "use"]
