@@ -64,6 +64,7 @@ REMEDIES: Final = {
     "DAG_TOO_COMPLEX": "Write simpler patterns.",
     "PLAN_DERIVED": "Nothing; write it out if it is not what you mean.",
     "PLAN_DOUBTFUL": "Look whether you mean it.",
+    "UNCOMMITTED": "Commit it, or take it along with `workspace.uncommitted: take`.",
     "NAME_TAKEN": "Choose another name.",
     "SCORE_NOT_REQUIRED": "Set `score_required: true` for that task.",
     "PROMISE_INVALID": "Correct the promise; `agenttalk promise validate` lists everything.",

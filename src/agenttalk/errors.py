@@ -89,6 +89,7 @@ class Code(StrEnum):
 
     PLAN_DERIVED = "PLAN_DERIVED"
     PLAN_DOUBTFUL = "PLAN_DOUBTFUL"
+    UNCOMMITTED = "UNCOMMITTED"
     NAME_TAKEN = "NAME_TAKEN"
     SCORE_NOT_REQUIRED = "SCORE_NOT_REQUIRED"
     PROMISE_INVALID = "PROMISE_INVALID"
@@ -243,6 +244,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.DAG_TOO_COMPLEX: Meaning("The DAG's patterns would take too long to match."),
     Code.PLAN_DERIVED: Meaning("Something that a plan file leaves out follows from the rest and was added."),
     Code.PLAN_DOUBTFUL: Meaning("A plan file says something that is allowed but hardly meant."),
+    Code.UNCOMMITTED: Meaning("The repository has work that is not committed, which no task of the plan sees."),
     Code.NAME_TAKEN: Meaning("Two things of one kind have the same name."),
     Code.SCORE_NOT_REQUIRED: Meaning("A condition is about the score of a task that gives none."),
     Code.PROMISE_INVALID: Meaning("A promise asks for nothing, or refers to something that it does not have."),

@@ -72,6 +72,28 @@ def asked(
     return {each["task_id"]: (each["standing"], each["reasons"]) for each in found["dones"]}
 
 
+@pytest.mark.mends("A8")
+@pytest.mark.parametrize("policy", [{"red_first": "required"}, {"refuse": ["weak"]}])
+def test_a_check_that_was_never_to_be_seen_failing_is_not_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], policy: Any
+) -> None:
+    repo = repository(tmp_path / "repo", {"calc.py": CALC, "test_calc.py": SUITE})
+    check = {"id": "tests-pass", "kind": "run", "run": RUNS, "red_first": "off"}
+    agents = {"dev": program(tmp_path, "dev", FIXES)}
+    said = plan(
+        task("fix", "dev", promise=promise(check), workspace="repo"), agents=agents, workspace={"repo": str(repo)}
+    )
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(said)
+        assert (await engine.ended()).result == "done"
+
+    play(tmp_path / "root", use, proving=True)
+    [(standing, reasons)] = asked(tmp_path / "root", capsys, policy, code=1).values()
+    assert standing == "refused"
+    assert "red_first: off" in reasons[0]
+
+
 def test_each_done_is_judged_again_from_what_was_kept(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = exported(root, capsys)
     found = asked(root, capsys, {"min_trust": "observed"}, code=0)

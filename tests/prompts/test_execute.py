@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.prompts.answers import again
-from agenttalk.prompts.execute import Handover, InputText, appended, execute
-from agenttalk.prompts.wording import EXECUTE, Locale
+from agenttalk.prompts.execute import Handover, InputText, appended, execute, limits
+from agenttalk.prompts.wording import EXECUTE, LIMITS, Locale
 from samples import DIGEST, OTHER_DIGEST, command
 
 FENCE = "f3nce_9b1c_77aa"
@@ -280,3 +281,42 @@ def test_whoever_failed_a_check_hears_that_it_can_be_disputed(locale: Locale) ->
     assert words not in prompt(reexecute=REWORK, locale=locale)
     answering = Handover("", "", (), by="answer")
     assert words not in prompt(reexecute=sent_back, locale=locale, handover=answering)
+
+
+LIMITED: dict[str, Any] = {
+    "id": "cp-1-0000",
+    "objective": "o",
+    "acceptance": [],
+    "allowedScope": ["src/**"],
+    "disallowedScope": ["src/keys.py"],
+    "checks": [
+        {"id": "tests", "kind": "run", "run": "python3 -m pytest", "protected": ["docs/**"]},
+        {"id": "page", "kind": "file", "path": "page.md"},
+    ],
+}
+
+
+@pytest.mark.mends("A7")
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_an_agent_is_told_what_it_may_change_and_how_it_is_checked(locale: Locale) -> None:
+    told = limits(CompletionPromise.model_validate(LIMITED), in_tree=True, locale=locale)
+    for part in ("src/**", "src/keys.py", "docs/**", "python3 -m pytest", '"page"'):
+        assert part in told, part
+    assert told.endswith("\n")
+    assert LIMITS[locale].anything not in told
+    assert LIMITS[locale].leaving in told
+
+
+def test_only_what_limits_a_task_is_told_of_it() -> None:
+    words = LIMITS["en"]
+    everywhere = CompletionPromise.model_validate(LIMITED | {"allowedScope": [], "disallowedScope": []})
+    assert words.anything in limits(everywhere, in_tree=True)
+    assert words.leaving not in limits(everywhere, in_tree=True)
+    outputs = limits(everywhere, in_tree=False)
+    assert (words.consists_of in outputs, "python3 -m pytest" in outputs) == (False, True)
+    assert "python3 -m pytest" not in limits(everywhere, in_tree=True, again=True)
+    nothing = CompletionPromise.model_validate(LIMITED | {"allowedScope": [], "disallowedScope": [], "checks": []})
+    assert limits(nothing, in_tree=True) == ""
+    free = LIMITED["checks"][0] | {"protected": []}
+    opened = CompletionPromise.model_validate(LIMITED | {"allowedScope": [], "disallowedScope": [], "checks": [free]})
+    assert words.consists_of not in limits(opened, in_tree=True)

@@ -128,3 +128,15 @@ def test_a_policy_never_asks_for_less_than_the_promise(least: Any, name: str, ow
             assert TRUST.index(after.min_trust) >= TRUST.index(least)
     now = decide(strengthened(policy, PROMISE), of().evidence, ())
     assert judge(policy, of()).standing == ("kept" if now.fulfilled else "refused")
+
+
+@pytest.mark.mends("A8")
+@pytest.mark.parametrize("policy", [{"red_first": "required"}, {"refuse": ["weak"]}])
+def test_what_was_not_made_before_the_work_was_not_seen_to_fail(policy: dict[str, Any]) -> None:
+    checks = [each.model_copy(update={"red_first": "off"}) for each in PROMISE.checks]
+    done = of()
+    quiet = Done(PROMISE.model_copy(update={"checks": tuple(checks)}), done.evidence, checks=done.checks)
+    found = judge(policy_of(policy), quiet)
+    assert found.standing == "refused"
+    assert any("red_first: off" in each for each in found.reasons)
+    assert judge(policy_of({"refuse": ["flaky"]}), quiet).standing == "kept"

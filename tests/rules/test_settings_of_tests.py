@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agenttalk.contracts import promise
-from agenttalk.rules import checks, scope
+from agenttalk.rules import checks, runners, scope
 from agenttalk.rules.checks import Ran
 from agenttalk.rules.junit import Outcomes
-from agenttalk.rules.promise_checks import RUNNER_FILES
 
 SUITE = promise.TestsCheck.model_validate({"id": "t", "kind": "tests", "run": "python3 -m pytest", "junit": "r.xml"})
 TABLE = b'[project]\nname = "shop"\n\n[tool.pytest.ini_options]\naddopts = "-q"\n'
@@ -53,7 +52,7 @@ def test_a_test_that_is_gone_has_vanished(base: Outcomes, now: str) -> None:
     ],
 )
 def test_only_the_tables_of_tests_must_stay(before: bytes | None, after: bytes | None, changed: bool) -> None:
-    assert checks.retuned(before, after) is changed
+    assert runners.retuned("pyproject.toml", before, after) is changed
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_only_the_tables_of_tests_must_stay(before: bytes | None, after: bytes |
     ],
 )
 def test_what_the_runner_reads_is_protected(path: str) -> None:
-    assert scope.globs(RUNNER_FILES).covers(path)
+    assert scope.globs(runners.configuration("./check")).covers(path)
 
 
 def test_a_command_that_is_only_run_has_a_runner_too() -> None:

@@ -279,7 +279,7 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
         "Where everything stands.", answer=_object(open_requests=_COUNT, open_deadletters=_COUNT)
     ),
     ("POST", "/api/plans"): Said(
-        "Submit a plan; the engine runs it.", bodies.PlanBody, _object(plan_id=_TEXT, new=_FLAG), (200, 201)
+        "Submit a plan; the engine runs it.", bodies.PlanBody, _object("remarks", plan_id=_TEXT, new=_FLAG), (200, 201)
     ),
     ("POST", "/api/plans/apply"): Said("Put a new revision of a plan in force.", bodies.PlanBody),
     ("GET", "/api/plans/{id}"): Said(

@@ -27,8 +27,9 @@ async def submit(service: Service, request: Request, _: Caller) -> Response:
     dag, manifest, profiles = body.documents()
     bodies.require_sound(dag, {*profiles, *(each.agent_id for each in manifest.agents)})
     context = request.headers.get("traceparent", "")
+    remarks = await service.remarks(dag, manifest)
     new = await service.submit(dag, manifest, profiles, body.contents(), traceparent=context)
-    return answered({"plan_id": dag.plan_id, "new": new}, 201 if new else 200)
+    return answered({"plan_id": dag.plan_id, "new": new, "remarks": remarks if new else []}, 201 if new else 200)
 
 
 async def apply(service: Service, request: Request, caller: Caller) -> Response:

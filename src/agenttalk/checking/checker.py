@@ -70,8 +70,6 @@ class Facts:
     """What a person answered to the check's question."""
     shown: str = ""
     """Hash of what the person would be shown now (`checks.shown_hash`)."""
-    retuned: tuple[str, ...] = ()
-    """Files whose tables of test settings are not as at the baseline."""
     protected: tuple[str, ...] = ()
     """Files of the checkout that nobody may change, not even while the check runs."""
     tier: Tier = "plain"
@@ -218,9 +216,6 @@ class Checker:
         return _Found(finding, done, flaky=flaky)
 
     async def _suite(self, check: TestsCheck, sealed: _Sealed) -> _Found:
-        if check.protect_config and sealed.facts.retuned:
-            named = ", ".join(sealed.facts.retuned)
-            return _Found(Finding(False, "check_file", words_of_checks.SETTINGS_CHANGED(names=named)))
         done, report = await self._reported(check, sealed.checkout, sealed)
         ran, base = done.ran, sealed.facts.base
         finding = checks.of_tests(check, ran, report, base)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agenttalk.cli.output import Output, plain
-from agenttalk.errors import Code, UsageError
+from agenttalk.errors import Code, Problem, UsageError
 from agenttalk.rules.planfile import Compiled
 
 
@@ -15,6 +15,30 @@ def require_repository(compiled: Compiled) -> None:
     if workspace is not None and not Path(workspace.repo).is_dir():
         message = f"there is no repository {workspace.repo}"
         raise UsageError(Code.FILE_UNREADABLE, message, hint="look at workspace.repo in the plan, or make it first")
+
+
+def remarks(compiled: Compiled, repo: Path | None = None) -> list[Problem]:
+    """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
+    from agenttalk.errors import AgentTalkError
+    from agenttalk.rules import plan_remarks
+    from agenttalk.workspaces.survey import survey
+
+    workspace = compiled.manifest.workspace
+    if workspace is None:
+        return []
+    try:
+        found = survey(repo or Path(workspace.repo), workspace.base)
+    except AgentTalkError:  # the plan's start says so
+        return []
+    missed = () if workspace.uncommitted == "take" else found.uncommitted
+    return plan_remarks.of_tree(compiled.dag.nodes, found.paths, missed)
+
+
+def tell_of_repository(out: Output, compiled: Compiled) -> None:
+    """Say what a plan would not see of its repository, and what its checks leave open."""
+    for each in () if out.as_json else remarks(compiled):
+        out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}", err=True)
+        out.say(f"  [dim]{plain(each.hint)}[/]", err=True)
 
 
 def warn_of_programs(out: Output, compiled: Compiled, root: Path) -> None:

@@ -176,7 +176,7 @@ async def _opened(folder: Path, plan: str) -> Workspace:
 
     told = await asyncio.to_thread(roots.asked, folder, f"/api/plans/{plan}/repository", by_hand)
     home = folder / FOLDER / plan
-    return await Workspace.open(Settings(Path(told["repo"]), plan, home, told["base"], tuple(told["link"])))
+    return await Workspace.open(Settings(Path(told["repo"]), plan, home, told["base"], link=tuple(told["link"])))
 
 
 async def _ends(space: Workspace, attempt: tuple[str, str, int] | None) -> tuple[str, str]:

@@ -146,6 +146,8 @@ def _tell_seen(out: Output, turn: dict[str, Any]) -> None:
         out.say(f"    [dim]·[/] says that {plain(claim['id'])} is {'so' if claim['passed'] else 'not so'} ({worth})")
     if "foreign" in turn:
         out.say(f"    [yellow]![/] somebody else's on the plan's branch: {plain(', '.join(turn['foreign']))}")
+    for remark in turn.get("remarks", ()):
+        out.say(f"    [yellow]![/] {plain(remark[:400])}")
     if "commit" in turn:
         out.say(f"    merged as {plain(turn['commit'][:12])}")
 
@@ -160,9 +162,6 @@ def _tell_gate(out: Output, gate: dict[str, Any]) -> None:
 
 def _tell_check(out: Output, check: dict[str, Any]) -> None:
     """What came of a check of the engine's, and how far it can be trusted."""
-    if "restored" in check:
-        out.say(f"    [yellow]![/] put back before it was checked: {plain(', '.join(check['restored']))}")
-        return
     mark = "[green]✓[/]" if check["passed"] else "[red]✗[/]"
     notes = [check["trust"] if check["passed"] else check.get("reason", "failed")]
     notes += [word for word in ("weak", "flaky") if check.get(word)]

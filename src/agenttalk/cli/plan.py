@@ -50,6 +50,7 @@ def check(
     """
     from dataclasses import replace
 
+    from agenttalk.cli import beforehand
     from agenttalk.cli import source as sources
     from agenttalk.contracts import plan_reading, wire
     from agenttalk.contracts.memory import collector_paused
@@ -71,6 +72,10 @@ def check(
         compiled = rules.compile_plan(plan, agents=settled(settings.root, plan))
         compiled = replace(compiled, warnings=(*overruled(plan, settings.root), *compiled.warnings))
         compiled = with_check_files(compiled, Path.cwd() if file == "-" else Path(file).absolute().parent)
+        beside = Path.cwd() if file == "-" else Path(file).absolute().parent
+        workspace = compiled.manifest.workspace
+        told = beforehand.remarks(compiled, beside / workspace.repo) if workspace is not None else []
+        compiled = replace(compiled, warnings=(*compiled.warnings, *told))
         written = _written(out_folder, compiled) if out_folder is not None and compiled.ok else []
         _tell(out, file, source, compiled, written)
     return 0 if compiled.ok else BAD

@@ -34,6 +34,9 @@ def run(
     file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, YAML or JSON.")],
     watch: Annotated[bool, typer.Option("--watch", help="Also wait for people and for agents worked by hand.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the plan and show it; run nothing.")] = False,
+    take_uncommitted: Annotated[
+        bool, typer.Option("--take-uncommitted", help="Begin with the work tree as it is, also what is not committed.")
+    ] = False,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -50,6 +53,7 @@ def run(
     compiled = compiled_plan(file, given if given is not None and given.is_dir() else None)
     if compiled.problems:
         return refused(out, compiled)
+    compiled = _with_uncommitted(compiled) if take_uncommitted else compiled
     if dry_run:
         tasks = [node.task_id for node in compiled.dag.nodes]
         if out.as_json:
@@ -58,8 +62,22 @@ def run(
             out.say(f"[green]✓[/] [bold]{plain(compiled.dag.plan_id)}[/]: {len(tasks)} tasks; nothing was run")
         return 0
     beforehand.require_repository(compiled)
+    beforehand.tell_of_repository(out, compiled)
     folder = roots.made(ctx, root)
     return CODES[_carried_out(out, compiled, folder, watch=watch)["result"]]
+
+
+def _with_uncommitted(compiled: Compiled) -> Compiled:
+    """The plan, begun with what is not committed in its repository. Raises UsageError when it has none."""
+    from dataclasses import replace
+
+    from agenttalk.errors import Code, UsageError
+
+    workspace = compiled.manifest.workspace
+    if workspace is None:
+        raise UsageError(Code.OPTION_INVALID, "the plan works on no repository", hint="leave out --take-uncommitted")
+    taking = workspace.model_copy(update={"uncommitted": "take"})
+    return replace(compiled, manifest=compiled.manifest.model_copy(update={"workspace": taking}))
 
 
 def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:

@@ -141,6 +141,9 @@ class Workspace(Part):
     """Its folder or address; a relative one is meant from beside the plan file."""
     base: Text | None = None
     """The branch that the plan starts from; by default the one that is checked out."""
+    uncommitted: Literal["leave", "take"] = "leave"
+    """Whether what is not committed there is taken along: then the plan starts from a commit of the work tree as it is,
+    and neither the branch nor the index moves. Else the plan does not see it."""
     prepare: Text | None = None
     """Command line that makes a fresh clone ready."""
     link: Many[RelativePath] = ()

@@ -94,7 +94,8 @@ class Check(Part):
     covers: Many[str] | None = None
     """Globs of what the evidence is about; by default the whole tree."""
     protected: Many[str] | None = None
-    """Globs that must be as at the baseline when the check runs."""
+    """Globs that must be as where the plan began when the check runs. Beside them a check protects the files that it
+    consists of: those that its command names, and tests. `[]` says that it protects nothing but its own `files`."""
     files: Many[RelativePath] | None = None
     """The check's own files, taken from beside the plan."""
     files_sha256: dict[str, Sha256] | None = None
@@ -119,6 +120,8 @@ class RunCheck(Check):
     """Folder of the checkout to run in."""
     env: dict[str, str] | None = None
     """Additional environment."""
+    protect_config: bool = True
+    """Whether the configuration of what it runs is protected too; not if it only looks at files."""
 
 
 class TestsCheck(Check):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agenttalk.contracts import places, wire
@@ -14,13 +14,14 @@ from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.plan import Workspace
+from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import gating, given
 from agenttalk.engine.gating import PLAIN, Passage
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.watching import Watching
 from agenttalk.ports import Handed, Job, KindTask, TaskKind
-from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, previous_attempt, with_tools
+from agenttalk.prompts.execute import Handover, composed, elsewhere, execute, limits, previous_attempt, with_tools
 from agenttalk.rules import results, rework, spoken, stuck
 from agenttalk.rules.leases import History, time_limit
 from agenttalk.rules.tokens import attempt_token, token_hash
@@ -49,6 +50,8 @@ class Attempt:
     node: Node
     own_inputs: frozenset[str]
     repo: Workspace | None
+    neighbours: Mapping[str, CompletionPromise] = field(default_factory=dict)
+    """Promises of the plan's other tasks in the same repository."""
     kind: tuple[TaskKind, KindTask] | None = None
     """What sets the task apart, if its board has a kind of its own."""
     number: int = 1
@@ -107,6 +110,9 @@ class Attempt:
             locale=self.profile.locale,
             may_refuse=self.profile.self_assessment,
         )
+        if command.promise is not None:
+            again = command.reexecute is not None
+            told += limits(command.promise, in_tree=self.repo is not None, again=again, locale=self.profile.locale)
         if remote:
             return told + elsewhere(locale=self.profile.locale)
         if self.repo is None or command.reexecute is None:
@@ -148,6 +154,7 @@ class Attempt:
             self.own_inputs,
             self.repo,
             watch=self.watch(),
+            neighbours=self.neighbours,
             title=self.node.name or "",
         )
 
@@ -177,7 +184,21 @@ def begun(
     if kind is not None and (needed := kind[0].variables(kind[1], agent_id)):
         profile = profile.model_copy(update={"env": (*profile.env, *needed)})
     own_inputs = frozenset(own)
-    return Attempt(owner, root, moves.tx.board, profile, command, epoch, inputs, node, own_inputs, repo, kind=kind)
+    others = sheet.neighbours(moves.tx, command.task_id) if repo is not None else {}
+    return Attempt(
+        owner,
+        root,
+        moves.tx.board,
+        profile,
+        command,
+        epoch,
+        inputs,
+        node,
+        own_inputs,
+        repo,
+        neighbours=others,
+        kind=kind,
+    )
 
 
 def _kind(moves: Moves, task_id: str) -> tuple[TaskKind, KindTask] | None:

@@ -36,6 +36,9 @@ class Attending(Dispatching):
             performance, proof = await self._worked(board, granted) if known is None else (known, None)
             if proof is None:
                 proof = await self._proven(board, granted, granted.job, performance)
+                performance, proof = self._believed(granted, performance, proof)
+            if performance.strayed and performance.how == "finished":
+                proof = Proof(breach=performance.strayed)
         except asyncio.CancelledError:
             if watch.abort is None:
                 raise
@@ -51,6 +54,13 @@ class Attending(Dispatching):
         detail = self._deps.discretion.secrets.redact(watch.abort.detail)  # it may quote what the agent told
         abort = watch.abort._replace(detail=detail)
         return Performance("aborted", abort=abort, **counted(watch.used, {})), worth.NO_PROOF
+
+    def _believed(self, granted: Granted, performance: Performance, proof: Proof) -> tuple[Performance, Proof]:
+        """Believe an agent that says it failed, unless its checks show that it did not."""
+        failed = performance.ended_badly == "failed" and not proof.breach
+        if not failed or worth.is_done(granted, performance, proof, at=self._deps.stamp()):
+            return performance, proof
+        return replace(performance, how="crashed", error=performance.remark, remark=""), worth.NO_PROOF
 
     async def _worked(self, board: Board, granted: Granted) -> tuple[Performance, Proof | None]:
         """Have a job done. Without a proof, somebody else has to look at it."""

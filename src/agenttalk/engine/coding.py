@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
 from agenttalk.engine.layout import Layout
@@ -34,6 +34,8 @@ _KEPT: Final = 4096
 _SHORTEST: Final = 5.0
 """Seconds that must be left to ask once more."""
 _CRASHES: Final = frozenset({Code.COMMAND_FAILED, Code.AGENT_PROTOCOL})
+_CLAIMED: Final[dict[str, Literal["denied", "failed"]]] = {Code.AGENT_DENIED: "denied", Code.COMMAND_FAILED: "failed"}
+"""What an agent says of its own failure, which the checks of its work may disprove."""
 _ASKED_FOR: Final = frozenset({Code.OUTPUT_MISSING, Code.SCORE_MISSING, Code.SCORE_INVALID, Code.AGENT_SILENT})
 
 
@@ -139,13 +141,17 @@ class CodingAgents(Programs):
         """What came of a run. What it says of itself counts only if nothing speaks against it."""
         fault = attempt.account.fault if ended.how == "exited" and ended.exit_code == 0 else None
         found: dict[str, Any] = {"usage": attempt.usage(ended), "seconds": attempt.seconds, "sandbox": ended.sandbox}
+        if fault is not None and fault[0] in _CLAIMED and attempt.job.checked:
+            performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.answered(ended))
+            if performance.how == "finished" and performance.code is None:
+                return replace(performance, remark=fault[1], ended_badly=_CLAIMED[fault[0]], **found)
         if fault is not None and fault[0] in _CRASHES:
             code = fault[0] if fault[0] is Code.AGENT_PROTOCOL else None
             return Performance("crashed", code=code, error=fault[1], **found)
         if fault is not None:
             return Performance("finished", code=fault[0], error=fault[1], **found)
         performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.answered(ended))
-        return replace(performance, remark=attempt.account.remark, **found)
+        return replace(performance, remark=performance.remark or attempt.account.remark, **found)
 
     async def _missing(self, attempt: Attempt, performance: Performance) -> str:
         """What a person who looks over its shoulder would find missing; empty if nothing, or if nobody looks."""

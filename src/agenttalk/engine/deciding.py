@@ -32,7 +32,8 @@ def left(tx: Tx, sheet: Sheet, task_id: str) -> Left | None:
     if not told.get("left") or sheet.workspace is None or node.workspace != "repo":
         return None
     promise = sheet.promise(node, told.get("made_score"))
-    return Left(sheet.plan_id, task_id, sheet.workspace, promise, told["command_id"], told["attempt"])
+    others = sheet.neighbours(tx, task_id)
+    return Left(sheet.plan_id, task_id, sheet.workspace, promise, told["command_id"], told["attempt"], others)
 
 
 def decide(moves: Moves, sheet: Sheet, task_id: str, decision: Decision, *, by: str, commit: str = "") -> None:

@@ -155,6 +155,7 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
                 reason=outcome.reason or words_of_verdicts.NOT_DONE(),
                 verdict=outcome.verdict,
                 evidence=outcome.evidence,
+                stuck=outcome.stuck,
             )
 
 

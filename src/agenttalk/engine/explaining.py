@@ -36,6 +36,7 @@ _NO_ROUND: Final = "somebody has to decide: 'agenttalk rework {plan}/{task} --gr
 _FOLLOWED: Final = {
     "ordered": "the next version was refused, too",
     "exhausted": "the next version was refused, too, and no round was left",
+    "stuck": "the next version was refused for the same issues, unchanged",
     "granted": "somebody granted more rounds",
     "accepted": "somebody accepted it as it is",
     "aborted": "somebody gave it up",
@@ -198,6 +199,7 @@ def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:
     for number, each in enumerate(history, 1):
         if each["what"] in {"ordered", "granted"}:
             later = history[number]["what"] if number < len(history) else None
+            later = "stuck" if later == "exhausted" and history[number].get("stuck") else later
             each["came_of_it"] = _FOLLOWED[later] if later else _COMES.get(state, "it is being done again")
     return history
 
@@ -269,6 +271,7 @@ async def _turns(store: Store, fact: int | None) -> list[dict[str, Any]]:
             "checks",
             "claims",
             "foreign",
+            "remarks",
             "commit",
             "verdict",
         )

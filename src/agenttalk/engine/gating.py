@@ -149,21 +149,24 @@ def stopped_by(
 
 def after_turn(
     node: Node,
-    promise: CompletionPromise | None,
     lease: str,
     performance: Performance,
     proof: Proof,
     abort: Abort | None,
     *,
     proven: bool,
+    breach_ends: bool = False,
 ) -> tuple[Decision, ...]:
-    """`post-act` of a turn that ended and, where there is something to look at, `pre-verify`."""
+    """`post-act` of a turn that ended and, where there is something to look at, `pre-verify`.
+
+    `breach_ends` says whether leaving the scope is the end of the task.
+    """
     finished = performance.how == "finished" and abort is None
     names = {each.output_name for each in performance.outputs}
     missing = [each.name for each in gates.due_outputs(node, performance.score) if each.name not in names]
     acted = checkpoints.acted(
         breach=proof.breach,
-        breach_stops=aborts.acts(promise, "scope-drift"),
+        breach_stops=breach_ends,
         missing=missing if finished else (),
         abort=abort,
     )
@@ -182,7 +185,7 @@ def by_hand(sheet: Sheet, node: Node, delivery: int, performance: Performance) -
         checkpoints.decide("pre-plan", checkpoints.promised(promise, sheet.limits), trace_id=f"{lease}:pre-plan"),
         checkpoints.decide("pre-act", (), trace_id=f"{lease}:pre-act"),
     ]
-    return (*before, *after_turn(node, promise, lease, performance, Proof(), None, proven=False))
+    return (*before, *after_turn(node, lease, performance, Proof(), None, proven=False))
 
 
 def told(decisions: Sequence[Decision]) -> list[dict[str, object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.plans import VIRTUAL, boards
 from agenttalk.errors import AgentTalkError, Code, MachineError
 from agenttalk.ports import Tx
-from agenttalk.rules import rework
+from agenttalk.rules import plan_remarks, rework
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.people import UNKNOWN, Proof
 from agenttalk.rules.rework import Accept, Decision
@@ -218,6 +219,17 @@ class Operating(Dispatching):
         await self._step(
             board, lambda moves: deciding.ask_again(moves, moves.sheets.of(moves.tx, plan_id), task_id, request_id, why)
         )
+
+    async def remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[dict[str, Any]]:
+        """What is to be said of a plan before it begins, as far as its repository can be looked at."""
+        if self._prover is None or manifest.workspace is None:
+            return []
+        try:
+            paths, uncommitted = await self._prover.survey(manifest.workspace)
+        except AgentTalkError as error:
+            return [{"code": str(error.code), "field": "workspace", "message": error.message, "hint": error.hint}]
+        found = plan_remarks.of_tree(dag.nodes, paths, uncommitted)
+        return [{**asdict(each), "code": str(each.code)} for each in found]
 
     async def apply(
         self, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile], *, by: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts import places
-from agenttalk.engine import grounds, injected, outcomes, tracing
+from agenttalk.engine import grounds, injected, outcomes, stray_files, tracing
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import Api, Layout, opened_for
@@ -17,7 +17,7 @@ from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.turns import Environment, argv_of, budget_of, handed, limits_of
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
-from agenttalk.rules import rework
+from agenttalk.rules import results, rework, words_of_verdicts
 from agenttalk.rules.results import Fault, said_object
 
 _JUDGEMENT: Final = 1024 * 1024
@@ -47,10 +47,23 @@ class Programs:
             async with opened_for(self.api(), job.token) as api:
                 try:
                     layout, feedback = await self._lay_out(seat, job, layout_of(job))
+                    limited = stray_files.is_limited(job)
+                    before = await asyncio.to_thread(stray_files.noted, seat.root, layout) if limited else {}
                     turn = await self._turn(seat, job, layout, feedback, api)
                 except InputError as error:
                     return self._not_started(error)
-                return await self.carry_out(seat, job, layout, turn)
+                performance = await self.carry_out(seat, job, layout, turn)
+                return await self._within(seat, job, layout, before, performance) if limited else performance
+
+    async def _within(
+        self, seat: Seat, job: Job, layout: Layout, before: stray_files.Marks, performance: Performance
+    ) -> Performance:
+        """What came of a job that has a scope and no repository, with what it changed outside of that."""
+        try:
+            after = await asyncio.to_thread(stray_files.noted, seat.root, layout)
+        except InputError as error:
+            return replace(performance, how="crashed", error=error.message)
+        return replace(performance, strayed=stray_files.strayed(job, before, after))
 
     async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
         """Run a turn that is laid out, and take in what it left."""
@@ -134,6 +147,21 @@ class Programs:
 
     async def _taken_in(self, seat: Seat, job: Job, layout: Layout, ended: Ended) -> Performance:
         may_refuse = job.profile.self_assessment
+        failed = ended.how == "exited" and ended.exit_code != 0 and job.checked
+        if failed:  # that is its word, and its checks are to tell: what it left is taken in as if it had not said so
+            error = ended.error or f"exit code {ended.exit_code}"
+            remark = words_of_verdicts.SAID_FAILED(error=results.error_of(error, ended.stderr))
+            done = await self._taken_in(seat, job, layout, replace(ended, exit_code=0))
+            usage = {"exit_code": ended.exit_code}
+            if done.how == "finished" and done.code is None:
+                return replace(done, usage=usage, remark=remark, ended_badly="failed")
+            return Performance(
+                "crashed",
+                error=results.error_of(error, ended.stderr),
+                seconds=ended.seconds,
+                usage=usage,
+                sandbox=ended.sandbox,
+            )
         said, files = await outcomes.judge(
             seat,
             job.command,

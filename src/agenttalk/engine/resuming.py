@@ -143,6 +143,8 @@ def _told(performance: Performance) -> dict[str, Any]:
         "judgements": {name: each.as_json() for name, each in performance.judgements.items()},
         "claims": [each if isinstance(each, str) else each.as_json() for each in performance.claims],
         **({"remark": performance.remark} if performance.remark else {}),
+        **({"strayed": list(performance.strayed)} if performance.strayed else {}),
+        **({"ended_badly": performance.ended_badly} if performance.ended_badly else {}),
     }
 
 
@@ -160,6 +162,8 @@ def _read(said: dict[str, Any]) -> Performance:
         judgements={name: Judgement.from_json(each) for name, each in said["judgements"].items()},
         claims=evidence.read_claims(said["claims"]),
         remark=said.get("remark", ""),
+        strayed=tuple(said.get("strayed", ())),
+        ended_badly=said.get("ended_badly", ""),
     )
 
 

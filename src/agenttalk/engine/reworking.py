@@ -17,7 +17,7 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code
-from agenttalk.ports import Made, Performance, Proof, Row
+from agenttalk.ports import Made, Performance, Proof, Row, Tx
 from agenttalk.rules import rework, words_of_answers, words_of_verdicts
 from agenttalk.rules.checks import shown_hash
 from agenttalk.rules.done import Evidence, Verdict
@@ -95,15 +95,14 @@ def refuse(moves: Moves, sheet: Sheet, producer: str, refusal: Refusal, cause: C
     if not rows or rows[0][1] != "COMPLETED":
         return False
     row, node = rows[0], sheet.node(tx, producer)
-    now = rework.fingerprint(refusal.judgement.issues)
-    earlier = rounds.earlier_sets(rounds.history(tx, plan_id, producer), refusal.consumer, row[14])
-    answer = rework.another_round(earlier, now, used=row[14], most=rounds.most(tx, sheet, node))
+    issues = refusal.judgement.issues
+    answer = rounds.another(tx, sheet, node, issues, used=row[14], consumer=refusal.consumer)
     files = in_force(moves, sheet, producer)
     told = {
         "by": refusal.validator,
         "consumer": refusal.consumer,
         "command_id": refusal.command_id,
-        "fingerprint": list(now),
+        "fingerprint": list(rework.fingerprint(issues)),
         **refusal.judgement.as_json(),
         "files": files,
         "maker": row[0],
@@ -191,7 +190,8 @@ def _give_up(moves: Moves, sheet: Sheet, node: Node, told: dict[str, Any], *, st
 def exhausted(moves: Moves, sheet: Sheet, node: Node, reason: str, told: dict[str, Any], *, diff: str = "") -> None:
     """Write down that a task has no round left, and ask a person what is to become of it."""
     tx, plan_id, task_id = moves.tx, sheet.plan_id, node.task_id
-    question = f"{task_id} has no round of rework left. Grant more rounds, accept it as it is, or abort?"
+    why = "came back with the same issues unchanged" if told.get("stuck") else "has no round of rework left"
+    question = f"{task_id} {why}. Grant more rounds, accept it as it is, or abort?"
     seen = {f"{each['output_name']}/{each['path']}": each["sha256"] for each in told["files"]}
     seen |= {"commit": told["left"]} if told.get("left") else {}
     shown = shown_hash(question, seen)
@@ -232,9 +232,10 @@ def order_again(
         "by": "engine",
         "consumer": None,
         "command_id": job.command.command_id,
-        "fingerprint": list(rework.fingerprint(judgement.issues)),
+        "fingerprint": list(rework.fingerprint(told_of(tx, job.plan_id, job.task_id, judgement))),
         **judgement.as_json(),
         "files": files,
+        **({"breach": list(proof.breach)} if proof.breach else {}),
     }
     tx.record(rounds.ORDERED, rounds.subject(job.plan_id, job.task_id), told)
     inputs = rework.own_inputs(job.command)
@@ -249,6 +250,9 @@ def order_again(
 
 def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
     """The verifier's judgement of a turn."""
+    if proof.breach:
+        told = words_of_verdicts.LEFT_SCOPE(paths=", ".join(proof.breach))
+        return Judgement(False, 0, told, rework.refused([told], rework.SCOPE).issues)
     faults = (
         [*verdict.blockers, *(words_of_verdicts.MISSING(name=name) for name in verdict.missing)]
         if verdict
@@ -256,7 +260,24 @@ def by_engine(reason: str, verdict: Verdict | None, proof: Proof) -> Judgement:
     )
     category = CONFLICT if proof.conflict else "completeness"
     said = rework.refused([each or words_of_verdicts.NOT_DONE() for each in (faults or [reason])], category)
-    return Judgement(False, 0, reason or words_of_verdicts.NOT_DONE(), (*said.issues, *_printed(proof)))
+    undone = rework.refused(dropped(proof), rework.SCOPE).issues if dropped(proof) else ()
+    return Judgement(False, 0, reason or words_of_verdicts.NOT_DONE(), (*said.issues, *undone, *_printed(proof)))
+
+
+def told_of(tx: Tx, plan_id: str, task_id: str, judgement: Judgement) -> tuple[Issue, ...]:
+    """All that is told with a judgement of the engine's: also what became of disputes, which is news to the agent."""
+    disputed = disputes.issues(tx, plan_id, task_id)
+    return (*judgement.issues, *(Issue.model_validate(each) for each in disputed))
+
+
+def dropped(proof: Proof) -> list[str]:
+    """What of an agent's work does not count, in words."""
+    found = []
+    if proof.restored:
+        found.append(words_of_verdicts.PUT_BACK(paths=", ".join(proof.restored)))
+    if proof.left_out:
+        found.append(words_of_verdicts.LEFT_OUT(paths=", ".join(proof.left_out)))
+    return found
 
 
 def left_files(moves: Moves, performance: Performance) -> Files:
@@ -282,8 +303,9 @@ def out_of_rounds(
     reason: str,
     verdict: Verdict | None,
     evidence: Sequence[Evidence],
+    stuck: bool = False,
 ) -> None:
-    """A task that the verifier refuses has no round left."""
+    """A task that the verifier refuses has no round left, or is `stuck`: the same came back."""
     job = granted.job
     judgement = by_engine(reason, verdict, proof)
     told = {
@@ -298,6 +320,7 @@ def out_of_rounds(
         "refused": proof.refused,
         "made_score": performance.score,
         "evidence": [asdict(each) for each in evidence],
+        "stuck": stuck,
     }
     exhausted(moves, sheet, node, reason, told, diff=proof.diff)
 

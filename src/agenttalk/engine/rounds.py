@@ -7,8 +7,11 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.validation import Issue
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Row, Tx
+from agenttalk.rules import rework
+from agenttalk.rules.rework import Answer
 
 ORDERED: Final = "rework.ordered"
 EXHAUSTED: Final = "rework.exhausted"
@@ -63,9 +66,38 @@ def most(tx: Tx, sheet: Sheet, node: Node) -> int:
 
 def earlier_sets(told: Sequence[Round], consumer: str | None, used: int) -> list[list[str]]:
     """The sets of issues that a consumer named in the rounds that count: not those before a person granted more."""
+    return [body["fingerprint"] for body in _counted(told, used) if body.get("consumer") == consumer]
+
+
+def _counted(told: Sequence[Round], used: int) -> list[dict[str, Any]]:
     since = max((number for number, each in enumerate(told) if each.kind == GRANTED), default=-1)
     ordered = [each.body for each in told[since + 1 :] if each.kind == ORDERED and each.body.get("round")]
-    return [body["fingerprint"] for body in ordered[-used:] if body.get("consumer") == consumer] if used else []
+    return ordered[-used:] if used else []
+
+
+def breached(tx: Tx, plan_id: str, task_id: str, used: int) -> bool:
+    """Whether a task left its scope in one of the rounds that count."""
+    return any(body.get("breach") for body in _counted(history(tx, plan_id, task_id), used)) if used else False
+
+
+def another(
+    tx: Tx,
+    sheet: Sheet,
+    node: Node,
+    issues: Sequence[Issue],
+    *,
+    used: int,
+    consumer: str | None = None,
+    converges: bool = True,
+) -> Answer:
+    """Whether a task is done once more because of these issues; `consumer` is the task that refuses, None the engine.
+
+    Every place that sends work back asks here. `converges` is false for what is found in the world outside, on a forge
+    say: that it is the same again does not mean that the next look will find it so.
+    """
+    told = history(tx, sheet.plan_id, node.task_id) if converges else ()
+    earlier = earlier_sets(told, consumer, used)
+    return rework.another_round(earlier, rework.fingerprint(issues), used=used, most=most(tx, sheet, node))
 
 
 def shown(told: Sequence[Round], issues: int) -> list[dict[str, Any]]:

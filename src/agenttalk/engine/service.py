@@ -179,6 +179,10 @@ class Service:
             await self._dispatching().glance(dag.plan_id)  # what it proved may not hold any more
         return new
 
+    async def remarks(self, dag: TaskDag, manifest: PlanManifest) -> list[dict[str, Any]]:
+        """What people should know of a plan that works on a repository before it begins there."""
+        return await self._dispatching().remarks(dag, manifest)
+
     async def apply(
         self,
         dag: TaskDag,

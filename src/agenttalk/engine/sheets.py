@@ -97,6 +97,7 @@ class Sheet:
     specs: dict[str, Spec] = field(default_factory=dict)
     joined: dict[str, tuple[Joined, ...]] = field(default_factory=dict)
     """Task → checks of others that it broke, and has to keep."""
+    _promises: dict[str, CompletionPromise] | None = None
 
     def correlation(self, task_id: str) -> str:
         """What the envelope of a message says of its trace, as text; empty where nothing is traced."""
@@ -124,6 +125,21 @@ class Sheet:
     def node(self, tx: Tx, task_id: str) -> Node:
         """What is asked for in a task."""
         return self.spec(tx, task_id).node
+
+    def promises(self, tx: Tx) -> dict[str, CompletionPromise]:
+        """The promises of all tasks that work on the plan's repository, by their tasks. Read once for a revision."""
+        if self._promises is None:
+            nodes = [Node.model_validate_json(bytes(data)) for _, data in tx.run("nodes_of", plan_id=self.plan_id)]
+            self._promises = {
+                node.task_id: node.promise
+                for node in nodes
+                if node.workspace == "repo" and node.promise is not None and node.promise.checks
+            }
+        return self._promises
+
+    def neighbours(self, tx: Tx, task_id: str) -> dict[str, CompletionPromise]:
+        """The same without one task's own."""
+        return {name: each for name, each in self.promises(tx).items() if name != task_id}
 
     def promise(self, node: Node, score: float | None = None) -> CompletionPromise:
         """What done means for a task: its own promise, or the one that follows from its node. Its id stays the same.

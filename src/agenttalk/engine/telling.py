@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
-from agenttalk.engine import gating
+from agenttalk.engine import gating, reworking
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.worth import NO_CLAIMS, NO_PROOF, Outcome
 from agenttalk.errors import Code
 from agenttalk.ports import Performance, Proof
-from agenttalk.rules import lifecycle, results
+from agenttalk.rules import lifecycle, results, words_of_verdicts
 from agenttalk.rules.done import Verdict
 from agenttalk.rules.evidence import Claims
 from agenttalk.rules.results import Fault, Result
@@ -124,10 +124,23 @@ def _told(granted: Granted, performance: Performance, outcome: Outcome, proof: P
     if notice is not None:
         LOG.info("%s: %s", job.task_id, notice, extra={"action": "task.notice"})
         body["notice"] = notice
+    remarks = _remarks(performance, outcome, proof)
+    body |= {"remarks": remarks} if remarks else {}
     if outcome.verdict is not None:
-        body["verdict"] = {"promise_id": outcome.promise_id, **_verdict(outcome.verdict)}
-        body["verdict"] |= {"foreign": list(proof.foreign)} if proof.foreign else {}
+        besides = {"foreign": list(proof.foreign), "remarks": remarks}
+        known = {name: value for name, value in besides.items() if value}
+        body["verdict"] = {"promise_id": outcome.promise_id, **_verdict(outcome.verdict), **known}
     return body
+
+
+def _remarks(performance: Performance, outcome: Outcome, proof: Proof) -> list[str]:
+    """What a reader of the verdict must know besides: what does not count, what it rests on, what was refused."""
+    found = reworking.dropped(proof)
+    if proof.rests_on:
+        found.append(words_of_verdicts.RESTS_ON(paths=", ".join(proof.rests_on)))
+    if performance.remark and outcome.cause == "FULFILLED" and performance.ended_badly:
+        found.append(performance.remark)
+    return found
 
 
 def _proven(proof: Proof) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.engine import gating, rounds
+from agenttalk.engine import gating, reworking, rounds
 from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
@@ -58,6 +58,8 @@ class Outcome:
     """What the agent said of its own work."""
     evidence: tuple[Evidence, ...] = ()
     """What was found, if it is not enough and no round is left."""
+    stuck: bool = False
+    """Whether rounds are left, and the same issues came back unchanged."""
 
     @property
     def believed(self) -> bool:
@@ -73,12 +75,23 @@ def gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
     abort = gating.stopped_by(promise, granted.allowance, job.lease, performance)
     if promise is None and abort is None and not proof.breach:
         return judge(moves, sheet, node, granted, performance, proof)
-    later = gating.after_turn(node, promise, job.lease, performance, proof, abort, proven=job.proven)
+    ends = _breach_ends(moves, sheet, node, granted, proof)
+    later = gating.after_turn(node, job.lease, performance, proof, abort, proven=job.proven, breach_ends=ends)
     if abort is not None:
         outcome = _paused(moves, granted, abort) if abort.pauses else Outcome("ABORTED", str(abort))
     else:
-        outcome = judge(moves, sheet, node, granted, performance, proof, later)
+        outcome = judge(moves, sheet, node, granted, performance, proof, later, breach_ends=ends)
     return replace(outcome, gates=(*granted.gates, *later))
+
+
+def _breach_ends(moves: Moves, sheet: Sheet, node: Node, granted: Granted, proof: Proof) -> bool:
+    """Whether a turn that left its scope is the end of its task."""
+    if not proof.breach:
+        return False
+    used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
+    before = rounds.breached(moves.tx, sheet.plan_id, node.task_id, used)
+    acts = aborts.acts(granted.job.command.promise, "scope-drift")
+    return checkpoints.ends_it(acts=acts, before=before, hidden=proof.hidden)
 
 
 def _paused(moves: Moves, granted: Granted, abort: Abort) -> Outcome:
@@ -105,7 +118,7 @@ def is_done(granted: Granted, performance: Performance, proof: Proof, at: str) -
     """Whether what was found would fulfil the task's promise, if its gates are met."""
     node, job = granted.node, granted.job
     promise = job.command.promise or done.derive(node, promise_id="", score=performance.score)
-    later = gating.after_turn(node, job.command.promise, job.lease, performance, proof, None, proven=job.proven)
+    later = gating.after_turn(node, job.lease, performance, proof, None, proven=job.proven)
     seen = evidence(node, performance, Gate(met=True), at)
     said = _claims(promise, granted, performance, seen, at)
     found = [*seen, *proof.evidence, *said.evidence]
@@ -130,6 +143,8 @@ def judge(
     performance: Performance,
     proof: Proof = NO_PROOF,
     later: tuple[Decision, ...] = (),
+    *,
+    breach_ends: bool = False,
 ) -> Outcome:
     """What follows from what an agent did. `later` is what checkpoints after the turn decided."""
     if performance.code in SCORE_CODES:
@@ -150,7 +165,7 @@ def judge(
             engine_deaths=row[13],
         )
         return Outcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
-    if proof.breach and aborts.acts(granted.job.command.promise, "scope-drift"):
+    if breach_ends:
         return Outcome("ABORTED", str(checkpoints.drift(proof.breach)))
     if proof.conflict:
         return Outcome("CONFLICT", words_of_verdicts.CONFLICT(conflict=proof.conflict))
@@ -183,13 +198,28 @@ def _worth(
         return Outcome("FULFILLED", None, verdict, gate, promise.id, claims=said)
     if not gate.met and not refused and is_done(granted, performance, proof, moves.at):
         return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
-    reexecutions = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
-    left: Cause = "NOT_FULFILLED" if reexecutions < rounds.most(moves.tx, sheet, node) else "REWORK_EXHAUSTED"
     if proof.idle and granted.job.profile.driver in {"cli", "acp"}:
         performance = replace(performance, remark=words_of_verdicts.IDLE())
     reason = "; ".join(_faults(performance, verdict))
     found = (*seen, *proof.evidence, *said.evidence)
-    return Outcome(left, reason, verdict, promise_id=promise.id, claims=said, evidence=found)
+    outcome = _sent_back(moves, sheet, node, granted, proof, verdict, reason)
+    return replace(outcome, verdict=verdict, promise_id=promise.id, claims=said, evidence=found)
+
+
+def _sent_back(
+    moves: Moves, sheet: Sheet, node: Node, granted: Granted, proof: Proof, verdict: Verdict, reason: str
+) -> Outcome:
+    """Whether work that is not good enough is done once more, and why it is not."""
+    used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
+    judgement = reworking.by_engine(reason, verdict, proof)
+    issues = reworking.told_of(moves.tx, sheet.plan_id, node.task_id, judgement)
+    outside = granted.kind_task is not None
+    answer = rounds.another(moves.tx, sheet, node, issues, used=used, converges=not outside)
+    if answer == "yes":
+        return Outcome("NOT_FULFILLED", reason)
+    if answer == "stuck":
+        return Outcome("REWORK_EXHAUSTED", words_of_verdicts.UNCHANGED(whys=reason), stuck=True)
+    return Outcome("REWORK_EXHAUSTED", reason)
 
 
 def _is_plain(sheet: Sheet, node: Node, granted: Granted, performance: Performance, proof: Proof) -> bool:
@@ -237,11 +267,13 @@ def _unfit(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance
     """An agent says that it is not fit for a task: the agent that its policy names does it, or a person decides."""
     reason = words_of_verdicts.UNFIT(agent=granted.job.agent_id, why=performance.error)
     target = node.failure_policy.reexecute_target_agent_id if node.failure_policy else None
-    row = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0]
+    used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
+    judgement = reworking.by_engine(reason, None, NO_PROOF)
+    issues = reworking.told_of(moves.tx, sheet.plan_id, node.task_id, judgement)
     if (
         target in {None, granted.job.agent_id}
         or target not in sheet.profiles
-        or row[14] >= rounds.most(moves.tx, sheet, node)
+        or rounds.another(moves.tx, sheet, node, issues, used=used) != "yes"
     ):
         return Outcome("NEEDS_PERSON", reason)
     return Outcome("NOT_FULFILLED", reason, hand_to=target)

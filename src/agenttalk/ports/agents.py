@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agenttalk.contracts.command import Command, ValidationCriteria
     from agenttalk.contracts.evidence import EvidenceEntry
     from agenttalk.contracts.plan import Workspace
+    from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.rules.aborts import Abort
     from agenttalk.rules.checks import Stored
     from agenttalk.rules.notes import Note
@@ -254,15 +255,22 @@ class Job:
     """Who is told what is used and done meanwhile."""
     others: Mapping[str, Stored] = field(default_factory=dict)
     """Outputs of other tasks that the promise wants to see, as they are stored."""
+    neighbours: Mapping[str, CompletionPromise] = field(default_factory=dict)
+    """The promises of the plan's other tasks in the same repository: what their checks rest on is protected, too."""
     again: bool = False
     """Whether it was being proven before, by an engine that ended meanwhile: the agent has done its part."""
     title: str = ""
     """What the task is called, if its plan says so."""
 
     @property
+    def checked(self) -> bool:
+        """Whether there are checks: then what its agent says of its own failure is a claim, too."""
+        return bool(self.command.promise and self.command.promise.checks)
+
+    @property
     def proven(self) -> bool:
         """Whether somebody else than the agent has to look at its work."""
-        return self.repo is not None or bool(self.command.promise and self.command.promise.checks)
+        return self.repo is not None or self.checked
 
 
 class Made(NamedTuple):
@@ -305,6 +313,11 @@ class Performance:
     """Evidence that the agent says it has."""
     remark: str = ""
     """What its driver found odd about it: part of the reason if its work is not done, and else nothing."""
+    strayed: tuple[str, ...] = ()
+    """What it changed in its own folder outside of its scope, when it works on no repository."""
+    ended_badly: Literal["", "denied", "failed"] = ""
+    """Whether its agent was refused something, or said that it failed: a claim, which its checks may disprove. The
+    remark says it then, also of work that is done."""
 
 
 class Judge(Protocol):

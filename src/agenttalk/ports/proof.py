@@ -28,6 +28,14 @@ class Proof:
     """Why the tree that the agent left cannot be taken."""
     breach: tuple[str, ...] = ()
     """Paths that it changed and was not allowed to."""
+    hidden: bool = False
+    """Whether it told its own git not to show such a path."""
+    restored: tuple[str, ...] = ()
+    """Protected paths that it changed, added or deleted, and that were put back."""
+    left_out: tuple[str, ...] = ()
+    """Paths that it added to its own git although they are ignored: they are not part of the work."""
+    rests_on: tuple[str, ...] = ()
+    """Paths that its checks consist of and that other tasks of the plan have changed, each with the task."""
     conflict: str = ""
     """What somebody else changed at the same place meanwhile."""
     commit: str = ""
@@ -132,6 +140,8 @@ class Left:
     promise: CompletionPromise
     command_id: str
     attempt: int
+    neighbours: Mapping[str, CompletionPromise] = field(default_factory=dict)
+    """The promises of the plan's other tasks in the same repository."""
 
 
 class Prover(Protocol):
@@ -139,6 +149,12 @@ class Prover(Protocol):
 
     async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """What a machine finds wrong with files: their format, fields that are missing, what their schema forbids."""
+
+    async def survey(self, repo: Workspace) -> tuple[Sequence[str], Sequence[str]]:
+        """Files with which a plan would begin in a repository, and those that are not committed there, by their paths.
+
+        Raises UsageError when a plan cannot begin there.
+        """
 
     async def begin(self, job: Job) -> Job:
         """Make ready for an attempt: its tree, and how the checks of its promise stand before the work.

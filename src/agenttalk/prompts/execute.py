@@ -8,8 +8,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
 from agenttalk.prompts.context import Section
-from agenttalk.prompts.wording import ANSWERED, ELSEWHERE, EXECUTE, PATCH, SAID, TOOLS, ExecuteWording, Locale
+from agenttalk.prompts.wording import (
+    ANSWERED,
+    ELSEWHERE,
+    EXECUTE,
+    LIMITS,
+    PATCH,
+    SAID,
+    TOOLS,
+    ExecuteWording,
+    LimitsWording,
+    Locale,
+)
 
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 ENGINE = "engine"
@@ -91,6 +103,39 @@ def execute(
 def previous_attempt(path: str, *, locale: Locale = "en") -> str:
     """What an agent that works on a repository is told of its previous attempt, after the prompt."""
     return f"\n{PATCH[locale].format(path=_line(path))}\n"
+
+
+def limits(promise: CompletionPromise, *, in_tree: bool, again: bool = False, locale: Locale = "en") -> str:
+    """What an agent is told of its scope, of what is protected, and of its checks, after the prompt.
+
+    `in_tree` says whether it works on a repository. Who mends something was told of the commands before, and is told
+    those that failed with what they printed. Empty for a task that nothing limits and nothing checks.
+    """
+    words = LIMITS[locale]
+    parts = _scope(promise, words) if in_tree else []
+    if promise.checks:
+        parts.append("\n".join([words.checks, *(_check(each, words, again=again) for each in promise.checks)]))
+    parts += [words.leaving] if in_tree and (promise.allowed_scope or promise.disallowed_scope) else []
+    return "\n".join(["", f"# {words.title}", "", "\n\n".join(parts), ""]) if parts else ""
+
+
+def _scope(promise: CompletionPromise, words: LimitsWording) -> list[str]:
+    named = list(dict.fromkeys(glob for each in promise.checks for glob in each.protected or ()))
+    runs = any(isinstance(each, RunCheck | TestsCheck) and each.protected != () for each in promise.checks)
+    lists = ((words.allowed, promise.allowed_scope), (words.disallowed, promise.disallowed_scope))
+    found = [text.format(globs=", ".join(_line(glob) for glob in globs)) for text, globs in lists if globs]
+    found += [words.protected.format(globs=", ".join(_line(glob) for glob in named))] if named else []
+    found += [words.consists_of] if runs else []
+    if found and not promise.allowed_scope:
+        found.insert(0, words.anything)
+    return found
+
+
+def _check(check: AnyCheck, words: LimitsWording, *, again: bool) -> str:
+    command = getattr(check, "run", None)
+    if isinstance(command, str) and not again:
+        return words.runs.format(name=_line(check.id), command=_line(command))
+    return words.check.format(name=_line(check.id), kind=check.kind)
 
 
 def appended(inputs: Sequence[InputText], prompt: str, *, fence: str, locale: Locale = "en") -> str:

@@ -292,6 +292,55 @@ PATCH: Final[dict[Locale, str]] = {
 }
 """Where an agent that works on a repository finds its previous attempt."""
 
+
+class LimitsWording(NamedTuple):
+    """What an agent is told of what its work may touch, and of what is made of it."""
+
+    title: str
+    anything: str
+    allowed: str
+    disallowed: str
+    protected: str
+    consists_of: str
+    checks: str
+    check: str
+    runs: str
+    leaving: str
+
+
+LIMITS: Final[dict[Locale, LimitsWording]] = {
+    "en": LimitsWording(
+        title="What you may change, and how your work is checked",
+        anything="You may change every file that is not named below.",
+        allowed="You may change only what matches: {globs}",
+        disallowed="You must not change: {globs}",
+        protected="Protected, and put back as it was if you change it: {globs}",
+        consists_of=(
+            "Files that the checks consist of are protected in the same way: existing tests, files that a command "
+            "below names, and the configuration of test runners. New tests may be added beside them."
+        ),
+        checks="These checks decide whether the task is done. They are made on a copy of your work, not where you are:",
+        check="- {name} ({kind})",
+        runs="- {name}: {command}",
+        leaving=(
+            "Work that changes anything else comes back to you with the paths named; if that happens again, "
+            "the task ends."
+        ),
+    ),
+    "zh": LimitsWording(
+        title="你可以修改的内容，以及如何检查你的工作",
+        anything="除下面列出的文件外，你可以修改任何文件。",
+        allowed="你只可以修改匹配以下模式的文件：{globs}",
+        disallowed="你不得修改：{globs}",
+        protected="受保护，修改后会被恢复原状：{globs}",
+        consists_of="检查所用的文件同样受保护：已有的测试、下面的命令所提到的文件，以及测试程序的配置。可以在旁边新增测试。",
+        checks="由以下检查决定任务是否完成。它们在你的工作的副本上执行，而不是在你所在的位置：",
+        check="- {name}（{kind}）",
+        runs="- {name}：{command}",
+        leaving="如果改动了其他内容，工作会连同这些路径退回给你；再次发生时任务终止。",
+    ),
+}
+
 TOOLS: Final[dict[Locale, str]] = {
     "en": (
         "# Tools\n\n"

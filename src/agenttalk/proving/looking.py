@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from agenttalk.checking.checker import Facts
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.promise import (
     AnyCheck,
@@ -24,17 +23,19 @@ from agenttalk.ports import (
     Performance,
     Proof,
 )
-from agenttalk.rules import checks, evidence, findings, scope, words_of_checks
+from agenttalk.rules import evidence, findings, protection, runners, scope, words_of_checks
 from agenttalk.rules.checks import GitFacts, Stored
 from agenttalk.rules.evidence import Result
-from agenttalk.rules.promise_checks import RUNNER_FILES, own_files
-from agenttalk.rules.scope import Globs
-from agenttalk.workspaces.answers import Attempt, Author, Candidate, Taken
+from agenttalk.rules.protection import Boundary, Protection, Tree
+from agenttalk.rules.scope import Scope
+from agenttalk.workspaces.answers import Attempt, Author, Candidate, Refused, Taken
 from agenttalk.workspaces.preparing import Prepared
-from agenttalk.workspaces.workspace import NOTHING, Workspace
+from agenttalk.workspaces.workspace import Workspace
 
 _ATTEMPTS: Final = 32
 """Tries of one command, at most."""
+_MOUNTS: Final = 500
+"""Files that are held while a check runs because it consists of them."""
 BREACHES: Final = 20
 """How many faults are told."""
 PREPARED: Final = "workspace.prepare"
@@ -64,9 +65,9 @@ def inputs_of(job: Job | None, prepared: Prepared | None) -> dict[str, str]:
     return {**found, **({PREPARED: prepared.key} if prepared is not None else {})}
 
 
-def rests_on_more(job: Job, facts: Facts) -> bool:
+def rests_on_more(job: Job) -> bool:
     """Whether a result says nothing of later, because it depends on what no fingerprint holds."""
-    return bool(facts.retuned) or (job.repo is not None and bool(job.repo.link))
+    return job.repo is not None and bool(job.repo.link)
 
 
 def attempt_of(job: Job) -> Attempt:
@@ -97,14 +98,10 @@ async def previous_of(space: Workspace, job: Job) -> str | None:
     return found
 
 
-def protected_by(promise: CompletionPromise | None) -> Globs:
-    """What must be as it was when checks run."""
-    texts: dict[str, None] = {}
-    for check in checks_of(promise):
-        texts |= dict.fromkeys((*(check.protected or ()), *own_files(check)))
-        if isinstance(check, TestsCheck) and check.protect_config:
-            texts |= dict.fromkeys(RUNNER_FILES)
-    return scope.globs(list(texts)) if texts else NOTHING
+def boundary_of(promise: CompletionPromise | None, protected: Protection) -> Boundary:
+    """What an attempt may not change at all: what it left there goes before it is gone on with."""
+    allowed = scope.scope(promise.allowed_scope, promise.disallowed_scope) if promise is not None else Scope()
+    return Boundary(protected, allowed)
 
 
 def brought_along(promise: CompletionPromise | None) -> dict[str, str]:
@@ -140,15 +137,35 @@ async def merged_by(space: Workspace, job: Job, candidate: Candidate) -> str:
     return before or candidate.commit
 
 
-async def tampered_with(space: Workspace, job: Job, candidate: Candidate, since: str, ours: Sequence[str]) -> list[str]:
+async def tampered_with(
+    space: Workspace, protected: Protection, candidate: Candidate, since: str, ours: Sequence[str]
+) -> list[str]:
     """Protected paths that are not as at the baseline, and that no merge of ours changed since."""
     if candidate.onto == since:
         return []
-    protected = protected_by(job.command.promise)
     changed = set(protected.among(change.path for change in await space.changes(since, candidate.tree)))
     for commit in ours if changed else ():
         changed -= {change.path for change in await space.changes(f"{commit}^1", commit)}
-    return [words_of_checks.CHANGED_ON_BRANCH(path=path) for path in sorted(changed)]
+    return [words_of_checks.CHANGED_ON_BRANCH(path=scope.shown(path)) for path in sorted(changed)]
+
+
+async def rests_on(space: Workspace, job: Job, base: str, candidate: Candidate, tree: Tree) -> tuple[str, ...]:
+    """What the checks of a task consist of and was changed since the plan began, each path with the task that did it.
+
+    Other tasks may change it when their scope names it, and so may the task itself.
+    """
+    own = protection.of_task(job.command.promise, tree)
+    changes = await space.changes(base, candidate.tree)
+    held = {change.path for change in changes if change.path in own.opened or own.covers(change.path)}
+    if not held:
+        return ()
+    found: dict[str, list[str]] = {}
+    merges = [(f"{commit}^1", commit, task) for commit, task in await space.arrived(base) if task is not None]
+    for before, after, task in (*merges, (candidate.onto, candidate.tree, job.task_id)):
+        for path in held.intersection(change.path for change in await space.changes(before, after)):
+            found.setdefault(path, []).append(task)
+    told = [f"{path} ({', '.join(dict.fromkeys(tasks))})" for path, tasks in sorted(found.items())]
+    return listed(told)
 
 
 def covers_of(promise: CompletionPromise | None) -> Sequence[str]:
@@ -161,23 +178,44 @@ async def covered_in(space: Workspace, tree: str, globs: Sequence[str]) -> dict[
     return await space.hashes(tree, {glob: scope.globs([glob]) for glob in globs})
 
 
-def breach_of(promise: CompletionPromise | None, taken: Taken) -> tuple[str, ...]:
+def breach_of(promise: CompletionPromise | None, protected: Protection, taken: Taken) -> tuple[str, ...]:
     """What was changed outside of the scope."""
     if promise is None:
         return ()
     allowed = scope.scope(promise.allowed_scope, promise.disallowed_scope)
-    meant = set(protected_by(promise).among(change.path for change in taken.changes))
-    return allowed.breaches(change.path for change in taken.changes if change.path not in meant)
+    return allowed.breaches(change.path for change in taken.changes if not protected.covers(change.path))
 
 
-async def retuned_in(space: Workspace, candidate: Candidate) -> tuple[str, ...]:
-    """Files of the candidate whose settings for tests are not those of the branch."""
+async def strange_in(
+    space: Workspace, promise: CompletionPromise | None, protected: Protection, tree: Tree, candidate: Candidate
+) -> list[str]:
+    """What a candidate brings that would change how checks are made: settings of runners, modules in their place."""
+    changes = await space.changes(candidate.onto, candidate.tree)
     found = []
-    for change in await space.changes(candidate.onto, candidate.tree):
-        if change.path.rpartition("/")[2] == checks.SHARED_CONFIGURATION:
-            before, after = [await space.read(tree, change.path) for tree in (candidate.onto, candidate.tree)]
-            found += [change.path] if checks.retuned(before, after) else []
-    return tuple(found)
+    for change in changes if protected.shared else ():
+        if change.path.rpartition("/")[2] in runners.SHARED:
+            before, after = [await space.read(each, change.path) for each in (candidate.onto, candidate.tree)]
+            if runners.retuned(change.path, before, after):
+                found.append(words_of_checks.SETTINGS_CHANGED(names=scope.shown(change.path)))
+    added = [change.path for change in changes if change.kind == "added"]
+    shadows = protection.shadowing(promise, tree, added)
+    return found + [words_of_checks.SHADOWS_MODULE(path=scope.shown(path)) for path in shadows]
+
+
+def listed(paths: Sequence[str]) -> tuple[str, ...]:
+    """Paths for messages; not more than people read."""
+    return tuple(scope.shown(path) for path in paths[:BREACHES])
+
+
+def not_taken(taken: Refused) -> Proof:
+    """What is said of a tree that cannot be taken."""
+    return Proof(refused="; ".join(f"{scope.shown(each.path)}: {each.why}" for each in taken.reasons[:BREACHES]))
+
+
+def dropped_of(taken: Taken, candidate: Candidate) -> Proof:
+    """What of an attempt does not count: what was put back, and what is ignored."""
+    restored = listed([change.path for change in candidate.restored])
+    return Proof(restored=restored, left_out=listed(taken.left_out))
 
 
 async def twins_in(space: Workspace, performance: Performance, candidate: Candidate) -> list[str]:
@@ -198,9 +236,14 @@ def place_of(made: Made) -> str:
     return made.path if made.path in {name, made.output_name} else f"{name}/{made.path}"
 
 
-async def guarded_in(space: Workspace, tree: str, promise: CompletionPromise | None) -> tuple[str, ...]:
-    """Files of a tree that nobody may change, not even while checks run."""
-    return tuple((await space.covered(tree, protected_by(promise))).files)
+async def guarded_in(space: Workspace, tree: str, protected: Protection) -> tuple[str, ...]:
+    """Files of a tree that nobody may change, not even while checks run: what the plan names, then what checks name.
+
+    Each is a mount of its own, so there is an end to them.
+    """
+    said = (await space.covered(tree, protected.said)).files
+    rest = (path for path in (await space.covered(tree, protected)).files if path not in said)
+    return (*said, *sorted(rest, key=runners.is_test)[: max(0, _MOUNTS - len(said))])
 
 
 def git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candidate) -> GitFacts | None:
@@ -209,8 +252,8 @@ def git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candid
         return None
     return GitFacts(
         commits=(taken.commit,) if taken.changes else (),
-        changed=[change.path for change in taken.changes],
-        protected=[change.path for change in candidate.restored],
+        changed=[scope.shown(change.path) for change in taken.changes],
+        protected=[scope.shown(change.path) for change in candidate.restored],
     )
 
 
@@ -232,10 +275,8 @@ def report_of(performance: Performance) -> str | None:
     return said if isinstance(said, str) or said is None else wire.write(said).decode()
 
 
-def proof_of(results: Sequence[Result], *, restored: Sequence[str] = ()) -> Proof:
+def proof_of(results: Sequence[Result]) -> Proof:
     """A proof from the results of checks."""
     told = [findings.told(each) for each in results]
-    if restored:
-        told.append({"restored": list(restored[:BREACHES])})
     evidence_found = tuple(each.evidence(fresh=True) for each in results)
     return Proof(evidence_found, tuple(told), results=tuple(results))

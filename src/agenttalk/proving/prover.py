@@ -22,6 +22,7 @@ from agenttalk.contracts.command import ValidationCriteria
 from agenttalk.contracts.plan import Workspace as Repository
 from agenttalk.contracts.promise import (
     AnyCheck,
+    CompletionPromise,
     HumanCheck,
     JsonCheck,
 )
@@ -45,14 +46,16 @@ from agenttalk.ports import (
     Tip,
 )
 from agenttalk.proving import looking as look
-from agenttalk.rules import evidence, findings, rework, words_of_checks, words_of_verdicts
+from agenttalk.rules import evidence, findings, protection, rework, scope, words_of_checks, words_of_verdicts
 from agenttalk.rules.checks import shown_hash
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Fingerprint, Result
 from agenttalk.rules.living import Ground
+from agenttalk.rules.protection import Protection, Tree
 from agenttalk.workspaces.answers import Attempt, Candidate, Conflict, Refused, Sealed, Taken
 from agenttalk.workspaces.preparing import Prepared, Ran, Recipe
 from agenttalk.workspaces.settings import Settings
+from agenttalk.workspaces.survey import survey
 from agenttalk.workspaces.turnstile import Turnstile
 from agenttalk.workspaces.workspace import Workspace
 
@@ -64,6 +67,8 @@ _TRIES: Final = 5
 """How often a candidate is made anew because others merged meanwhile."""
 _SHOWN: Final = 48 * 1024
 """Bytes of what was changed that people are shown who decide about it."""
+_KEPT: Final = 16
+"""Trees that are remembered."""
 Done = Callable[[Proof], bool]
 _SAID: Final = 4000
 """Characters of what a preparation said, that are told when it failed."""
@@ -98,6 +103,8 @@ class Prover:
     _spaces: dict[str, Workspace] = field(default_factory=dict)
     _turnstile: Turnstile = field(default_factory=Turnstile)
     _swept: bool = False
+    _trees: dict[str, Tree] = field(default_factory=dict)
+    """The trees where plans began."""
 
     async def faults(self, criteria: ValidationCriteria, files: Mapping[str, bytes]) -> list[str]:
         """What a machine finds wrong with files; see the port."""
@@ -113,6 +120,11 @@ class Prover:
                 found.append(result.detail or result.reason)
         return found
 
+    async def survey(self, repo: Repository) -> tuple[Sequence[str], Sequence[str]]:
+        """Look at a repository before a plan begins there; see the port."""
+        found = await asyncio.to_thread(survey, Path(repo.repo), repo.base)
+        return found.paths, () if repo.uncommitted == "take" else found.uncommitted
+
     async def begin(self, job: Job) -> Job:
         """Make ready for an attempt; see the port."""
         promise = job.command.promise
@@ -126,11 +138,12 @@ class Prover:
         merged = await space.merged(job.command.command_id)  # and we died before that was written down
         await self._stood(job, await space.commit(f"{merged}^1") if merged else tip, space)
         prepared = await self._prepared(space, job, tip)
+        _, held = await self._protection(space, promise, job.neighbours)
         clone = await space.begin(
             look.attempt_of(job),
             at=self.clock.now(),
             previous=await look.previous_of(space, job),
-            protected=look.protected_by(promise),
+            protected=look.boundary_of(promise, held),
             prepared=prepared,
         )
         if prepared is not None and prepared.bound:
@@ -153,31 +166,42 @@ class Prover:
         space = await self._space(job)
         taken = await self._taken(space, job)
         if isinstance(taken, Refused):
-            return Proof(refused="; ".join(f"{reason.path}: {reason.why}" for reason in taken.reasons[: look.BREACHES]))
-        breach = look.breach_of(job.command.promise, taken)
+            return look.not_taken(taken)
+        promise = job.command.promise
+        tree, protected = await self._protection(space, promise, job.neighbours)
+        breach = look.breach_of(promise, protected, taken)
         if breach:
-            return Proof(breach=breach[: look.BREACHES])
+            return Proof(breach=look.listed(breach), hidden=any(path in taken.veiled for path in breach))
         base = await self.findings.baseline(job) or _UNSEEN
         since = base.onto or taken.onto
-        protected = look.protected_by(job.command.promise)
         for _ in range(_TRIES):
             candidate = await space.candidate(taken, at=self.clock.now(), protected=protected, since=since)
             if isinstance(candidate, Conflict):
-                return Proof(conflict=f"{', '.join(candidate.paths)}\n{candidate.text}")
+                return Proof(conflict=f"{', '.join(look.listed(candidate.paths))}\n{scope.shown(candidate.text)}")
             ours, others = await space.landed(since, candidate.onto)
             foreign = tuple(others[: look.BREACHES])
-            odd = await look.tampered_with(space, job, candidate, since, ours)
+            dropped = look.dropped_of(taken, candidate)
+            odd = await look.tampered_with(space, protected, candidate, since, ours)
+            odd += await look.strange_in(space, promise, protected, tree, candidate)
             if odd := [*odd, *await look.twins_in(space, performance, candidate)]:
-                return Proof(refused="; ".join(odd[: look.BREACHES]), foreign=foreign)
-            facts, results = await self._check_candidate(space, job, performance, taken, candidate, base)
+                return replace(dropped, refused="; ".join(odd[: look.BREACHES]), foreign=foreign)
+            facts, results = await self._check_candidate(space, job, performance, taken, candidate, base, tree)
             exhibit = await self._exhibited(space, job, performance, candidate)
             ask = partial(confirm, exhibit=exhibit)
             results += await self._confirmed(job, facts, taken.tree, results, done, ask)
-            proof = look.proof_of(results, restored=[change.path for change in candidate.restored])
-            proof = replace(proof, foreign=foreign, left=taken.commit)
+            proof = look.proof_of(results)
+            rests = await look.rests_on(space, job, await space.base(), candidate, tree)
+            proof = replace(
+                proof,
+                foreign=foreign,
+                left=taken.commit,
+                restored=dropped.restored,
+                left_out=dropped.left_out,
+                rests_on=rests,
+            )
             if not done(proof):
                 diff = exhibit.diff or await space.diff(candidate.onto, candidate.tree, limit=_SHOWN)
-                return replace(proof, idle=candidate.commit == candidate.onto, diff=diff)
+                return replace(proof, idle=candidate.commit == candidate.onto, diff=scope.shown(diff))
             vouched = [f"{each.id} {each.trust}" for each in proof.evidence if each.passed and each.fresh]
             candidate = await space.vouch(candidate, taken, vouched, at=self.clock.now())
             if await self._lands(space, job, candidate):
@@ -215,6 +239,19 @@ class Prover:
         moved = space is not None and await space.ensure() != tip
         return Examined(tuple(told), tip, ("the plan's branch moved while the gates were looked at",) if moved else ())
 
+    async def _protection(
+        self, space: Workspace, promise: CompletionPromise | None, others: Mapping[str, CompletionPromise]
+    ) -> tuple[Tree, Protection]:
+        """The tree where a plan began, and what a task may not change in it."""
+        base = await space.base()
+        tree = self._trees.get(base)
+        if tree is None:
+            tree = Tree.of((await space.covered(base)).files)
+            if len(self._trees) >= _KEPT:
+                self._trees.clear()
+            self._trees[base] = tree
+        return tree, protection.of_task(promise, tree, others)
+
     async def _taken(self, space: Workspace, job: Job) -> Taken | Refused:
         """What an attempt left. If it was taken before an engine ended, that is it, whatever lies there now."""
         before = await space.taken(look.attempt_of(job)) if job.again else None
@@ -226,10 +263,11 @@ class Prover:
         taken = await space.taken(Attempt(left.task_id, left.command_id, left.attempt))
         if taken is None:
             raise InputError(Code.NAME_UNKNOWN, f"nothing is kept of the last attempt at {left.task_id}")
+        _, protected = await self._protection(space, left.promise, left.neighbours)
         for _ in range(_TRIES):
-            candidate = await space.candidate(taken, at=self.clock.now(), protected=look.protected_by(left.promise))
+            candidate = await space.candidate(taken, at=self.clock.now(), protected=protected)
             if isinstance(candidate, Conflict):
-                paths = ", ".join(candidate.paths)
+                paths = ", ".join(look.listed(candidate.paths))
                 raise InputError(Code.FILE_UNSAFE, f"it conflicts with what others did meanwhile: {paths}")
             if await space.advance(candidate):
                 return candidate.commit
@@ -243,6 +281,7 @@ class Prover:
         taken: Taken,
         candidate: Candidate,
         base: Baseline,
+        began: Tree,
     ) -> tuple[Facts, list[Result]]:
         promise = job.command.promise
         tier = _tier(performance.sandbox)
@@ -255,8 +294,7 @@ class Prover:
             git=look.git_facts(promise, taken, candidate),
             artifacts={**job.others, **look.stored_outputs(job, performance)},
             report=look.report_of(performance),
-            retuned=await look.retuned_in(space, candidate),
-            protected=await look.guarded_in(space, candidate.tree, promise),
+            protected=await look.guarded_in(space, candidate.tree, protection.of_task(promise, began)),
             tier=tier,
         )
         return facts, await self._check(job, facts, base, _checkout(space, candidate.tree, prepared))
@@ -321,7 +359,7 @@ class Prover:
 
     async def _checked(self, job: Job, check: AnyCheck, facts: Facts, checkout: Checkout) -> Result:
         """What a check finds: what it found before, if nothing that it may rest on has changed."""
-        key = None if look.rests_on_more(job, facts) else evidence.exact_key(await self.fingerprint(check, facts))
+        key = None if look.rests_on_more(job) else evidence.exact_key(await self.fingerprint(check, facts))
         known = await self.findings.known(job, key, check.id) if key is not None else None
         if known is not None:
             return known
@@ -350,13 +388,14 @@ class Prover:
         tier = _tier(job.profile.sandbox)
         prepared = await self._prepared(space, job, tree, tier=tier)
         before = (await self.findings.baseline(job) or _UNSEEN).results.get(check.id)
+        _, protected = await self._protection(space, job.command.promise, {})
         facts = Facts(
             tree=tree,
             covered=await look.covered_in(space, tree, check.covers or ()),
             files=check.files_sha256 or {},
             inputs={**kept.inputs, **look.inputs_of(None, prepared)},
             base=before.tests if before is not None else None,
-            protected=await look.guarded_in(space, tree, job.command.promise),
+            protected=await look.guarded_in(space, tree, protected),
             tier=tier,
         )
         result = await self._checked(job, check, facts, _checkout(space, tree, prepared))
@@ -477,7 +516,9 @@ class Prover:
         if known is None:
             home = self.root.absolute() / FOLDER / plan_id
             home.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # other users have no business in clones
-            known = await Workspace.open(Settings(Path(repo.repo), plan_id, home, repo.base, tuple(repo.link)))
+            take = repo.uncommitted == "take"
+            settings = Settings(Path(repo.repo), plan_id, home, repo.base, take, tuple(repo.link))
+            known = await Workspace.open(settings)
             known = self._spaces.setdefault(plan_id, known)
         return known
 

@@ -136,6 +136,14 @@ def shippable(reasons: Iterable[str]) -> Iterator[Finding]:
         yield "hard-deny", reason
 
 
+def ends_it(*, acts: bool, before: bool, hidden: bool) -> bool:
+    """Whether leaving the scope is the end of a task: not at once, but when it happens again or was to stay unseen.
+
+    `acts` says whether the promise lets it stop the run at all.
+    """
+    return acts and (before or hidden)
+
+
 def drift(paths: Collection[str]) -> Abort:
     """What it means that somebody changed what it may not."""
     return Abort("scope-drift", words_of_verdicts.DRIFTED(paths=", ".join(paths)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -28,9 +27,6 @@ How = Literal[
     "exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck", "tampered"
 ]
 
-SHARED_CONFIGURATION: Final = "pyproject.toml"
-"""A file in which only some tables decide that."""
-_TABLES: Final = ("pytest", "tox", "nox", "coverage")
 _PYTEST: Final = ("pytest", "_pytest", "pluggy", "iniconfig")
 _RUNNERS: Final = {
     "pytest": _PYTEST,
@@ -205,19 +201,6 @@ def after_another_run(before: Outcomes, again: Outcomes) -> tuple[Outcomes, froz
     left = before.failed - recovered
     merged = Outcomes(before.passed | recovered, left, before.skipped, before.repeated, before.beyond or again.beyond)
     return merged, recovered
-
-
-def retuned(before: bytes | None, after: bytes | None) -> bool:
-    """Whether the tables of a pyproject.toml that tell how tests are run differ. None: there is no such file."""
-    return _tables(before) != _tables(after)
-
-
-def _tables(data: bytes | None) -> object:
-    try:
-        tool = tomllib.loads((data or b"").decode()).get("tool", {})
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return data  # nobody can tell what it says, so it must not change
-    return {name: tool[name] for name in _TABLES if name in tool} if isinstance(tool, dict) else data
 
 
 def shadows(check: RunCheck | TestsCheck) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from typing import Final, get_args
 from agenttalk.contracts.planfile import TaskSpec
 from agenttalk.contracts.problem import nearest
 from agenttalk.contracts.promise import (
-    AnyCheck,
     ArtifactCheck,
     Checkpoint,
     CompletionPromise,
@@ -18,17 +17,10 @@ from agenttalk.contracts.promise import (
     HumanCheck,
     OtherCheck,
     ReportCheck,
-    TestsCheck,
 )
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import forge_checks, promises, scope, words_of_checks
+from agenttalk.rules import forge_checks, promises, protection, words_of_checks
 
-RUNNER_FILES: Final = (
-    *("**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/.pytest.toml", "**/tox.ini"),
-    *("**/setup.cfg", "**/sitecustomize.py", "**/usercustomize.py"),
-    *("**/*.dist-info/entry_points.txt", "**/*.egg-info/entry_points.txt"),  # by these pytest finds its plugins
-)
-"""What decides how tests are run. It is protected for `tests` checks unless they say otherwise."""
 BUDGETS: Final = ("token", "time", "tool-calls", "cost")
 _MAX_STEPS: Final = 64
 _SPECIAL: Final = frozenset("*?[")
@@ -54,11 +46,6 @@ def check(task: TaskSpec, *, names: Collection[str], agents: Collection[str], un
     yield from _artifacts(task, promise, names, agents, unknown)
     for problem in _overlaps(promise):
         yield True, problem
-
-
-def own_files(check: AnyCheck) -> list[str]:
-    """The check's own files as globs: nobody but the plan's author changes them."""
-    return [scope.exactly(path) for path in check.files or ()]
 
 
 def inside(glob: str, outer: str) -> bool:
@@ -200,13 +187,15 @@ def _artifacts(
 
 
 def _overlaps(promise: CompletionPromise) -> Iterator[Problem]:
-    guards = [(glob, each.id) for each in promise.checks for glob in (*(each.protected or ()), *own_files(each))]
+    guards = [
+        (glob, each.id) for each in promise.checks for glob in (*(each.protected or ()), *protection.own_files(each))
+    ]
     for each in promise.checks:
-        if isinstance(each, TestsCheck) and each.protect_config:
-            guards += [(glob, each.id) for glob in RUNNER_FILES]
+        if protection.holds_configuration(each):
+            guards += [(glob, each.id) for glob in protection.configuration(each)]
     for at, glob in enumerate(promise.allowed_scope):
         guard = next(((outer, name) for outer, name in guards if inside(glob, outer)), None)
         if guard:
             message = f"all of {glob!r} is protected by {guard[0]!r} of the check {guard[1]!r}"
-            hint = "allow something else, or protect less"
+            hint = "allow something else, or protect less (protected, protect_config: false)"
             yield Problem(Code.SCOPE_PROTECTED_OVERLAP, f"allowedScope[{at}]", message, hint)

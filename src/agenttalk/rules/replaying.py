@@ -86,6 +86,8 @@ def _refusals(policy: AuditPolicy, done: Done, then: Verdict) -> Iterator[str]:
     refuse = set(policy.refuse) | ({"weak"} if policy.red_first else set())
     for each in passed:
         yield from _of_check(each, refuse)
+    if "weak" in refuse:
+        yield from _never_looked_at(done, {str(each.get("id")) for each in passed})
     if "not_isolated" in refuse and done.isolated is False:
         yield "the agent's program was not isolated"
     if "claimed" in refuse and then.trust in {None, "claimed"}:
@@ -107,6 +109,13 @@ def _of_check(told: Mapping[str, Any], refuse: set[str]) -> Iterator[str]:
         yield f"{name} passed only when it was made again"
     if "not_isolated" in refuse and told.get("isolated") is False:
         yield f"{name} was not isolated"
+
+
+def _never_looked_at(done: Done, passed: set[str]) -> Iterator[str]:
+    """Checks that nobody made before the work, because the plan said so: they were not seen to fail either."""
+    for check in done.promise.checks if done.promise is not None else ():
+        if check.kind in _RUNS and check.red_first == "off" and check.id in passed:
+            yield f"the check {check.id!r} was not made before the work (red_first: off), so nobody saw it fail"
 
 
 def _counted(policy: AuditPolicy, done: Done) -> Iterator[str]:

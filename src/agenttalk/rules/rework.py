@@ -21,6 +21,8 @@ from agenttalk.rules.done import Evidence
 
 CONFLICT: Final = "conflict"
 """The category of the issue that others had changed the same meanwhile."""
+SCOPE: Final = "scope"
+"""The category of issues about what the work may touch."""
 FEEDBACK: Final = "validation_feedback.json"
 """The file that says why work came back."""
 FEEDBACK_INPUT: Final = "validation_feedback"
@@ -33,7 +35,19 @@ _ADDS: Final = frozenset({"completeness", "missing", "coverage"})
 """Categories of issues that ask for something to be added."""
 _PROMPT: Final = 4_000
 """Characters of a validator's own words that are passed on."""
+_CHANGING: Final = (
+    re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?[\d.,:Z+]*"),
+    re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"),
+    re.compile(r"\b0x[0-9a-fA-F]+\b"),
+    re.compile(r"/(?:sealed[/-]|tmp/)[\w-]+"),
+    re.compile(r"\b\d+(?:\.\d+)?\s*(?:ns|us|\u00b5s|ms|s|sec|secs|second|seconds)\b"),
+)
+"""What programs print and is another each time: times, addresses, temporary folders, durations."""
 _TYPES: Final = {"json": "application/json", "text": "text/plain", "markdown": "text/markdown", "csv": "text/csv"}
+
+
+Answer = Literal["yes", "stuck", "limit"]
+"""Whether there is another round: yes, no because the same came back, no because all are used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +157,31 @@ def by_person(said: Confirmation, *, unusable: int = 0) -> Judgement:
 
 
 def fingerprint(issues: Sequence[Issue]) -> tuple[str, ...]:
-    """What a set of issues is known by, however they are ordered and spaced: one mark for each."""
+    """What a set of issues is known by, however they are ordered and spaced: one mark for each.
+
+    What programs print differs from run to run although nothing has changed: durations, times of day, addresses and
+    temporary folders do not count.
+    """
     told = {
-        " ".join(f"{each.category or ''} {each.location or ''} {each.description}".lower().split()) for each in issues
+        " ".join(steady(f"{each.category or ''} {each.location or ''} {each.description}").lower().split())
+        for each in issues
     }
-    return tuple(sorted(wire.sha256(each.encode())[7:23] for each in told))
+    return tuple(sorted(wire.sha256(each.encode("utf-8", "surrogatepass"))[7:23] for each in told))
 
 
-def another_round(
-    earlier: Sequence[Sequence[str]], now: Sequence[str], *, used: int, most: int
-) -> Literal["yes", "stuck", "limit"]:
+def steady(text: str) -> str:
+    """A text without what is another at every run."""
+    for pattern in _CHANGING:
+        text = pattern.sub("~", text)
+    return text
+
+
+def another_round(earlier: Sequence[Sequence[str]], now: Sequence[str], *, used: int, most: int) -> Answer:
     """Whether work is sent back once more.
 
-    `earlier` are the sets of issues of the rounds before, by the same validator. One of them again, unchanged, means
-    that it does not get anywhere: also when others came between. A set that shrinks may use all rounds.
+    `earlier` are the sets of issues of the rounds before, by the same validator or by the engine. One of them again,
+    unchanged, means that it does not get anywhere: also when others came between. A set that shrinks may use all
+    rounds.
     """
     if set(now) in [set(each) for each in earlier]:
         return "stuck"

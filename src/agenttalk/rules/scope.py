@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from agenttalk.errors import Code, InputError
 
@@ -126,6 +126,13 @@ class Globs:
         return tuple(path for path in paths if self.covers(path))
 
 
+class Covering(Protocol):
+    """Says of paths whether they are meant."""
+
+    def covers(self, path: str, *, folder: bool = False) -> bool:
+        """Whether a path is meant."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What a task may change."""
@@ -149,6 +156,11 @@ def scope(allowed: Sequence[str], disallowed: Sequence[str]) -> Scope:
     """
     only_exceptions = all(glob.startswith("!") for glob in allowed)
     return Scope(globs(allowed, otherwise=only_exceptions), globs(disallowed))
+
+
+def shown(path: str) -> str:
+    """A path for messages and records: bytes that are not UTF-8, which `os.fsdecode` hides, are written out."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def exactly(path: str) -> str:

@@ -275,6 +275,10 @@ SHADOWS_RUNNER: Final = Saying(
     "{path} would run in the place of the test runner",
     "{path} 会冒充测试程序运行",
 )
+SHADOWS_MODULE: Final = Saying(
+    "{path}: Python would take it for a module of its own, or for the test runner, when checks run; name it otherwise",
+    "{path}：运行检查时 Python 会把它当作自带模块或测试程序；请改用其他名称",
+)
 NO_SANDBOX: Final = Saying(
     "it was not run, because a sandbox is required here: {error}",
     "没有运行，因为这里要求使用沙箱：{error}",

@@ -135,6 +135,32 @@ BROKE: Final = Saying(
     "what it merged broke the check {names}",
     "它合并的内容破坏了检查 {names}",
 )
+UNCHANGED: Final = Saying(
+    "the same issues came back unchanged: {whys}",
+    "同样的问题原样重现：{whys}",
+)
+LEFT_SCOPE: Final = Saying(
+    "it changed what this task may not change: {paths}. None of that counts. "
+    "Do the work without it: the task ends if it happens again",
+    "修改了本任务不得修改的内容：{paths}。这些改动不算数。请不要改动它们：再次发生时任务将终止",
+)
+PUT_BACK: Final = Saying(
+    "protected, and put back as it was: {paths}. Nothing that is done to it counts",
+    "受保护，已恢复原状：{paths}。对它的任何改动都不算数",
+)
+LEFT_OUT: Final = Saying(
+    "ignored by the repository, and left out although it was added to git: {paths}. "
+    "Put what matters into files that are not ignored",
+    "被仓库忽略，虽已加入 git 仍被排除：{paths}。请把有用的内容放到未被忽略的文件中",
+)
+RESTS_ON: Final = Saying(
+    "its checks rest on what other tasks of the plan changed: {paths}",
+    "其检查所依据的内容被计划中的其他任务修改过：{paths}",
+)
+SAID_FAILED: Final = Saying(
+    "the agent said that it failed: {error}",
+    "智能体声称自己失败：{error}",
+)
 AS_ASKED: Final = Saying(
     "it is as asked for",
     "符合要求",

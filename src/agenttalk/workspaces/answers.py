@@ -85,6 +85,10 @@ class Taken:
     onto: str
     changes: tuple[Change, ...]
     """Everything that differs from the tip that it started from."""
+    left_out: tuple[str, ...] = ()
+    """Paths that are ignored, and that the attempt added to its own index all the same: they were not taken."""
+    veiled: frozenset[str] = frozenset()
+    """Changed paths that the attempt told its own git not to show."""
 
 
 @dataclass(frozen=True, slots=True)

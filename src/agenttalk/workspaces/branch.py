@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agenttalk.errors import Code, MachineError, UsageError
-from agenttalk.workspaces import merging, snapshots
+from agenttalk.workspaces import merging, snapshots, survey
 from agenttalk.workspaces.answers import Candidate
 from agenttalk.workspaces.objects import Objects
 from agenttalk.workspaces.places import Place
@@ -54,7 +54,12 @@ class PlanBranch:
         if found is None:
             hint = "name a branch that exists as workspace.base" if self._settings.base else "make a first commit"
             raise UsageError(Code.NAME_UNKNOWN, f"{str(self._place.folder)!r} has no commit {name!r}", hint=hint)
-        return found
+        if not self._settings.takes_uncommitted:
+            return found
+        if found != self._objects.resolve("HEAD", git_dir=self._place.git_dir):
+            message = f"what is not committed belongs to what is checked out, and workspace.base is {name!r}"
+            raise UsageError(Code.OPTION_INVALID, message, hint="leave out workspace.base, or workspace.uncommitted")
+        return survey.taken_along(self._objects, self._place, found, self._plan)
 
     def _snapshot(self) -> str:
         """A plain folder as it is, as the first commit."""

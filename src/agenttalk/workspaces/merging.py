@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from agenttalk.rules.scope import Globs
+from agenttalk.rules.scope import Covering
 from agenttalk.workspaces import taking
 from agenttalk.workspaces.answers import Attempt
 from agenttalk.workspaces.objects import Change, Clash, Kind, Objects
@@ -83,7 +83,7 @@ def arrived(
     return [(commit, tasks.get(commit)) for commit in commits]
 
 
-def put_back(objects: Objects, commit: str, protected: Globs) -> Merged:
+def put_back(objects: Objects, commit: str, protected: Covering) -> Merged:
     """The tree of an attempt with its protected paths as they were where it started."""
     changes = objects.changes(objects.parent_of(commit), commit)
     meant = {change for change in changes if protected.covers(change.path)}
@@ -93,7 +93,7 @@ def put_back(objects: Objects, commit: str, protected: Globs) -> Merged:
     return Merged(tree, tuple(sorted(meant)))
 
 
-def merge(objects: Objects, commit: str, tip: str, protected: Globs) -> Merged | Clash:
+def merge(objects: Objects, commit: str, tip: str, protected: Covering) -> Merged | Clash:
     """An attempt's commit merged onto a tip, protected paths as there."""
     tree, restored = put_back(objects, commit, protected)
     before = objects.parent_of(commit)
@@ -104,7 +104,7 @@ def merge(objects: Objects, commit: str, tip: str, protected: Globs) -> Merged |
 
 
 def own_doing(
-    objects: Objects, commits: Iterator[tuple[str, dict[str, str]]], task: str, protected: Globs
+    objects: Objects, commits: Iterator[tuple[str, dict[str, str]]], task: str, protected: Covering
 ) -> tuple[Change, ...]:
     """Protected paths that a task itself changed by the commits (the newest first), and nobody after it."""
     found: dict[str, tuple[Item | None, Item | None]] = {}

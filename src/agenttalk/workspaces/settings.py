@@ -22,6 +22,8 @@ class Settings:
     """A folder for this plan alone, outside of what agents can write."""
     base: str | None = None
     """Where the plan branch begins; by default what is checked out."""
+    takes_uncommitted: bool = False
+    """Whether it begins with the work tree as it is, on top of what is checked out."""
     link: tuple[str, ...] = ()
     """Paths of the folder that are linked into every checkout. Without a sandbox they are as writable as they are."""
     limits: Limits = field(default_factory=Limits)

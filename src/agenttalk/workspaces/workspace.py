@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.errors import Code, UsageError
-from agenttalk.rules.scope import Globs
-from agenttalk.workspaces import folders, landing, merging, places, preparing, snapshots, taking
+from agenttalk.rules.scope import Covering, Globs
+from agenttalk.workspaces import clone_index, folders, landing, merging, places, preparing, snapshots, taking
 from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Conflict, Covered, Refused, Sealed, Taken
 from agenttalk.workspaces.branch import PlanBranch
 from agenttalk.workspaces.checkouts import Checkouts
@@ -143,7 +143,7 @@ class Workspace:
         *,
         at: datetime,
         previous: str | None = None,
-        protected: Globs = NOTHING,
+        protected: Covering = NOTHING,
         prepared: Prepared | None = None,
     ) -> Clone:
         """A fresh private clone at the tip. What an earlier call for the same attempt made is removed.
@@ -173,7 +173,9 @@ class Workspace:
         borrowed = () if self._place.plain else (self._place.objects,)
         return Clone(attempt, place / "tree", onto, start, patch, (*borrowed, *links.values()))
 
-    def _resumed(self, attempt: Attempt, onto: str, previous: str, protected: Globs, at: datetime) -> tuple[str, str]:
+    def _resumed(
+        self, attempt: Attempt, onto: str, previous: str, protected: Covering, at: datetime
+    ) -> tuple[str, str]:
         """What a re-execution starts from, and the patch if the previous attempt did not merge."""
         merged = merging.merge(self._objects, previous, onto, protected)
         if isinstance(merged, Clash):
@@ -210,7 +212,17 @@ class Workspace:
             known_links=lambda: snapshots.links_of(self._objects, known),
         )
         found = snapshots.keep_tree(self._objects, place / "tree", rules, start, self._temporary)
-        return self._kept(attempt, found, onto, at) if isinstance(found, str) else Refused(found)
+        if not isinstance(found, str):
+            return Refused(found)
+        taken = self._kept(attempt, found, onto, at)
+        if self._place.plain:
+            return taken
+        index = clone_index.read(self._objects, place / "tree", self._temporary)
+        return replace(
+            taken,
+            left_out=index.added_in_vain(place / "tree", known, self._objects.listing(taken.tree)),
+            veiled=index.veils(change.path for change in taken.changes),
+        )
 
     def _kept(self, attempt: Attempt, tree: str, onto: str, at: datetime) -> Taken:
         ref = f"{self._own}/attempts/{attempt.key}"
@@ -238,7 +250,7 @@ class Workspace:
 
     @threaded
     def candidate(
-        self, taken: Taken, *, at: datetime, protected: Globs = NOTHING, since: str | None = None
+        self, taken: Taken, *, at: datetime, protected: Covering = NOTHING, since: str | None = None
     ) -> Candidate | Conflict:
         """What the plan branch would become, or the conflict.
 
@@ -305,7 +317,7 @@ class Workspace:
         return self._objects.diff(before, after, paths=paths, limit=limit)
 
     @threaded
-    def covered(self, tree: str, globs: Globs = EVERYTHING) -> Covered:
+    def covered(self, tree: str, globs: Covering = EVERYTHING) -> Covered:
         """The files of a tree that globs cover, by their content."""
         return _covered(self._objects.listing(tree), globs)
 
@@ -409,7 +421,7 @@ class Workspace:
         return self._home / "attempts" / attempt.key
 
 
-def _covered(listing: Listing, globs: Globs) -> Covered:
+def _covered(listing: Listing, globs: Covering) -> Covered:
     found = {path: f"{item.mode} {item.oid}" for path, item in sorted(listing.items()) if globs.covers(path)}
     lines = b"".join(f"{told} ".encode() + os.fsencode(path) + b"\0" for path, told in found.items())
     return Covered(f"sha256:{sha256(lines).hexdigest()}", found)
