@@ -13,8 +13,10 @@ import pytest
 import agenttalk
 from agenttalk.cli.main import call
 from agenttalk.contracts import plan_reading
+from agenttalk.rules.planfile import compile_plan
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import Call
+from provekit import repository
 
 TEMPLATES = Path(agenttalk.__file__).parent / "templates"
 SPOKEN = {"name", "prompt", "score_criteria", "objective", "description", "question"}
@@ -215,3 +217,33 @@ def shape(file: Path) -> Any:
         return re.findall("⟨.*?⟩", value) if spoken else value
 
     return bare("", plan_reading.parse(file.read_bytes(), yaml=True).value)
+
+
+@pytest.mark.mends("C9")
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_a_planner_sees_the_repository_and_is_taught_checks_scope_and_protection(
+    root: Path, capsys: pytest.CaptureFixture[str], locale: str
+) -> None:
+    team(root, GOOD)
+    (root / "agenttalk.toml").write_text(f'locale = "{locale}"\n' + (root / "agenttalk.toml").read_text())
+    repository(root.parent / "shop", {"src/price.py": "", "tests/test_price.py": "", "odd\nname.md": ""})
+    (root.parent / "shop/uncommitted.py").write_text("")
+    draft(capsys, "--repo", str(root.parent / "shop"))
+    prompts = [path.read_text() for path in root.glob("agents/planner/workspace/*/*/.agenttalk/*.prompt.txt")]
+    assert len(prompts) == 2, "one for what has to be asked, one for the plan"
+    for prompt in prompts:
+        assert '- "src/price.py"\n' in prompt
+        assert '- "odd\\nname.md"\n' in prompt
+        assert "uncommitted" not in prompt
+        for word in ("workspace: repo", "protected", "allowedScope", "red_first: required"):
+            assert word in prompt
+
+
+@pytest.mark.mends("C9")
+@pytest.mark.parametrize("name", ["draft-repository.md", "draft-repository.zh.md"])
+def test_the_example_that_planners_are_taught_by_is_a_sound_plan(name: str) -> None:
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    example = "\n".join(line for line in text.splitlines() if line.startswith("    "))
+    plan = f"plan_id: p\nworkspace: {{repo: .}}\nagents: {{dev: {{driver: script, argv: [x]}}}}\ntasks:\n{example}\n"
+    compiled = compile_plan(plan_reading.read(plan.encode(), yaml=True))
+    assert compiled.problems == ()

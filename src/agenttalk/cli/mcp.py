@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.cli import attempt, permissions
+from agenttalk.cli import permissions
 from agenttalk.cli.output import JsonOption, RootOption, Settings
 from agenttalk.errors import Code, MachineError, UsageError
 
@@ -44,6 +44,7 @@ def mcp(
         import anyio
         from mcp.server.stdio import stdio_server
 
+        from agenttalk.cli import attempt
         from agenttalk.mcp_server.asking import Asking
         from agenttalk.mcp_server.heartbeats import Heartbeats
         from agenttalk.mcp_server.own_attempt import OwnAttempt
