@@ -16,7 +16,9 @@ from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.ports import Driver, Processes, Row
+from agenttalk.rules.isolation import Words
 from agenttalk.wiring import opened
+from sandboxkit import PLAIN
 from treekit import Tree, dumped
 
 T = TypeVar("T")
@@ -43,6 +45,7 @@ class Desk:
     agent_id: str = "dev"
     clock: Clock = field(default_factory=Clock)
     limits: Limits = field(default_factory=Limits)
+    words: Words = PLAIN
 
     @property
     def folder(self) -> Path:
@@ -104,7 +107,7 @@ class Desk:
         """Open the root, let the scenario use the agent's heartbeat, close both."""
 
         async def run() -> T:
-            async with opened(self.tree.root, clock=self.clock, limits=self.limits) as deps:
+            async with opened(self.tree.root, clock=self.clock, limits=self.limits, words=self.words) as deps:
                 known = processes or LocalProcesses()
                 beat = Heartbeat(deps, self.agent_id, driver or ScriptDriver(known, grace=0.2), known, **options)
                 try:

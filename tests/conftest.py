@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 import postgres_cluster
 from effort import EFFORT
+from sandboxkit import PLAIN_VARIABLE
 
 settings.register_profile(
     "agenttalk",
@@ -68,6 +69,33 @@ def _spread(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
         mine = long[worker::workers]
         found += [*mine, *islice(rest, max(0, len(items) // workers - len(mine)))]
     return [*found, *rest]
+
+
+UNCONFINED: Final = frozenset({"api", "crash", "doors", "honesty", "mail", "pages", "toolchain"})
+"""Folders whose subject is not isolation, but for these modules: there the operator says `plain`, because programs leave
+marks for the test beside themselves. Examples, pages of the documentation and the demo are run as they are."""
+CONFINED: Final = frozenset(
+    {
+        "test_agent_tools",
+        "test_attacks",
+        "test_canary",
+        "test_confined",
+        "test_doctor",
+        "test_draft",
+        "test_init",
+        "test_isolation_door",
+        "test_own_attempt",
+        "test_settings",
+        "test_spoken_run",
+        "test_spoken_tools",
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _operators_word(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.path.relative_to(TESTS).parts[0] in UNCONFINED and request.path.stem not in CONFINED:
+        monkeypatch.setenv(PLAIN_VARIABLE, "plain")
 
 
 @pytest.fixture(scope="session")

@@ -33,8 +33,10 @@ from agenttalk.engine.standing import Standing
 from agenttalk.engine.talking import SpokenAgents
 from agenttalk.ports import Clock, Driver, Performer
 from agenttalk.proving import Prover
+from agenttalk.rules.isolation import Words
 from agenttalk.rules.planfile import Compiled, compile_plan
 from agenttalk.wiring import opened
+from sandboxkit import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -124,13 +126,14 @@ async def engine(
     limits: Limits | None = None,
     grace: float = 0.3,
     traced: bool = False,
+    words: Words = PLAIN,
     **agents: Agent,
 ) -> AsyncIterator[Engine]:
     """An engine on a root; agents that are not named are fine. `performers` are added to the usual ones."""
     for name in ("agents", "system_runtime"):
         (root / name).mkdir(parents=True, exist_ok=True)
     known: dict[str, Agent] = _Fine(agents)
-    async with opened(root, clock=clock, limits=limits, traced=traced) as deps:
+    async with opened(root, clock=clock, limits=limits, traced=traced, words=words) as deps:
         processes = LocalProcesses()
         driver = ScriptDriver(processes, grace=grace)
         elsewhere = Elsewhere(deps)

@@ -8,6 +8,15 @@ import pytest
 
 from agenttalk import sandbox
 from agenttalk.drivers import landlock
+from agenttalk.rules.isolation import Word, Words
+
+PLAIN = Words(Word("plain"))
+"""What the operator says in tests of engines whose subject is not isolation: their programs leave marks for the test
+anywhere, and there are many turns."""
+PLAIN_VARIABLE = "AGENTTALK__SANDBOX"
+"""The same for engines that commands start; see `conftest`."""
+BEST = Words()
+"""What an operator says who says nothing."""
 
 
 @cache

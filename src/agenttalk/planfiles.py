@@ -19,6 +19,7 @@ from agenttalk.contracts.yamltext import Source
 from agenttalk.errors import Code, Problem, UsageError
 from agenttalk.mailbox import fsio
 from agenttalk.mailbox.beside import with_check_files
+from agenttalk.rules import isolation
 from agenttalk.rules.planfile import Compiled, compile_plan
 
 
@@ -60,12 +61,15 @@ def settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
             data = fsio.read_file(folder / agent_id / PROFILE, limit=ENVELOPE_LIMIT)
             own = AgentProfile.from_bytes(data).as_json()
         said = plan.agents[AgentId(agent_id)].as_json() if agent_id in plan.agents else {}
+        said = isolation.raised(own, said)
         found[agent_id] = AgentProfile.from_json(configured.profile(agent_id, {**own, "agent_id": agent_id, **said}))
     return found
 
 
 def _settled(plan: PlanFile, root: Path | None, beside: Path) -> Compiled:
     compiled = compile_plan(plan, agents=settled(root, plan))
+    words = settings.load(root).words if root is not None else isolation.Words()
+    compiled = replace(compiled, warnings=(*compiled.warnings, *isolation.unheeded(compiled.profiles, words)))
     profiles = {
         name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
         for name, profile in compiled.profiles.items()

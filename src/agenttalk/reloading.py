@@ -36,6 +36,7 @@ class Reloading:
         live, restart = between(self.holds, read).live, between(self.started, read).restart
         self.deps.discretion.keep(read.secrets(self.root))
         self.holds = read
+        self.deps.operator.words = read.words
         if live:
             self.schedules.configured = read.schedules
             logging.getLogger().setLevel(read.log.level.upper())

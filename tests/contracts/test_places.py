@@ -34,11 +34,12 @@ def test_the_file_of_an_artifact_is_a_name_that_a_folder_can_hold() -> None:
     assert not long.startswith(".")
 
 
-def test_an_agent_is_confined_by_its_sandbox_or_without_a_network() -> None:
+def test_an_agent_gets_the_best_sandbox_and_needs_one_if_it_names_it() -> None:
     least = {"schema_version": "1.0", "agent_id": "dev", "driver": "script", "argv": ["true"]}
-    assert not AgentProfile.from_json(least).confined
+    assert (AgentProfile.from_json(least).tier, AgentProfile.from_json(least).isolated_only) == ("best", False)
     assert AgentProfile.from_json(least).model == ""
     assert AgentProfile.from_json({**least, "driver": "cli", "cli": {"agent": "claude", "model": "m"}}).model == "m"
     assert AgentProfile.from_json({**least, "driver": "cli", "cli": {"agent": "claude"}}).model == ""
-    assert AgentProfile.from_json({**least, "sandbox": "bubblewrap"}).confined
-    assert AgentProfile.from_json({**least, "network": "off"}).confined
+    assert AgentProfile.from_json({**least, "sandbox": "bubblewrap"}).isolated_only
+    assert AgentProfile.from_json({**least, "isolation": "required"}).isolated_only
+    assert not AgentProfile.from_json({**least, "sandbox": "bubblewrap", "isolation": "best"}).isolated_only

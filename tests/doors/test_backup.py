@@ -24,6 +24,7 @@ import preloaded
 from agenttalk.cli.main import call
 from agenttalk.store import operator
 from agenttalk.store.heads import heads_file
+from sandboxkit import PLAIN_VARIABLE
 
 PATIENCE = 60.0
 PROGRAM = """
@@ -119,7 +120,7 @@ def ended(process: subprocess.Popen[str]) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_")) and name != PLAIN_VARIABLE]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     return Home(tmp_path)

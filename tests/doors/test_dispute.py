@@ -15,6 +15,7 @@ import pytest
 import preloaded
 from plankit import PATIENCE
 from provekit import git
+from sandboxkit import PLAIN_VARIABLE
 
 Run = Callable[..., Any]
 AGENT = """
@@ -40,7 +41,7 @@ print("done")
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository, and a plan whose check nothing can pass."""
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_")) and name != PLAIN_VARIABLE]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     repo = tmp_path / "repo"

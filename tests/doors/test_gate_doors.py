@@ -14,6 +14,7 @@ import pytest
 
 from agenttalk.cli.main import call
 from doors.test_run import Desk, task, waited
+from sandboxkit import PLAIN_VARIABLE
 
 PROGRAM = """
 import http.client, json, os, pathlib, socket, sys, time
@@ -80,7 +81,7 @@ def told(desk: Desk, *arguments: str) -> Any:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_")) and name != PLAIN_VARIABLE]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "300")

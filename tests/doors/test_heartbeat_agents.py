@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agenttalk.cli.main import call
+from sandboxkit import PLAIN_VARIABLE
 from treekit import Tree, node, output
 
 SPEAKS = """import json, os, pathlib, subprocess, sys
@@ -50,7 +51,7 @@ def facts(root: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> list[dic
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree with a plan of one task, whose command lies in an outbox."""
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_")) and name != PLAIN_VARIABLE]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     tree = Tree(tmp_path / "root")

@@ -15,6 +15,7 @@ import pytest
 import preloaded
 from agenttalk.cli.main import call
 from agenttalk.rules import notices
+from sandboxkit import PLAIN_VARIABLE
 
 PATIENCE = 60.0
 PLAN = {
@@ -61,7 +62,7 @@ def test_who_wants_to_know_hears_of_a_plan_that_failed(
     heard: tuple[int, list[tuple[dict[str, str], bytes]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port, found = heard
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_")) and name != PLAIN_VARIABLE]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("HOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")

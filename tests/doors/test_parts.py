@@ -17,6 +17,7 @@ import apsw
 import pytest
 
 from agenttalk.cli.main import call
+from sandboxkit import PLAIN_VARIABLE
 from treekit import Tree, node, output
 
 WORKS = """
@@ -66,7 +67,7 @@ class Line:
 
 @pytest.fixture
 def line(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_")) and name != PLAIN_VARIABLE]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AGENTTALK_ROOT", str(tree.root))
     monkeypatch.setenv("HOME", str(tmp_path))

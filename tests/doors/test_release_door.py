@@ -15,6 +15,7 @@ import pytest
 from agenttalk.cli.engine_client import running
 from agenttalk.store import operator
 from doors.test_run import Desk
+from sandboxkit import PLAIN_VARIABLE
 
 WORK = """
 import json, os, pathlib
@@ -32,7 +33,7 @@ print("released, all gates PASS")
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_")) and name != PLAIN_VARIABLE]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")

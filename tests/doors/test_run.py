@@ -24,6 +24,7 @@ import preloaded
 from agenttalk.cli.main import call
 from agenttalk.errors import AgentTalkError, Code, ContractError, UsageError
 from agenttalk.store.rootlock import RootLock
+from sandboxkit import PLAIN_VARIABLE
 
 PATIENCE = 60.0
 PROGRAM = """
@@ -162,7 +163,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_")) and name != PLAIN_VARIABLE]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")
@@ -685,7 +686,11 @@ def test_status_shows_what_tasks_took_and_ends_lines_where_the_words_end(desk: D
     desk("run", desk.plan(task("one"), task("two", needs=["one"])))
     lines = desk("status").splitlines()
     assert [line for line in lines if line != line.rstrip()] == []
-    assert [line.split()[0] for line in lines if line.endswith(" s")] == ["COMPLETED", "COMPLETED", "in"]
+    assert [line.split()[0] for line in lines if line.endswith((" s", "not isolated"))] == [
+        "COMPLETED",
+        "COMPLETED",
+        "in",
+    ]
     [plan] = desk.json("status")["plans"]
     assert plan["usage"]["duration_s"] == pytest.approx(sum(each["usage"]["duration_s"] for each in plan["tasks"]))
 

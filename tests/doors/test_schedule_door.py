@@ -14,11 +14,12 @@ import pytest
 
 from agenttalk.cli.main import call
 from api.enginekit import engine, until
+from sandboxkit import PLAIN_VARIABLE
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_"))]:
+    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_")) and name != PLAIN_VARIABLE]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     found = tmp_path / "root"

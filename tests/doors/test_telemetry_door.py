@@ -23,6 +23,7 @@ import preloaded
 from agenttalk.cli.main import call
 from agenttalk.store import operator
 from api.enginekit import engine, until
+from sandboxkit import PLAIN_VARIABLE
 
 PATIENCE = 120.0
 OUTSIDE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -99,7 +100,11 @@ def collector() -> Iterator[Collector]:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a repository, an agent and a plan, and nothing of ours in the environment."""
-    for name in [name for name in os.environ if name.startswith(("AGENTTALK", "XDG_", "OTEL_", "TRACEPARENT"))]:
+    for name in [
+        name
+        for name in os.environ
+        if name.startswith(("AGENTTALK", "XDG_", "OTEL_", "TRACEPARENT")) and name != PLAIN_VARIABLE
+    ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "root").mkdir()

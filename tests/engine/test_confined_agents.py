@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentkit import WRITES, Desk
-from agenttalk.contracts.agent import AgentProfile
 from agenttalk.drivers.confining import Sandboxes
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import explaining
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.standing import Standing
+from agenttalk.rules.isolation import Words
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository
-from sandboxkit import needs
+from sandboxkit import BEST, PLAIN, needs
 from treekit import Tree
 
 pytestmark = pytest.mark.usefixtures("_bubblewrap")
@@ -67,7 +66,7 @@ def run(root: Path, compiled: Any, **keys: Any) -> tuple[Standing, dict[str, Any
         found = await engine.ended("p")
         return found, await explaining.explain(engine.deps, "p", compiled.dag.nodes[0].task_id)
 
-    found: tuple[Standing, dict[str, Any]] = play(root / "root", use, proving=True, **keys)
+    found: tuple[Standing, dict[str, Any]] = play(root / "root", use, proving=True, **{"words": BEST, **keys})
     return found
 
 
@@ -96,8 +95,7 @@ def test_a_shell_cannot_write_outside_of_the_scope_and_the_work_inside_is_merged
     found, _ = run(repo.parent, coded(repo, text, allowed=["src/**"], disallowed=["src/keep.py"]))
     assert states(found)["fix"] == "COMPLETED", found.tasks
     assert git(repo, "diff", "--name-status", "main", "agenttalk/p") == "M\tsrc/a.py\nA\tsrc/new/b.py"
-    [ended, _] = sorted(said(repo.parent), key=lambda body: "sandbox" not in body)
-    assert ended["sandbox"] == "bubblewrap"
+    assert {body["sandbox"] for body in said(repo.parent)} == {"bubblewrap", "plain"}  # one is a function
 
 
 def test_what_places_cannot_say_is_still_found_by_the_comparison(repo: Path) -> None:
@@ -179,9 +177,11 @@ def test_a_sandbox_that_does_not_work_starts_nothing(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_knows_no_sandbox_starts_nothing_that_needs_one(tmp_path: Path) -> None:
-    found, _ = run(tmp_path, plan(task("t", retry_times=0), agents={"a": {"driver": "python", "sandbox": "best"}}))
-    assert states(found) == {"t": "FAILED"}
+    agents = {"a": {"driver": "python", "sandbox": "bubblewrap"}, "b": {"driver": "python", "isolation": "required"}}
+    found, _ = run(tmp_path, plan(task("t", retry_times=0), task("u", "b", retry_times=0), agents=agents))
+    assert states(found) == {"t": "FAILED", "u": "FAILED"}
     assert "knows no sandbox" in found.tasks[0]["reason"]
+    assert "isolation is required" in found.tasks[1]["reason"]
 
 
 def test_a_judge_that_cannot_be_confined_has_not_judged(tmp_path: Path) -> None:
@@ -211,19 +211,18 @@ def test_a_judge_that_cannot_be_confined_has_not_judged(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_plain_agent_writes_what_it_wrote_before(tmp_path: Path) -> None:
-    text = "echo done"
-    found, _ = run(tmp_path, plan(task("t", "dev"), agents={"dev": agent(tmp_path, "dev", text, sandbox="plain")}))
+@pytest.mark.mends("F15")
+@pytest.mark.parametrize(("words", "tier"), [(BEST, "bubblewrap"), (PLAIN, "plain")])
+def test_what_a_script_asks_for_is_not_less_than_the_operator_says(tmp_path: Path, words: Words, tier: str) -> None:
+    text = f"cat {tmp_path}/root/data/secret; echo done"
+    (tmp_path / "root" / "data").mkdir(parents=True)
+    (tmp_path / "root" / "data" / "secret").write_text("secret ")
+    compiled = plan(task("t", "dev"), agents={"dev": agent(tmp_path, "dev", text, sandbox="plain")})
+    found, told = run(tmp_path, compiled, words=words)
     assert states(found) == {"t": "COMPLETED"}
-    assert "sandbox" not in said(tmp_path)[0]
-
-
-@pytest.mark.parametrize(
-    ("keys", "confined"),
-    [({}, False), ({"network": "off"}, True), ({"sandbox": "best"}, True), ({"network": "on"}, False)],
-)
-def test_a_profile_is_confined_when_it_says_so(keys: Mapping[str, Any], confined: bool) -> None:
-    assert AgentProfile.read({"agent_id": "a", **keys}).confined is confined
+    assert [body["sandbox"] for body in said(tmp_path)] == [tier]
+    assert told["verdict"]["isolation"] == ("none" if tier == "plain" else tier)
+    assert told["attempts"][-1]["result"].strip() == ("secret done" if tier == "plain" else "done")
 
 
 def test_the_interpreter_of_the_tests_is_there(tmp_path: Path) -> None:

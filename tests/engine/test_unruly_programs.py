@@ -22,6 +22,7 @@ from agenttalk.engine.performing import Programs
 from agenttalk.engine.standing import Standing
 from agenttalk.wiring import opened
 from plankit import Engine, plan, states, task
+from sandboxkit import PLAIN
 
 BOUND = 55.0
 """Seconds in which both tasks have to be over, however busy the machine is: less than any of them is given."""
@@ -187,7 +188,7 @@ async def ran(root: Path, unruly: Unruly, plan_id: str) -> Standing:
     first = task("bad", priority="HIGH", timeout=unruly.timeout, outputs=outputs, max_reexecute_times=0)
     compiled = plan(first, task("next", timeout=60), plan_id=plan_id, agents={"a": agent})
     processes = LocalProcesses()
-    async with opened(root, limits=Limits(payload_bytes=unruly.payload)) as deps:
+    async with opened(root, limits=Limits(payload_bytes=unruly.payload), words=PLAIN) as deps:
         programs = Programs(deps, ScriptDriver(processes, grace=0.3))
         dispatcher = Dispatcher(deps, {"script": programs}, processes)
         stop = asyncio.Event()

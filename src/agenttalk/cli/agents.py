@@ -119,12 +119,12 @@ def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
             file = str(root.absolute() / profile.local.model_file)
             profile = profile.model_copy(update={"local": profile.local.model_copy(update={"model_file": file})})
         if profile.driver in {"acp", "cli", "script", "llm", "local"}:
-            return profile
+            return known.words.settled(profile)
         can = "acp, cli, script, llm and local can be tried"
         raise UsageError(Code.FIELD_VALUE, f"{name} has the driver {profile.driver!r}; {can}")
     if name in table:
         document = {"schema_version": "1.0", "agent_id": name, "driver": driver, driver: name}
-        return AgentProfile.from_json({**document, "locale": known.locale})
+        return known.words.settled(AgentProfile.from_json({**document, "locale": known.locale}))
     near = nearest(name, (*known.agents, *table))
     hint = f"did you mean {near!r}?" if near else f"there are: {', '.join((*known.agents, *table))}"
     raise UsageError(Code.NAME_UNKNOWN, f"there is no agent {name[:80]!r}", hint=hint)
@@ -197,10 +197,10 @@ async def _tried(
     agent = _entry(profile)
     handed = {name: os.environ[name] for name in (*profile.env, *agent.handed) if name in os.environ}
     secrets = redaction.secrets(handed)
-    confinement = None
-    if profile.confined:
-        asked = Confinement(profile.sandbox, network=profile.network == "on", writable=(cwd, base))
-        confinement = replace(asked, tier=await driver.tier(asked))
+    asked = Confinement(
+        profile.tier, required=profile.isolated_only, network=profile.network == "on", writable=(cwd, base)
+    )
+    confinement = replace(asked, tier=await driver.tier(asked))
     reader = agent.reader() if profile.driver == "cli" else codec("text")
     account = Account(reader.says_end or profile.driver == "acp")
     turn = Turn(f"lease_try_{os.getpid()}", profile.argv, cwd, prompt, seconds, handed, confinement=confinement)
@@ -316,9 +316,8 @@ def _started(agent: Any, profile: AgentProfile, turn: Turn, base: Path) -> Turn:
     from agenttalk.rules import coding_agents
     from agenttalk.rules.coding_agents import Room
 
-    own = turn.confinement is not None
     confined = turn.confinement is not None and turn.confinement.tier != "plain"
-    room = Room(str(base), str(base / "home") if own else "")
+    room = Room(str(base), str(base / "home") if confined else "")
     use = (profile.acp if profile.driver == "acp" else profile.cli) or CliUse(agent="")
     try:
         start = coding_agents.start(agent, use, turn.prompt, room, confined=confined)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agenttalk.cli.output import Output, plain
 from agenttalk.errors import Code, Problem, UsageError
 from agenttalk.rules.planfile import Compiled
+
+if TYPE_CHECKING:
+    from agenttalk.contracts.agent import Tier
 
 
 def require_repository(compiled: Compiled) -> None:
@@ -39,6 +43,25 @@ def tell_of_repository(out: Output, compiled: Compiled) -> None:
     for each in () if out.as_json else remarks(compiled):
         out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}", err=True)
         out.say(f"  [dim]{plain(each.hint)}[/]", err=True)
+
+
+def warn_of_sandboxes(out: Output, compiled: Compiled, root: Path, sandbox: Tier | None = None) -> None:
+    """A plan cannot have its agents confined less than the operator says; whoever wrote that should know before."""
+    if out.as_json:
+        return
+    from agenttalk import settings
+    from agenttalk.rules import isolation
+
+    for each in isolation.unheeded(compiled.profiles, settings.load(root).confining(sandbox).words):
+        out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}; {plain(each.hint or '')}", err=True)
+
+
+def refuse_sandbox(sandbox: Tier | None) -> None:
+    """An engine that runs already decides by its own settings."""
+    if sandbox is not None:
+        message = "an engine runs in this root already, and its settings say how agents are confined"
+        hint = "set sandbox in agenttalk.toml and run 'agenttalk config reload', or leave --sandbox out"
+        raise UsageError(Code.OPTION_INVALID, message, hint=hint)
 
 
 def warn_of_programs(out: Output, compiled: Compiled, root: Path) -> None:

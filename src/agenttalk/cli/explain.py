@@ -112,13 +112,20 @@ def _tell_verdict(out: Output, told: dict[str, Any]) -> None:
         out.say(f"  the score decided ({plain(told['branch']['when'])}): {activated} had to run")
 
 
+def _where(tier: str | None) -> str:
+    """Where an attempt was made; nothing is said of what was not done on this machine."""
+    if tier == "plain":
+        return ", [yellow]without a sandbox[/]"
+    return f", in the sandbox {plain(tier)}" if tier else ""
+
+
 def _tell_attempt(out: Output, turn: dict[str, Any]) -> None:
     """How an attempt ended, what was said then, and what was seen of it."""
     from agenttalk.cli.live import spent
 
     usage = {"duration_s": 0, **turn.get("usage", {})}
     said = str(turn.get("reason") or turn.get("result") or "").strip()
-    where = f", in the sandbox {plain(turn['sandbox'])}" if turn.get("sandbox") else ""
+    where = _where(turn.get("sandbox"))
     head = f"{plain(turn['command_id'])}, attempt {turn['attempt']}: {turn['how']} in {usage['duration_s']} s{where}"
     used = ", ".join(part for part in (spent(usage, timed=False), plain(str(usage.get("model") or ""))) if part)
     out.say(f"  {head}{f' ({used})' if used else ''}; {gist(said, 200)}")

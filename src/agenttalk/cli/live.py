@@ -97,7 +97,7 @@ class Live:
         if self._live:
             self._out.console().print(self._table(standing))
         mark, words = WORDS[standing["result"]]
-        counts = ", ".join(f"{count} {what}" for what, count in standing["counts"].items() if count)
+        counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in standing["counts"].items() if count)
         took = spent(standing.get("usage"), timed=False)
         told = "; ".join(part for part in (counts, f"{self._seconds()} s", took) if part)
         self._out.say(f"{mark} [bold]{plain(self._plan_id)}[/]: {words} ({told})")
@@ -228,6 +228,8 @@ def _remark(task: dict[str, Any]) -> str:
         parts.append("stale")
     if task.get("proven") is False:
         parts.append("unproven: nobody has verified it")
+    if task.get("isolated") is False:
+        parts.append("not isolated")
     if task["reason"]:
         parts.append(gist(task["reason"]))
     if task["request_id"]:

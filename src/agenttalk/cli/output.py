@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,6 +28,10 @@ RootOption = Annotated[
         help="The root: the folder with agents/ and system_runtime/; by default the one you work in.",
         envvar="AGENTTALK_ROOT",
     ),
+]
+SandboxOption = Annotated[
+    Literal["best", "bubblewrap", "landlock", "plain"] | None,
+    typer.Option("--sandbox", help="How programs of agents are confined; plain: not at all, which is said everywhere."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 

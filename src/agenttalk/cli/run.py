@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenttalk.cli.nearby import near
-from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, SandboxOption, Settings, plain
 from agenttalk.errors import Code
 
 if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
+    from agenttalk.contracts.agent import Tier
     from agenttalk.engine.running import Running
     from agenttalk.rules.planfile import Compiled
 
@@ -37,6 +38,7 @@ def run(
     take_uncommitted: Annotated[
         bool, typer.Option("--take-uncommitted", help="Begin with the work tree as it is, also what is not committed.")
     ] = False,
+    sandbox: SandboxOption = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -64,7 +66,7 @@ def run(
     beforehand.require_repository(compiled)
     beforehand.tell_of_repository(out, compiled)
     folder = roots.made(ctx, root)
-    return CODES[_carried_out(out, compiled, folder, watch=watch)["result"]]
+    return CODES[_carried_out(out, compiled, folder, watch=watch, sandbox=sandbox)["result"]]
 
 
 def _with_uncommitted(compiled: Compiled) -> Compiled:
@@ -91,7 +93,9 @@ def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -
     return _carried_out(out, compiled, folder, watch=False, quiet=quiet)
 
 
-def _carried_out(out: Output, compiled: Compiled, folder: Path, *, watch: bool, quiet: bool = False) -> dict[str, Any]:
+def _carried_out(
+    out: Output, compiled: Compiled, folder: Path, *, watch: bool, quiet: bool = False, sandbox: Tier | None = None
+) -> dict[str, Any]:
     """Run a plan and show how it goes; with `quiet`, what it comes to is left to be told by the caller."""
     from agenttalk.cli import beforehand
     from agenttalk.cli.live import Live
@@ -99,10 +103,11 @@ def _carried_out(out: Output, compiled: Compiled, folder: Path, *, watch: bool, 
 
     _warn_of_checks(out, compiled, folder)
     beforehand.warn_of_programs(out, compiled, folder)
+    beforehand.warn_of_sandboxes(out, compiled, folder, sandbox)
     order = [task_id for wave in waves(compiled.dag) for task_id in wave]
     by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with Live(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:
-        standing = _followed(folder, compiled, live.show, watch=watch)
+        standing = _followed(folder, compiled, live.show, watch=watch, sandbox=sandbox)
     if not quiet:
         live.conclude(standing)
     return standing
@@ -141,7 +146,14 @@ def _warn_of_checks(out: Output, compiled: Compiled, root: Path) -> None:
         out.say(f"[yellow]![/] {words}: [bold]{tasks}[/]", err=True)
 
 
-def _followed(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool) -> dict[str, Any]:
+def _followed(
+    root: Path,
+    compiled: Compiled,
+    show: Callable[[dict[str, Any]], None],
+    *,
+    watch: bool,
+    sandbox: Tier | None = None,
+) -> dict[str, Any]:
     """Have the plan run, here or by the engine that is there, until it ends or waits.
 
     An engine that only ran another plan may end before: then the next one is followed, or the plan goes on here. One
@@ -149,7 +161,7 @@ def _followed(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], N
     """
     import time
 
-    from agenttalk.cli import engine_client
+    from agenttalk.cli import beforehand, engine_client
     from agenttalk.errors import Code, MachineError
     from agenttalk.store.rootlock import running_parts
 
@@ -160,9 +172,10 @@ def _followed(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], N
         client = engine_client.running(root)
         try:
             if client is not None:
+                beforehand.refuse_sandbox(sandbox)
                 return _beside(client, compiled, show, watch=watch)
             if not served:
-                return _here(root, compiled, show, watch=watch)
+                return _here(root, compiled, show, watch=watch, sandbox=sandbox)
         except MachineError as error:
             if error.code not in {Code.ENGINE_RUNNING, Code.ENGINE_UNREACHABLE}:
                 raise
@@ -186,7 +199,14 @@ def _context() -> str:
     return told if read_traceparent(told) is not None else ""
 
 
-def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None], *, watch: bool) -> dict[str, Any]:
+def _here(
+    root: Path,
+    compiled: Compiled,
+    show: Callable[[dict[str, Any]], None],
+    *,
+    watch: bool,
+    sandbox: Tier | None,
+) -> dict[str, Any]:
     import asyncio
     import time
     from contextlib import suppress
@@ -216,7 +236,7 @@ def _here(root: Path, compiled: Compiled, show: Callable[[dict[str, Any]], None]
                 with suppress(TimeoutError):
                     await asyncio.wait_for(calm.wait(), max(SHORTEST, 5 * (time.monotonic() - began)))
 
-    loaded = settings.load(root)
+    loaded = settings.load(root).confining(sandbox)
 
     def start(stop: asyncio.Event) -> Any:
         return wiring.serve(root, loaded, stop=stop, port=0, job=job)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, SandboxOption, plain
 
 app = typer.Typer(add_completion=False)
 
@@ -20,6 +20,7 @@ def serve(
     log_format: Annotated[
         Literal["console", "json"] | None, typer.Option("--log-format", help="How the log is written.")
     ] = None,
+    sandbox: SandboxOption = None,
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -36,7 +37,7 @@ def serve(
     from agenttalk.cli import logs, roots
 
     out, folder = roots.chosen(ctx, root, as_json)
-    loaded = settings.load(folder)
+    loaded = settings.load(folder).confining(sandbox)
     logs.begin(log_format or loaded.log.format, loaded.log.level)
 
     def tell(where: Listening) -> None:

@@ -117,7 +117,8 @@ def _remark(task: dict[str, Any]) -> str:
         said = "[yellow]stale: what was proven has changed since, and is verified again before the plan ends[/]"
     else:
         said = "[dim]claimed by the agent, not verified[/]" if task["trust"] == "claimed" else ""
-    return " [dim]·[/] ".join(part for part in (spent(task.get("usage")), said) if part)
+    apart = "[yellow]not isolated[/]" if task.get("isolated") is False else ""
+    return " [dim]·[/] ".join(part for part in (spent(task.get("usage")), apart, said) if part)
 
 
 @fsck_app.command("fsck")

@@ -1,8 +1,8 @@
 """The agent's profile: who it is and how it is driven."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from agenttalk.contracts.base import AgentIdText, Document, Many, Part, Positive, Text
 from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse, Prices
@@ -10,6 +10,10 @@ from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse, Price
 Locale = Literal["en", "zh"]
 Tier = Literal["plain", "landlock", "bubblewrap", "best"]
 """How a program is confined; `best` is the best of the others that works where it runs."""
+NAMED_TIERS: Final[frozenset[Tier]] = frozenset({"landlock", "bubblewrap"})
+"""Those that are one sandbox, and never replaced by another."""
+Floor = Literal["best", "required"]
+"""The least isolation: the best that works here, or a sandbox in any case."""
 Switch = Literal["on", "off"]
 
 
@@ -149,9 +153,12 @@ class AgentProfile(Document):
     """Names of variables of ours that its program gets. Never those that begin with AGENTTALK."""
     limits: ProgramLimits | None = None
     """What its program may use."""
-    sandbox: Tier = "plain"
-    """How its program is confined: `plain` not at all, `landlock`, `bubblewrap`, or `best` of those that work, which
-    is meant for coding agents when nothing is said."""
+    sandbox: Tier | None = None
+    """How its program is confined: `landlock`, `bubblewrap`, or `best` of those that work, which is meant when nothing
+    is said. `plain`, not at all, needs the operator's word."""
+    isolation: Floor | None = None
+    """The least isolation of its program and of the checks of its work: `best` runs them as well as it goes, and
+    `required` runs nothing without a sandbox, which is meant when `sandbox` names one."""
     network: Switch = "on"
     """Whether its program may use the network; `off` leaves it the socket AGENTTALK_SOCKET, and needs a sandbox."""
     mcp: bool = False
@@ -164,14 +171,6 @@ class AgentProfile(Document):
         """The model that it is told to use; empty when nobody says which."""
         use = self.llm or self.cli or self.acp
         return (use.model if use is not None else None) or ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _confine(cls, data: Any) -> Any:
-        """Whoever lets a model decide what is done is confined, unless somebody says otherwise."""
-        if isinstance(data, dict) and data.get("driver") in {"cli", "acp"} and data.get("sandbox") is None:
-            return {**data, "sandbox": "best"}
-        return data
 
     @property
     def result_by(self) -> Literal["file", "message", "answer"]:
@@ -186,6 +185,11 @@ class AgentProfile(Document):
         return self.mcp and self.driver in {"cli", "acp"}
 
     @property
-    def confined(self) -> bool:
-        """Whether anything keeps its program from what this user may do."""
-        return self.sandbox != "plain" or self.network == "off"
+    def tier(self) -> Tier:
+        """How its program is confined."""
+        return self.sandbox or "best"
+
+    @property
+    def isolated_only(self) -> bool:
+        """Whether nothing of it runs without a sandbox."""
+        return self.isolation == "required" or (self.isolation is None and self.sandbox in NAMED_TIERS)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from agenttalk.contracts import quick
-from agenttalk.contracts.agent import AcpUse, CliUse, Locale, ProgramLimits, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, CliUse, Floor, Locale, ProgramLimits, Switch, Tier, cli_named
 from agenttalk.contracts.base import (
     AgentIdText,
     Count,
@@ -252,6 +252,8 @@ class AgentSpec(Spec):
     """What its program may use."""
     sandbox: Tier | None = None
     """How its program is confined."""
+    isolation: Floor | None = None
+    """The least isolation of its program and of the checks of its work."""
     network: Switch | None = None
     """Whether its program may use the network."""
     mcp: bool | None = None

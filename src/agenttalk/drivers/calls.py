@@ -6,10 +6,10 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from agenttalk.contracts.base import is_path
 from agenttalk.contracts.command import Command
@@ -87,7 +87,9 @@ Agent: TypeAlias = "Callable[[Turn], Awaitable[Any] | Any]"
 
 
 class Calls:
-    """Carries out jobs by calling functions."""
+    """Carries out jobs by calling functions. Nothing can confine them: they are part of our own process."""
+
+    inside: ClassVar[bool] = True
 
     def __init__(self, agents: Mapping[str, Agent], blobs: Callable[[str], Awaitable[Blobs]]) -> None:
         """`agents` by their ids; `blobs` gives the contents of a board."""
@@ -96,6 +98,9 @@ class Calls:
 
     async def perform(self, job: Job) -> Performance:
         """Call the agent's function. It is cancelled at the time limit; a thread cannot be, and is left behind."""
+        return replace(await self._called(job), sandbox="plain")
+
+    async def _called(self, job: Job) -> Performance:
         function = self._agents.get(job.agent_id)
         if function is None:
             return Performance("not_started", error=f"no function is registered for the agent {job.agent_id!r}")

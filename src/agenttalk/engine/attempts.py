@@ -180,7 +180,8 @@ def begun(
     repo = sheet.workspace if node.workspace == "repo" else None
     judges = any(each.validation_criteria for each in node.needs)
     own = _made_by(moves, sheet, agent_id, command, used) if judges else ()
-    profile, kind = sheet.profile(agent_id), _kind(moves, command.task_id)
+    profile = moves.deps.operator.words.settled(sheet.profile(agent_id))
+    kind = _kind(moves, command.task_id)
     if kind is not None and (needed := kind[0].variables(kind[1], agent_id)):
         profile = profile.model_copy(update={"env": (*profile.env, *needed)})
     own_inputs = frozenset(own)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from agenttalk.contracts.agent import NAMED_TIERS, AgentProfile
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import acceptance, kinds, people, resuming, worth
 from agenttalk.engine import evidence as kept
@@ -16,7 +17,7 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.judging import Judges
 from agenttalk.engine.watching import counted, listening
 from agenttalk.errors import AgentTalkError, InputError
-from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Proof, Prover
+from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Proof, Prover
 from agenttalk.rules import media, words_of_verdicts
 from agenttalk.rules.checks import Confirmation
 from agenttalk.rules.done import Evidence
@@ -68,9 +69,8 @@ class Attending(Dispatching):
         prover = self._prover
         if prover is None and (job.proven or job.criteria):
             return Performance("not_started", error="checks and repositories are not supported here"), worth.NO_PROOF
-        if job.profile.confined and not getattr(self._performers.get(job.profile.driver), "confines", False):
-            error = f"the driver {job.profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
-            return Performance("not_started", error=error), worth.NO_PROOF
+        if why := _unconfinable(job.profile, self._performers.get(job.profile.driver)):
+            return Performance("not_started", error=why), worth.NO_PROOF
         try:
             judgements = await self._judged(board, granted, prover) if prover is not None and job.criteria else {}
         except InputError as error:  # whoever is to judge cannot be asked: that is no judgement of what it was given
@@ -202,3 +202,14 @@ class Attending(Dispatching):
                 if why is not None:
                     misfits[made.output_name] = f"({made.path}) {why}"
         return replace(performance, misfits=misfits) if misfits else performance
+
+
+def _unconfinable(profile: AgentProfile, performer: Performer | None) -> str:
+    """Why an agent that is not started as a program cannot be isolated as it must be; empty if nothing is wrong."""
+    if getattr(performer, "confines", False):
+        return ""
+    if profile.sandbox in NAMED_TIERS or profile.network == "off":
+        return f"the driver {profile.driver!r} knows no sandbox; leave out sandbox and network, or use script"
+    if profile.isolation == "required" and getattr(performer, "inside", False):
+        return f"isolation is required, and the driver {profile.driver!r} works inside of the engine; use script"
+    return ""

@@ -18,7 +18,7 @@ from agenttalk.engine.performing import Programs
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import ENDING, Transcript
 from agenttalk.errors import AgentTalkError, Code, InputError
-from agenttalk.ports import Ended, Folder, Job, Performance, Tiers, Turn
+from agenttalk.ports import Confinement, Ended, Folder, Job, Performance, Tiers, Turn
 from agenttalk.prompts.missing import still_missing
 from agenttalk.rules import codecs, coding_agents, coding_events, model_services, spoken
 from agenttalk.rules.coding_agents import CodingAgent, Room, Start
@@ -67,18 +67,18 @@ class CodingAgents(Programs):
         """How the agent is to be started. Raises InputError with what to do."""
         try:
             agent, use = self._chosen(job)
-            tier = "plain" if turn.confinement is None else await self.tiers.tier(turn.confinement)
+            asked = turn.confinement or Confinement("plain")
+            tier = await self.tiers.tier(asked)
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
-        if turn.confinement is not None:
-            files = (Path(part) for part in (agent.program, *agent.argv) if part.startswith("/"))
-            needs = (*turn.confinement.readonly, *(path for path in files if path.is_file()))
-            turn = replace(turn, confinement=replace(turn.confinement, tier=tier, readonly=needs))
+        files = (Path(part) for part in (agent.program, *agent.argv) if part.startswith("/"))
+        needs = (*asked.readonly, *(path for path in files if path.is_file()))
+        turn = replace(turn, confinement=replace(asked, tier=tier, readonly=needs))
         names = [name for name in agent.handed if name in self.environ and name not in turn.env]
         handed = {name: self.environ[name] for name in names}
         self.deps.discretion.learn(handed)
         base = str(seat.root.path.absolute() / layout.base)
-        own = turn.confinement is not None
+        own = tier != "plain"
         if own:
             await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
         server = self._server(agent, turn) if job.profile.has_tools else ()

@@ -35,12 +35,10 @@ class Confining:
     needs: tuple[Path, ...] = ()
     """What the working directory needs from elsewhere."""
 
-    async def found(self) -> Confinement | None:
-        """What it may touch; None for an agent that is not confined. Raises InputError for a tree that is too deep."""
-        if not self.profile.confined:
-            return None
-        if self.profile.sandbox == "plain":
-            return Confinement("plain", network=False)
+    async def found(self) -> Confinement:
+        """What it may touch. Raises InputError for a tree that is too deep."""
+        if self.profile.tier == "plain":
+            return Confinement("plain", required=self.profile.isolated_only, network=self.profile.network == "on")
         view = await asyncio.to_thread(self._view)
         return self._drawn(view)
 
@@ -82,7 +80,8 @@ class Confining:
             *self.seat.deps.walls.readable,
         ]
         return Confinement(
-            self.profile.sandbox,
+            self.profile.tier,
+            required=self.profile.isolated_only,
             network=self.profile.network == "on",
             writable=(
                 base,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from agenttalk.contracts.base import instant
 from agenttalk.engine.discretion import Discretion
+from agenttalk.rules.isolation import Operator
 from agenttalk.rules.usage import Price, unpriced
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Deps:
     """Whether other servers, with roots of their own, work on the same store."""
     walls: Walls = field(default_factory=Walls)
     """What processes in a sandbox see."""
+    operator: Operator = field(default_factory=Operator)
+    """What the operator says of isolation."""
     discretion: Discretion = field(default_factory=Discretion)
     """What must not be written down."""
     traced: bool = False

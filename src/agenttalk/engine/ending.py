@@ -23,7 +23,7 @@ from agenttalk.engine.telling import fact, receipt
 from agenttalk.engine.worth import NO_PROOF, Outcome, gated, model_of
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance, Proof
-from agenttalk.rules import failure, gates, lifecycle, results, usage, words_of_verdicts
+from agenttalk.rules import failure, gates, isolation, lifecycle, results, usage, words_of_verdicts
 from agenttalk.rules.leases import SCORE_CODES
 from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.usage import Used
@@ -78,7 +78,7 @@ def _write_end(moves: Moves, end: End) -> Outcome:
     parcels = _parcels(moves, sheet, node, granted, performance) if sends else []
     lines = [line for each in parcels for line in each.lines]
     body = fact(moves, granted, performance, outcome, proof, state, lines)
-    _end_turn(moves, granted, performance, outcome, moves.note("turn.ended", job.plan_id, body))
+    _end_turn(moves, granted, performance, outcome, proof, moves.note("turn.ended", job.plan_id, body))
     _keep(moves, granted, outcome, proof)
     if outcome.again:
         return outcome
@@ -187,6 +187,7 @@ def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: All
         score=None,
         fact=row[19],
         unproven=0,
+        unisolated=0,
         retries=0,
         sent_back=row[12],
         deaths=int(died),
@@ -208,7 +209,9 @@ def give_up(moves: Moves, left: Left, used: Used = usage.NOTHING, allowance: All
         moves.ask_person(sheet, sheet.node(tx, task_id), f"{task_id} ended the engine {row[13] + 1} times")
 
 
-def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, fact: int) -> None:
+def _end_turn(
+    moves: Moves, granted: Granted, performance: Performance, outcome: Outcome, proof: Proof, fact: int
+) -> None:
     job = granted.job
     bad_score = performance.code in SCORE_CODES
     used = usage.spent(performance.usage, seconds=performance.seconds)
@@ -234,6 +237,7 @@ def _end_turn(moves: Moves, granted: Granted, performance: Performance, outcome:
             "score": performance.score,
             "fact": fact,
             "unproven": int(outcome.believed),
+            "unisolated": int(isolation.is_missing(performance.sandbox, proof.told)),
             "retries": int(outcome.cause == "RETRY" and not bad_score),
             "sent_back": granted.sent_back + int(bad_score),
             "deaths": int(outcome.cause == "ENGINE_ENDED"),

@@ -187,11 +187,9 @@ def _verdict(
 
 
 def _isolation(turn: Mapping[str, Any]) -> dict[str, str]:
-    """What kept the program of a turn from what is not its own; nothing is said of agents that are no programs."""
-    if "exit_code" not in turn.get("usage", {}):
-        return {}
-    tier = turn.get("sandbox") or "plain"
-    return {"isolation": "none" if tier == "plain" else tier}
+    """What kept an agent from what is not its own; nothing is said of those who did not work on this machine."""
+    tier = turn.get("sandbox")
+    return {"isolation": "none" if tier == "plain" else tier} if tier else {}
 
 
 def _came_of(history: list[dict[str, Any]], state: str) -> list[dict[str, Any]]:

@@ -28,6 +28,8 @@ async def some(deps: Deps, plan_id: str, names: Iterable[str]) -> dict[str, Any]
         for row in await store.read("task_standing", plan_id=plan_id, task_id=name.replace("\0", ""))
     ]
     [(unproven,)] = await store.read("unproven_in", plan_id=plan_id)
+    [(unisolated,)] = await store.read("unisolated_in", plan_id=plan_id)
     left = standing.open_in(plan_id, still_open)
-    counts = {"open": left, "completed": completed, "failed": failed, "skipped": skipped, "unproven": unproven}
+    counts = {"open": left, "completed": completed, "failed": failed, "skipped": skipped}
+    counts |= {"unproven": unproven, "not_isolated": unisolated}
     return {"plan_id": plan_id, "state": state, "counts": counts, "tasks": found}

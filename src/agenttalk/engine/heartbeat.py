@@ -386,7 +386,7 @@ class Heartbeat:
             await self._tell(tick, [], [])
             return None
         if profile.driver == "script" or (profile.driver == "cli" and self._coding is not None):
-            return profile
+            return self._deps.operator.words.settled(profile)
         if profile.driver == "folder":
             tick.waiting = await asyncio.to_thread(self._lying)
         else:

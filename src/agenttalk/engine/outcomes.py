@@ -99,7 +99,7 @@ async def _judge(
     secrets = seat.deps.discretion.secrets
     ended = seat.deps.discretion.ended(ended)
     if ended.how != "exited" or ended.exit_code != 0:
-        error = ended.error or ("" if ended.exit_code is None else f"exit code {ended.exit_code}")
+        error = ended.error or ("" if ended.exit_code is None else results.exit_words(ended.exit_code))
         return Fault(Code.COMMAND_FAILED, results.error_of(error, ended.stderr)), []
     try:
         file = await asyncio.to_thread(_result_file, seat, result)

@@ -130,6 +130,7 @@ async def _run(store: Store, row: Row) -> dict[str, Any]:
     plan_id, state, still_open, completed, failed, skipped, began_at, ended_at = row
     counts = dict(zip(_COUNTS, (still_open, completed, failed, skipped), strict=True))
     [(counts["unproven"],)] = await store.read("unproven_in", plan_id=plan_id)
+    [(counts["not_isolated"],)] = await store.read("unisolated_in", plan_id=plan_id)
     about = {"plan_id": plan_id, "board": store.name, "origin": "engine", "state": state, "halted": None}
     about["result"] = await standing.result_of(store, plan_id, state, counts)
     return {**about, "counts": counts, "began_at": began_at, "ended_at": ended_at}
@@ -145,7 +146,12 @@ async def _counts(store: Store, plan_id: str) -> dict[str, int]:
     """How many tasks of a plan that the engine does not run are in which state."""
     states: dict[str, int] = dict(await store.read("counted_tasks", plan_id=plan_id))
     closed = {name: states.get(name.upper(), 0) for name in _COUNTS[1:]}
-    return {"open": sum(states.values()) - sum(closed.values()), **closed, "unproven": closed["completed"]}
+    return {
+        "open": sum(states.values()) - sum(closed.values()),
+        **closed,
+        "unproven": closed["completed"],
+        "not_isolated": 0,
+    }
 
 
 def _fits(row: dict[str, Any], asked: Asked) -> bool:
@@ -211,7 +217,7 @@ async def graph(deps: Deps, plan_id: str) -> dict[str, Any]:
     lines: list[dict[str, Any]] = [{"from": source, "to": target, "kind": "depends"} for source, target in edges]
     lines += [line for node in nodes for line in _called(node)]
     rows = [row for row in await _all_tasks(store, plan_id) if row["cause"] != "REMOVED"]
-    keys = ("task_id", "agent_id", "state", "phase", "board", "freshness", "proven", "cause", "updated_at")
+    keys = ("task_id", "agent_id", "state", "phase", "board", "freshness", "proven", "isolated", "cause", "updated_at")
     return {"plan_id": plan_id, "nodes": [{key: row[key] for key in keys} for row in rows], "edges": lines}
 
 
@@ -253,10 +259,10 @@ async def _all_tasks(store: Store, plan_id: str) -> list[dict[str, Any]]:
 
 
 def _task(row: Row) -> dict[str, Any]:
-    task = standing.task_of(row[:21])
-    if row[21] is None:  # the engine does not run it, so it has seen nothing
+    task = standing.task_of(row[:22])
+    if row[22] is None:  # the engine does not run it, so it has seen nothing
         proven = False if task["state"] == "COMPLETED" else None
-        task |= {"freshness": None, "proven": proven, "board": board_status(task["state"])}
+        task |= {"freshness": None, "proven": proven, "isolated": None, "board": board_status(task["state"])}
     return task
 
 

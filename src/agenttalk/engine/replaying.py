@@ -137,14 +137,13 @@ async def _work(
     promise = await _promise(store, plan_id, task_id, body)
     held = [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)]
     verdict = body.get("verdict") or {}
-    usage = body.get("usage") or {}
     tier = body.get("sandbox")
     about: dict[str, Any] = {
         "rounds": await _rounds(store, plan_id, task_id, at),
         "age_days": age,
         "overridden": any("overridden_by" in each for each in held),
         "unverified": tuple(verdict.get("unverified") or ()),
-        "isolated": None if "exit_code" not in usage else (tier or "plain") != "plain",
+        "isolated": tier != "plain" if tier else None,
     }
     if kind == rounds.ACCEPTED:
         return Done(promise, await _accepted(store, plan_id, task_id, at, body), accepted_by=str(body["by"]), **about)

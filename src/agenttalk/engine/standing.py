@@ -89,6 +89,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
     counts = {"open": open_in(plan_id, still_open), "completed": completed, "failed": failed, "skipped": skipped}
     counts["running"] = running
     counts["unproven"] = sum(task["proven"] is False for task in tasks)
+    counts["not_isolated"] = sum(task["isolated"] is False for task in tasks)
     result = _result(state, goes_on=goes_on, failed=bool(failed or lost))
     release = await releases.last(store, plan_id)
     if review is not None and review.undecided and not running:
@@ -160,7 +161,7 @@ def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
     """How a task stands, from its row (the query `standings`)."""
     (task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, rounds), rest = row[:11], row[11:]
     missing, request_id, updated_at, leased_at, waiting_since = rest[:5]
-    unproven = row[20]
+    unproven, unisolated = row[20:22]
     return {
         "task_id": task_id,
         "agent_id": agent_id,
@@ -169,6 +170,7 @@ def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
         "board": board_status(state, phase),
         "freshness": ("fresh" if fresh else "stale") if state == "COMPLETED" else None,
         "proven": not unproven if state == "COMPLETED" else None,
+        "isolated": isolated_of(state, unisolated),
         "cause": cause,
         "reason": reason,
         "score": score,
@@ -181,6 +183,11 @@ def task_of(row: tuple[Any, ...]) -> dict[str, Any]:
         "since": leased_at or waiting_since,
         "usage": usage_of(row),
     }
+
+
+def isolated_of(state: str, unisolated: int) -> bool | None:
+    """Whether all that a task rests on ran in a sandbox; None of one that rests on nothing yet."""
+    return False if unisolated else True if state == "COMPLETED" else None
 
 
 def together(usages: Iterable[dict[str, float] | None]) -> dict[str, float] | None:

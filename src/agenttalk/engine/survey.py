@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agenttalk.contracts import wire
 from agenttalk.engine import objections, releases, reviews
 from agenttalk.engine.boards import boards
-from agenttalk.engine.standing import by_agent, together, usage_of
+from agenttalk.engine.standing import by_agent, isolated_of, together, usage_of
 from agenttalk.rules.lifecycle import board_status
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
     taken = {each[0]: usage_of(each) for each in stands}
     fresh = {each[0]: bool(each[7]) for each in stands}
     believed = {each[0] for each in stands if each[20]}
+    isolated = {each[0]: isolated_of(each[2], each[21]) for each in stands}
     held = [objections.shown(each) for each in await board.read("objections_in", plan_id=plan_id)] if ends else []
     return {
         "plan_id": plan_id,
@@ -59,6 +60,7 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
             {
                 **_task(row, fresh=fresh.get(row[0]) if runs else None, believed=row[0] in believed),
                 "reason": reasons.get(row[0]),
+                "isolated": isolated.get(row[0]),
                 "usage": taken.get(row[0]),
             }
             for row in tasks

@@ -12,7 +12,7 @@ from agenttalk.engine import foreign, plan_showing, tasks
 from agenttalk.engine.checklists import checklist_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import TURNS
-from agenttalk.engine.standing import usage_of
+from agenttalk.engine.standing import isolated_of, usage_of
 from agenttalk.engine.superseding import files_of
 from agenttalk.engine.tasks import TaskName
 from agenttalk.engine.transcripts import ENDING, LARGEST
@@ -41,6 +41,7 @@ async def task(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "board_name": store.name,
         "usage": usage_of(own[0]) if own else None,
         "proven": _proven(told, own),
+        "isolated": isolated_of(told["state"], own[0][21]) if own else None,
         "checklist": [_line(each) for each in await checklist_of(store, told)] if told["origin"] == "engine" else [],
         "command": orders[0]["command"] if orders else None,
         "orders": orders,

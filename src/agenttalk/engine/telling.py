@@ -49,7 +49,7 @@ def _is_plain(granted: Granted, performance: Performance, outcome: Outcome, proo
     return (
         performance.how == "finished"
         and outcome.verdict is not None
-        and not (outcome.again or outcome.gates or outcome.reason or performance.sandbox or performance.usage)
+        and not (outcome.again or outcome.gates or outcome.reason or performance.usage)
         and proof is NO_PROOF
         and outcome.claims is NO_CLAIMS
         and command.on_complete is None
@@ -69,13 +69,14 @@ def _plain(
         shown = f'"result":{said}'
     scored = "null" if performance.score is None else wire.text(performance.score)
     explained = "null" if explanation is None else wire.text(explanation)
+    tier = f'"sandbox":"{performance.sandbox}",' if performance.sandbox else ""
     fact_before = "null" if granted.fact is None else str(granted.fact)
     before, after = _verdict_text(outcome.verdict)
     return wire.encoded(
         f'{{"ack":{_ack(moves, granted, outcome)},"attempt":{job.attempt},"before":{fact_before},'
         f'"cause":"{outcome.cause}","command_id":"{job.command.command_id}","epoch":{job.epoch},'
         f'"how":"finished","lease":"{job.lease}","lines":[{",".join(lines)}],'
-        f'"message_id":"{granted.message_id}",{shown},"score":{scored},'
+        f'"message_id":"{granted.message_id}",{shown},{tier}"score":{scored},'
         f'"score_explanation":{explained},"state":"{state}",'
         f'"usage":{{"duration_s":{round(performance.seconds, 3)!r}}},'
         f'"verdict":{before}"promise_id":{wire.text(outcome.promise_id)}{after}}}'

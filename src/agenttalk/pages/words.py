@@ -145,6 +145,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "智能体自称完成，尚无人验证。",
     ),
     "n_unproven": ("{n} unproven", "{n} 个未证明"),
+    "n_not_isolated": ("{n} not isolated", "{n} 个未隔离"),
+    "not_isolated": (
+        "Not isolated: the agent, or a check of its work, ran without a sandbox and could have changed anything here.",
+        "未隔离：智能体或对其工作的检查在没有沙箱的情况下运行，可能改动了这里的任何东西。",
+    ),
     "span_succeeded": ("done", "完成"),
     "span_failed": ("not done", "未完成"),
     "span_running": ("under way", "进行中"),

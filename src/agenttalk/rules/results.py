@@ -17,6 +17,19 @@ from agenttalk.rules.notes import without_notes
 
 FIT: Final = 70
 """Points of 100 from which on an agent is fit for a command, by its own judgement."""
+_SIGNALLED: Final = 128
+_SIGNALS: Final = {
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    15: "SIGTERM",
+    24: "SIGXCPU",
+    25: "SIGXFSZ",
+    31: "SIGSYS",
+}
 TAIL: Final = 4_000
 """Characters of an error text that are kept."""
 
@@ -168,3 +181,9 @@ def notice(command: Command, outcome: Result | Fault) -> str | None:
     parts = re.split(r"(\{result\}|\{score\}|\{error\})", wanted.message_template)
     filled = [values.get(part[1:-1], "") if number % 2 else part for number, part in enumerate(parts)]
     return "".join(filled)[:TAIL]
+
+
+def exit_words(code: int) -> str:
+    """An exit code in words. A shell or a sandbox tells by it which signal ended what it had started."""
+    name = _SIGNALS.get(code - _SIGNALLED)
+    return f"exit code {code} (ended by {name})" if name else f"exit code {code}"

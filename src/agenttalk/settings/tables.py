@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts.agent import AcpUse, CliUse, ProgramLimits, Switch, Tier, cli_named
+from agenttalk.contracts.agent import AcpUse, CliUse, Floor, ProgramLimits, Switch, Tier, cli_named
 from agenttalk.contracts.base import IdText, Many, Text
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.schedule import Schedule
@@ -27,6 +27,7 @@ from agenttalk.errors import Code, UsageError
 from agenttalk.rules import redaction
 from agenttalk.rules.garbage import KINDS, Keep, Kind
 from agenttalk.rules.http_addresses import read_allowed
+from agenttalk.rules.isolation import Word, Words
 from agenttalk.rules.notices import Event, Format
 
 LONGEST_URL: Final = 4096
@@ -155,8 +156,10 @@ class AgentSettings(Section):
     limits: ProgramSettings | None = None
     """What its program may use: a table; see [ProgramLimits](documents.md#programlimits)."""
     sandbox: Tier | None = None
-    """How its program is confined: `plain` (not at all), `landlock`, `bubblewrap`, or `best` of those that work. By
-    default `best` for coding agents and `plain` for all others."""
+    """How its program is confined: `plain` (not at all), `landlock`, `bubblewrap`, or `best` of those that work; by
+    default as for all. A plan can ask for more, never for less."""
+    isolation: Floor | None = None
+    """`required` runs neither its program nor checks of its work without a sandbox; by default as for all."""
     network: Switch | None = None
     """Whether its program may use the network: `on` (the default) or `off`, which needs a sandbox."""
     mcp: bool | None = None
@@ -424,6 +427,12 @@ class Settings(Section):
 
     locale: Literal["en", "zh"] = "en"
     """The language of prompts, `en` or `zh`, for agents that have no `locale` of their own."""
+    sandbox: Tier | None = None
+    """How programs of agents are confined: `best` of the sandboxes that work (the default), `bubblewrap`, `landlock`,
+    or `plain`: not at all, which is said wherever their work is shown. Plans can ask for more, never for less."""
+    isolation: Floor | None = None
+    """The least isolation of agents and checks: `best` runs them as well as it goes here (the default), and `required`
+    runs nothing without a sandbox (the default where `sandbox` names one)."""
     server: ServerSettings = ServerSettings.model_construct()
     """Where the engine listens."""
     store: StoreSettings = StoreSettings.model_construct()
@@ -456,8 +465,21 @@ class Settings(Section):
         agent = self.agents.get(agent_id)
         if agent is None:
             return {"locale": self.locale, **said}
-        own = agent.model_dump(mode="json", exclude_none=True, exclude={"forge"})
+        own = agent.model_dump(mode="json", exclude_none=True, exclude={"forge", "sandbox", "isolation"})
         return {"locale": self.locale, **said, **own}
+
+    def confining(self, sandbox: Tier | None) -> Self:
+        """The same, but for the sandbox of all agents, where somebody names one."""
+        if sandbox is None:
+            return self
+        agents = {name: each.model_copy(update={"sandbox": None}) for name, each in self.agents.items()}
+        return self.model_copy(update={"sandbox": sandbox, "agents": agents})
+
+    @property
+    def words(self) -> Words:
+        """What is said of isolation. It is no part of profiles: those can only ask for more."""
+        agents = {name: Word(each.sandbox, each.isolation) for name, each in self.agents.items()}
+        return Words(Word(self.sandbox, self.isolation), agents)
 
     def secrets(self, root: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:
         """Every secret that is named here, by its variable or key. What cannot be had now is left out.

@@ -17,6 +17,7 @@ from agenttalk.drivers.prices import price
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
+from agenttalk.rules.isolation import Operator, Words
 from agenttalk.store import operator
 from agenttalk.store.heads import Heads
 from agenttalk.store.root import MAIL, RootStores
@@ -50,6 +51,7 @@ async def opened(
     kinds: Mapping[str, TaskKind] | None = None,
     traced: bool = False,
     answers_by_file: bool = False,
+    words: Words | None = None,
 ) -> AsyncIterator[Deps]:
     """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
 
@@ -73,6 +75,7 @@ async def opened(
                 limits or Limits(),
                 shared=bool(url),
                 walls=walls,
+                operator=Operator(words or Words()),
                 traced=traced,
                 answers_by_file=answers_by_file,
                 kinds=kinds or {},
@@ -111,6 +114,7 @@ async def opened_as_set(
         kinds=_Letters(settings) if kinds is None else kinds,
         traced=settings.telemetry.endpoint is not None,
         answers_by_file=settings.people.answers_by_file,
+        words=settings.words,
     ) as deps:
         own = operator.token_of(root)
         deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))

@@ -40,6 +40,10 @@ LIMIT :limit
 -- name: unproven_in
 SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND unproven = 1
 
+-- How many tasks of a plan have agents or checks that ran without a sandbox.
+-- name: unisolated_in
+SELECT count(*) FROM tasks WHERE board = :board AND plan_id = :plan_id AND unisolated = 1
+
 -- The board is compared in a way that hides it from SQLite's planner; see `unshown_views`.
 -- name: open_plan_page
 SELECT plan_id, state, open, completed, failed, skipped, began_at, ended_at
@@ -59,7 +63,7 @@ SELECT task_id, dependant FROM edges WHERE board = :board AND plan_id = :plan_id
 
 -- name: plan_task_page
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unmet
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated, unmet
 FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id > :task_id
 ORDER BY task_id
@@ -67,7 +71,7 @@ LIMIT :limit
 
 -- name: task_standing
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- Commands of a plan, and how far each of their receivers came with them.

@@ -176,7 +176,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 -- name: ready_task
 UPDATE tasks
 SET state = 'READY', cause = :cause, queued = NULL, updated_at = :at, phase = NULL, missing = NULL, request_id = NULL,
-    waiting_since = NULL, reason = NULL, fresh = 1, unproven = 0
+    waiting_since = NULL, reason = NULL, fresh = 1, unproven = 0, unisolated = 0
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- name: reassign_task
@@ -315,6 +315,7 @@ SELECT plan_id FROM runs WHERE board = :board AND plan_id = :plan_id AND state =
 UPDATE tasks
 SET lease = NULL, owner = NULL, token = NULL, leased_at = NULL, phase = NULL, state = :state, cause = :cause,
     reason = :reason, queued = :queued, updated_at = :at, score = :score, fact = :fact, unproven = :unproven,
+    unisolated = :unisolated,
     retries = retries + :retries, sent_back = :sent_back, deaths = deaths + :deaths,
     seconds = seconds + :seconds, tokens = tokens + :tokens, cost_usd = cost_usd + :cost_usd,
     tool_calls = tool_calls + :tool_calls
@@ -446,7 +447,7 @@ SELECT
 -- Every task of a plan, for people.
 -- name: standings
 SELECT task_id, agent_id, state, phase, cause, reason, score, fresh, attempt, retries, reexecutions, missing, request_id,
-    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven
+    updated_at, leased_at, waiting_since, seconds, tokens, cost_usd, tool_calls, unproven, unisolated
 FROM tasks WHERE board = :board AND plan_id = :plan_id AND unmet IS NOT NULL ORDER BY task_id
 
 -- name: skipped_by_failure
