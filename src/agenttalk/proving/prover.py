@@ -385,7 +385,7 @@ class Prover:
         """Make a check at a commit; see the port."""
         space = await self._space(job)
         tree = await space.tree(commit)
-        tier = _tier(job.profile.sandbox)
+        tier = _tier(job.profile.tier)
         prepared = await self._prepared(space, job, tree, tier=tier)
         before = (await self.findings.baseline(job) or _UNSEEN).results.get(check.id)
         _, protected = await self._protection(space, job.command.promise, {})

@@ -32,4 +32,4 @@ def _is_live(path: tuple[str, ...]) -> bool:
     """Agents' accounts at forges are known to what is connected there, and so are not."""
     if path[0] == "agents":
         return "forge" not in path[2:3]
-    return path[0] in {"locale", "schedules", "sandbox", "isolation"} or path in _LIVE
+    return path[0] in {"locale", "schedules", "sandbox"} or path in _LIVE

@@ -39,7 +39,7 @@ KEEP: Final = 1.0
 
 
 @asynccontextmanager
-async def opened(
+async def opened(  # noqa: PLR0913 - each is a wish of its own
     root: Path,
     *,
     clock: Clock | None = None,

@@ -19,7 +19,8 @@ def prover(root: Path, deps: Deps, driver: Driver, forge: AskForge | None = None
     """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
     checker = Checker(driver, deps.clock, deps.ids, forge=forge)
     path = os.environ.get("PATH", os.defpath)
-    context = Context(path=path, masked=deps.walls.hidden, readable=deps.walls.readable)
+    least = deps.operator.words.everyone.isolation or "best"
+    context = Context(path=path, isolation=least, masked=deps.walls.hidden, readable=deps.walls.readable)
     return Prover(root, checker, context, deps.clock, deps.stores.blobs, KeptFindings(deps))
 
 
