@@ -460,3 +460,34 @@ def test_what_is_missing_in_a_repository_that_is_seen_is_denied(tmp_path: Path) 
         assert (await auditing.audit(place.deps, task["id"]))["verify"]["code"] == "claim_denied"
 
     play(tmp_path, work)
+
+
+@pytest.mark.mends("E4")
+def test_nobody_works_again_while_the_engine_does_not_see_the_work(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        number, _ = await approved(place)
+        kind: Any = place.deps.kinds["_toolchain"]
+        reads, waits = place.forge.user("engine"), list[float]()
+
+        async def pause(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 50:
+                place.repository.readers.add("engine")
+
+        async with Gitea.opened(SOURCE, place.forge.url, reads, patience=QUICK) as client:
+            patient = ReadBack({SOURCE: client}, REGISTRY, patience=5.0, longest=20.0, settling=0.0, sleep=pause)
+            object.__setattr__(kind, "read_back", patient)
+            place.repository.private = True
+
+            async def merges(job: Job) -> None:
+                merge(place, number)
+                await place.say(job)
+
+            place.deeds = [merges]
+            await place.ran(9)
+            [outcome] = place.outcomes
+            assert (outcome.infrastructure, outcome.detail.startswith("FORGE_UNSEEN: ")) == (True, True)
+            shown = await only(place)
+            assert (shown["status"], shown["trust"], place.left) == ("done", "observed", 8), "one turn was enough"
+
+    play(tmp_path, work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agenttalk.contracts.toolchain import NOT_DONE
+from agenttalk.errors import Code
 from agenttalk.ports import FollowUp, KindOutcome, KindTask
 from agenttalk.rules import triage, words_of_verdicts
 
@@ -12,7 +13,8 @@ from agenttalk.rules import triage, words_of_verdicts
 def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
     """One thing to see to, once for each command. Whom it reaches is decided when it is seen to."""
     found = (*outcome.blockers, *(words_of_verdicts.MISSING(name=each) for each in outcome.missing))
-    ways = triage.ways(task.action_type, outcome.cause, away=outcome.infrastructure)
+    unseen = outcome.detail.startswith(f"{Code.FORGE_UNSEEN}:")
+    ways = triage.ways(task.action_type, outcome.cause, away=outcome.infrastructure, unseen=unseen)
     if not ways:
         return []
     body: dict[str, Any] = {
@@ -24,4 +26,4 @@ def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
         "round": task.reexecutions + 1,
     }
     key = f"{NOT_DONE}/{task.task_id}/{outcome.command_id}"
-    return [FollowUp(NOT_DONE, f"{key}/away" if ways == ("infrastructure",) else key, body)]
+    return [FollowUp(NOT_DONE, f"{key}/away" if ways in {("infrastructure",), ("access",)} else key, body)]

@@ -5,7 +5,7 @@ This is evidence and no more. Whether a task is done, `rules.done.decide` says o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -344,6 +344,11 @@ def _denied(why: Sequence[str], at: str) -> Evidence:
 def is_denied(found: Sequence[Evidence]) -> bool:
     """Whether the forge denies what a report says, or shows what nobody can make good by working on."""
     return any(_code(each) in {"claim_denied", "unapproved_merge"} for each in found)
+
+
+def is_beyond_repair(found: Iterable[Evidence]) -> bool:
+    """Whether the forge shows what another turn cannot make good: others have to see to it."""
+    return any(_code(each) == "unapproved_merge" for each in found)
 
 
 def deployed(environment: str, sha: str, at: str) -> Evidence:
