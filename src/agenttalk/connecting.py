@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -11,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
+from agenttalk.contracts.forge import ForgeEvent, Repository
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.contracts.words import ForgeKind
 from agenttalk.engine.toolchain import Caps, Setup
 from agenttalk.errors import Code, ForgeError, UsageError
-from agenttalk.forge import webhooks
+from agenttalk.forge import reading, webhooks
 from agenttalk.forge.read_back import ReadBack
 from agenttalk.forge.webhooks import Ignored
 from agenttalk.kinds import failing
@@ -25,16 +26,22 @@ from agenttalk.kinds import registry as kinds
 from agenttalk.kinds.mail import Letters
 from agenttalk.kinds.toolchain import Toolchain, Verify
 from agenttalk.ports import EventSource, Forge, Headers, TaskKind
-from agenttalk.prompts.toolchain_steps import Content, FailedJob, ReviewPoint, Style
+from agenttalk.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style
 from agenttalk.rules import risk
 from agenttalk.rules.forge_registry import CiComment, Identity, Registry
 from agenttalk.rules.proposing import Lookup
 from agenttalk.settings.letters import mail_rules
 from agenttalk.settings.tables import Settings, SourceSettings
 
+LOG = logging.getLogger(__name__)
 _LONGEST_SECRET: Final = 4096
 GATHER: Final = 15.0
 """Seconds in which the forge may be read before a task is made without what it says."""
+_SENT_BACK: Final = 2
+"""How often a task goes back to its agent: the third failure reaches the lead."""
+_BELIEVED: Final = 60.0
+"""Seconds for which the forge is not asked again whether an account may write."""
+_REMEMBERED: Final = 1_000
 _REVIEWED: Final = frozenset({"review_result", "review_comment"})
 
 
@@ -47,6 +54,8 @@ class ConfiguredSource:
     api_url: str
     secret: str = field(repr=False)
     insecure: bool = False
+    web: str = ""
+    """Its pages."""
 
     def refusal(self, headers: Headers, body: bytes) -> str:
         """Why a delivery is not genuine. A source that has a secret always checks it."""
@@ -55,19 +64,14 @@ class ConfiguredSource:
         found = webhooks.check_signature(self.kind, headers, body, self.secret)
         return "" if found.good else found.reason
 
-    def signing(self, headers: Headers) -> webhooks.Signing | None:
-        """The signature of a delivery, computed while its body is read; None where none is asked for."""
-        if self.insecure and not self.secret:
-            return None
-        return webhooks.Signing(self.kind, headers, self.secret)
-
     def label(self, headers: Headers) -> tuple[str, str]:
         """The forge's number of a delivery, and what it calls the event."""
         return webhooks.label(self.kind, headers)
 
     def read(self, headers: Headers, body: bytes) -> ForgeEvent | Ignored:
-        """What happened."""
-        return webhooks.read(self.name, self.kind, headers, body)
+        """What happened. Addresses that a forge writes without its own are made whole."""
+        found = webhooks.read(self.name, self.kind, headers, body)
+        return found if isinstance(found, Ignored) else reading.made_whole(found, self.web or self.api_url)
 
 
 def sources(root: Path, settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, EventSource]:
@@ -81,7 +85,7 @@ def sources(root: Path, settings: Settings, environ: Mapping[str, str] = os.envi
                 f"the source {name!r} has no secret, so anybody could send webhooks in its name",
                 hint=f"set sources.{name}.secret_env or secret_file; on a test bench only, insecure = true",
             )
-        found[name] = ConfiguredSource(name, said.kind, api_url(said), secret, said.insecure)
+        found[name] = ConfiguredSource(name, said.kind, api_url(said), secret, said.insecure, said.base_url)
     return found
 
 
@@ -146,7 +150,9 @@ def registry(settings: Settings) -> Registry:
         ci_comments=tuple(comments),
         high_risk=said.risk.high,
         engines={name: each.login for name, each in settings.sources.items() if each.login},
+        callers={name: each.callers for name, each in settings.sources.items() if each.callers},
         hops=settings.limits.hops,
+        rounds=settings.limits.review_rounds,
     )
 
 
@@ -177,10 +183,10 @@ def setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> Setup:
 
     return Setup(
         registry=registry(settings),
-        places={name: (each.kind, api_url(each)) for name, each in settings.sources.items()},
+        places={name: place_of(each) for name, each in settings.sources.items()},
         profiles=profiles,
         style=style,
-        policies=Policies(),
+        policies=Policies(max_reexecute_times=_SENT_BACK),
         timeout=said.timeout,
         retry_times=said.retry_times,
         caps=Caps(
@@ -191,6 +197,11 @@ def setup(settings: Settings, profile: Callable[[str], AgentProfile]) -> Setup:
             escalate_after=said.escalate_after,
         ),
     )
+
+
+def place_of(said: SourceSettings) -> Place:
+    """Where a source is, and which addresses an agent is sent to."""
+    return Place(said.kind, api_url(said), web=(said.base_url, *said.ci_urls))
 
 
 def toolchain(settings: Settings, **more: Any) -> Toolchain:
@@ -242,7 +253,6 @@ async def clients(
     What they need is loaded only where a source is configured.
     """
     found: dict[str, Forge] = {}
-    known = registry(settings)
     async with AsyncExitStack() as stack:
         for name, said in settings.sources.items():
             try:
@@ -252,21 +262,18 @@ async def clients(
                     raise
                 continue
             if token:
-                found[name] = await stack.enter_async_context(_client(name, said, token, known))
+                found[name] = await stack.enter_async_context(_client(name, said, token))
         yield found
 
 
-def _client(name: str, said: SourceSettings, token: str, known: Registry) -> AbstractAsyncContextManager[Forge]:
-    def is_agent(user: ForgeUser) -> bool:
-        return known.agent(user) is not None
-
+def _client(name: str, said: SourceSettings, token: str) -> AbstractAsyncContextManager[Forge]:
     if said.kind == "github":
         from agenttalk.forge.github import GitHub
 
-        return GitHub.opened(name, api_url(said), token, is_agent=is_agent)
+        return GitHub.opened(name, api_url(said), token)
     from agenttalk.forge.gitea import Gitea
 
-    return Gitea.opened(name, said.base_url.rstrip("/"), token, is_agent=is_agent)
+    return Gitea.opened(name, said.base_url.rstrip("/"), token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +282,28 @@ class Reading:
 
     forges: Mapping[str, Forge]
     high_risk: Sequence[str] = ()
+    known: dict[tuple[str, str, str], tuple[float, bool]] = field(default_factory=dict)
+    """Who may write where, and until when that is believed."""
+
+    async def rights(self, source: str, repository: str, login: str) -> bool | None:
+        """Whether an account may write; None when the forge does not say it."""
+        forge = self.forges.get(source)
+        if forge is None:
+            return None
+        about, now = (source, repository.lower(), login.lower()), asyncio.get_running_loop().time()
+        until, may = self.known.get(about, (0.0, False))
+        if until > now:
+            return may
+        try:
+            async with asyncio.timeout(GATHER):
+                may = await forge.may_write(repository, login)
+        except (ForgeError, TimeoutError) as error:
+            LOG.warning("%s: who may write to %s: %s", source, repository, error, extra={"action": "forge.rights"})
+            return None
+        if len(self.known) >= _REMEMBERED:
+            self.known.clear()
+        self.known[about] = (now + _BELIEVED, may)
+        return may
 
     async def gather(self, event: ForgeEvent, task: ProposedTask) -> Content:
         """Comments of a review, jobs that are red, files that changed. Raises ForgeError."""

@@ -266,4 +266,4 @@ def test_a_pull_request_from_a_fork_is_untrusted(tmp_path: Path) -> None:
 
     door = play(tmp_path, scene)
     assert door.world.outcome() == [("review_updated", "agent-reviewer")]
-    assert {task.context["untrusted"] for task in door.world.proposed.values()} == {True}
+    assert {task.context["fork"] for task in door.world.proposed.values()} == {True}

@@ -217,9 +217,9 @@ def test_what_is_opened_again_is_asked_for_again() -> None:
 
 def test_a_fork_is_marked_as_untrusted() -> None:
     world = run([pr_event("pull_request_opened", fork=True)])
-    assert next(iter(world.proposed.values())).context["untrusted"] is True
+    assert next(iter(world.proposed.values())).context["fork"] is True
     world = run([pr_event("pull_request_opened")])
-    assert next(iter(world.proposed.values())).context["untrusted"] is False
+    assert next(iter(world.proposed.values())).context["fork"] is False
 
 
 # Results of reviews
@@ -471,13 +471,6 @@ def test_an_issue_that_is_taken_away_or_closed_is_nobodys_until_it_is_given_agai
     again = issue_event("issue_reopened", 2, "agent-dev")
     for order in permutations([given, closed, again]):
         assert run(order).outcome() == [("issue_assigned", "agent-dev")]
-
-
-def test_a_brief_of_a_title_is_the_end_of_a_branch() -> None:
-    assert intake.brief("Crash on  Empty input!") == "crash-on-empty-input"
-    assert intake.brief("Überraschung: ça marche") == "uberraschung-ca-marche"
-    assert intake.brief("崩溃") == "issue"
-    assert len(intake.brief("word " * 40)) <= 40
 
 
 # Names

@@ -331,7 +331,6 @@ def test_times_are_brought_to_one_zone() -> None:
         ("gitea/ci_failure", {"state": "warning"}),
         ("gitea/deploy_failure", {"action": "requested"}),
         ("github/ci_failure", {"action": "requested"}),
-        ("github/review_comment", {"action": "dismissed"}),
         ("github/deploy_failure", {"deployment_status": {"state": "in_progress"}}),
     ],
 )

@@ -29,6 +29,7 @@ def registry(*logins: str, **changes: Any) -> Registry:
         lead="agent-lead",
         repositories=("*",),
         deploy_patterns=("*deploy*",),
+        callers={SOURCE: ("*",)},
     )
     return replace(found, **changes)
 
@@ -118,7 +119,7 @@ def as_known(task: ProposedTask) -> KnownTask:
         basis=task.basis,
         hop=task.hop,
         at=task.at,
-        reviewer=str(context.get("reviewer", "")).lower(),
+        reviewer=task.reviewer,
         verdict=context.get("result"),
     )
 

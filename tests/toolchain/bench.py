@@ -167,7 +167,7 @@ def written(root: Path, programs: dict[str, str], *, more: str = "", locale: str
         lines += [f'{kind} = {{ login = "{agent}" }}' for kind in ("gitea", "forgejo", "github")]
     for kind in ("gitea", "forgejo", "github"):
         lines += [f"[sources.{kind}]", f'kind = "{kind}"', 'base_url = "https://git.example.test"']
-        lines += ['secret_file = "secret.txt"']
+        lines += ['secret_file = "secret.txt"', 'callers = ["*"]']
     lines += ["[toolchain]", 'default_reviewer = "agent-reviewer"', 'ops = "agent-ops"', 'lead = "agent-lead"']
     lines += ['deploy_patterns = ["*deploy*"]', 'repos = ["*"]', more]
     (root / "agenttalk.toml").write_text("\n".join(lines), encoding="utf-8")

@@ -97,7 +97,7 @@ def _written(root: Path, locale: str) -> None:
         lines += [f"[agents.{agent}]", 'driver = "listener"', f"[agents.{agent}.forge]"]
         lines += [f'{kind} = {{ login = "{agent}" }}' for kind in ("gitea", "forgejo", "github")]
     for kind in ("gitea", "forgejo", "github"):
-        lines += [f"[sources.{kind}]", f'kind = "{kind}"', 'base_url = "https://git.example.test"']
+        lines += [f"[sources.{kind}]", f'kind = "{kind}"', 'base_url = "https://git.example.test"', 'callers = ["*"]']
         lines += ['secret_file = "secret.txt"', 'login = "the-engine"']
     lines += ["[toolchain]", 'default_reviewer = "agent-reviewer"', 'ops = "agent-ops"', 'lead = "agent-lead"']
     lines += ['deploy_patterns = ["*deploy*"]', 'repos = ["*"]', "retry_times = 0"]

@@ -21,6 +21,7 @@ from agenttalk.engine.webhooks import Intake
 from agenttalk.forge.client import Patience
 from agenttalk.forge.gitea import Gitea
 from agenttalk.kinds.toolchain import Toolchain
+from agenttalk.prompts.toolchain_steps import Place
 from agenttalk.rules.forge_registry import Identity, Registry
 from agenttalk.testing import FakeGitea
 from agenttalk.testing.gitea_things import Pull, Repository, User
@@ -154,9 +155,9 @@ class Scene:
 @asynccontextmanager
 async def scene(folder: Path, *, page: int = 50, registry: Registry = REGISTRY) -> AsyncIterator[Scene]:
     async with FakeGitea.running(folder / "forge", page=page) as forge:
-        for login in (*LOGINS, "alice"):
+        for login in (*LOGINS, "alice", "stranger"):
             forge.user(login)
-        forge.repository(REPO, writers=[*LOGINS, "root"])
+        forge.repository(REPO, writers=[*LOGINS, "root", "alice"])
         forge.hook(REPO, "http://127.0.0.1:9/nobody", SECRET, EVENTS)
         forge.deliveries.held = True
         await asyncio.to_thread((folder / "root").mkdir)
@@ -166,7 +167,7 @@ async def scene(folder: Path, *, page: int = 50, registry: Registry = REGISTRY) 
             opened(folder / "root", kinds={BOARD: Toolchain()}, clock=clock) as deps,
             Gitea.opened("work", forge.url, forge.admin, patience=quick) as client,
         ):
-            setup = Setup(registry, {"work": ("gitea", f"{forge.url}/api/v1")}, PROFILES)
+            setup = Setup(registry, {"work": Place("gitea", f"{forge.url}/api/v1")}, PROFILES)
             board = Board(deps, setup, lambda: "http://127.0.0.1:8083")
             sources = {"work": connecting.ConfiguredSource("work", "gitea", f"{forge.url}/api/v1", SECRET)}
             reading = connecting.Reading({"work": client})
@@ -176,8 +177,16 @@ async def scene(folder: Path, *, page: int = 50, registry: Registry = REGISTRY) 
                 deps,
                 board,
                 receiver,
-                Intake(deps, sources, board, asked=reading.asked, gather=reading.gather, search=reading.search),
-                Reconciler(deps, board, {"work": client}, gather=reading.gather),
+                Intake(
+                    deps,
+                    sources,
+                    board,
+                    asked=reading.asked,
+                    gather=reading.gather,
+                    search=reading.search,
+                    rights=reading.rights,
+                ),
+                Reconciler(deps, board, {"work": client}, gather=reading.gather, rights=reading.rights),
                 clock,
             )
 

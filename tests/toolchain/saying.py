@@ -21,6 +21,7 @@ from agenttalk.forge.gitea import Gitea
 from agenttalk.kinds import failing
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import Job, KindTask, KindTurn, Performance
+from agenttalk.prompts.toolchain_steps import Place
 from agenttalk.rules.done import Evidence
 from agenttalk.testing import FakeGitea
 from agenttalk.wiring import opened
@@ -90,7 +91,7 @@ class Stage:
         kind = Toolchain(verify={SOURCE: "observed"}, read_back=read_back, on_failure=failing.follow_ups)
         setup = Setup(
             registry=replace(registry(engines={SOURCE: "engine"}), **self.known),
-            places={SOURCE: ("gitea", f"{self.forge.url}/api/v1")},
+            places={SOURCE: Place("gitea", f"{self.forge.url}/api/v1")},
             profiles={each: profile for each, profile in PROFILES.items() if each in AGENTS},
             retry_times=0,
             caps=self.caps,

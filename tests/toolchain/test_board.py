@@ -25,6 +25,7 @@ from agenttalk.engine.toolchain import BOARD, Board, Setup
 from agenttalk.engine.webhooks import Intake
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, KindTurn, Performance
+from agenttalk.prompts.toolchain_steps import Place
 from agenttalk.rules import intake
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.forge_registry import Identity
@@ -42,7 +43,10 @@ _OURS = registry()
 REGISTRY = replace(_OURS, identities=(*_OURS.identities, Identity("agent-dev", "gitea", "agent-dev")))
 PROFILES = {each.agent: AgentProfile(agent_id=each.agent, driver="played") for each in REGISTRY.identities}  # type: ignore[arg-type]
 SETUP = Setup(
-    registry=REGISTRY, places={SOURCE: ("gitea", "https://git.example.test/api/v1")}, profiles=PROFILES, retry_times=0
+    registry=REGISTRY,
+    places={SOURCE: Place("gitea", "https://git.example.test/api/v1")},
+    profiles=PROFILES,
+    retry_times=0,
 )
 
 

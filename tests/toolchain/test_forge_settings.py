@@ -13,6 +13,7 @@ from agenttalk.contracts.forge import ForgeUser
 from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.kinds import registry as kinds
 from agenttalk.kinds.toolchain import Toolchain
+from agenttalk.prompts.toolchain_steps import Place
 from agenttalk.settings import Settings, load
 from api.enginekit import started
 from toolchain.bench import SECRET, written
@@ -100,7 +101,8 @@ repos = ["acme/*"]
     assert "forge" not in profile
     assert connecting.toolchain(settings).tokens == {("dev", "work"): "DEV_TOKEN"}
     made = connecting.setup(settings, lambda agent: AgentProfile.from_json(settings.profile(agent, profile)))
-    assert made.places == {"work": ("gitea", "https://git.example.test/api/v1")}
+    base = "https://git.example.test"
+    assert made.places == {"work": Place("gitea", f"{base}/api/v1", web=(f"{base}/",))}
 
 
 @pytest.mark.parametrize("role", ["default_reviewer", "ops", "lead"])

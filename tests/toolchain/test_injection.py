@@ -22,7 +22,12 @@ _FREE: Final = frozenset({"title", "body", "content", "description", "message", 
 
 def renamed(data: Any, number: int) -> Any:
     """The same of another repository, so that nothing is the same as before."""
-    return json.loads(json.dumps(data).replace("acme/widgets", f"acme/w{number}"))
+    found = json.loads(json.dumps(data).replace("acme/widgets", f"acme/w{number}"))
+    body = found.get("body", found)
+    for place in (body, body.get("run") or {}):
+        if isinstance(place.get("repository"), dict):
+            place["repository"]["id"] = 9000 + number
+    return found
 
 
 def comment_event(text: str) -> dict[str, Any]:

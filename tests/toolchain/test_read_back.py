@@ -25,6 +25,7 @@ from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.read_back import ReadBack
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.ports import FollowUp, Job, KindOutcome, KindTask, Performance
+from agenttalk.prompts import toolchain_steps
 from agenttalk.rules import intake
 from agenttalk.rules.carried_out import Verify
 from agenttalk.rules.forge_registry import Identity, Registry
@@ -42,6 +43,7 @@ REGISTRY = Registry(
     ops="ops",
     repositories=("*",),
     deploy_patterns=("*deploy*",),
+    callers={SOURCE: ("*",)},
 )
 PROFILES = {agent: AgentProfile(agent_id=agent, driver="played") for agent in AGENTS}  # type: ignore[arg-type]
 QUICK = Patience(connect=2.0, answer=5.0, tries=1, pause=0.0)
@@ -148,7 +150,10 @@ def play(
             (folder / "root").mkdir()
             async with opened(folder / "root", kinds={BOARD: kind}) as deps:
                 setup = Setup(
-                    registry=registry, places={SOURCE: ("gitea", forge.url)}, profiles=PROFILES, retry_times=0
+                    registry=registry,
+                    places={SOURCE: toolchain_steps.Place("gitea", forge.url)},
+                    profiles=PROFILES,
+                    retry_times=0,
                 )
                 await work(Place(forge, deps, Board(deps, setup, lambda: ""), outcomes))
 
@@ -250,7 +255,8 @@ def test_a_denied_report_is_not_taken_where_reports_are_taken(tmp_path: Path, ve
     play(tmp_path, work, verify=verify)
 
 
-def test_what_was_merged_by_somebody_else_was_not_done_by_the_agent(tmp_path: Path) -> None:
+@pytest.mark.mends("E5")
+def test_what_was_merged_by_somebody_else_is_moot_and_was_not_done_by_the_agent(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         number, _ = await approved(place)
 
@@ -260,8 +266,8 @@ def test_what_was_merged_by_somebody_else_was_not_done_by_the_agent(tmp_path: Pa
 
         place.deeds = [waits]
         await place.ran()
-        assert place.outcomes[0].code == "no_action"
-        assert "was merged by somebody, not by agent-dev" in place.outcomes[0].detail
+        assert [(each.cause, each.code, each.state) for each in place.outcomes] == [("MOOT", "moot", "SKIPPED")]
+        assert "was merged meanwhile, by somebody" in place.outcomes[0].reason
 
     play(tmp_path, work)
 
@@ -453,16 +459,15 @@ def test_an_outage_is_told_once_and_waited_for_and_nobody_works_again(tmp_path: 
     play(tmp_path, work)
 
 
-@pytest.mark.mends("E4")
-def test_a_token_that_may_not_read_is_an_error_of_nobody_who_worked(tmp_path: Path) -> None:
+def test_a_token_that_may_not_read_is_an_error_and_no_outage(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         await approved(place)
         for each in place.forge.state.users.values():
             each.tokens.clear()
         await place.ran()
         [outcome] = place.outcomes
-        assert (outcome.code, outcome.infrastructure) == ("verify_error", True)
-        assert outcome.detail.startswith("FORGE_UNSEEN: ")
+        assert (outcome.code, outcome.infrastructure) == ("verify_error", False)
+        assert outcome.detail.startswith("FORGE_REFUSED: ")
 
     play(tmp_path, work)
 
@@ -518,7 +523,7 @@ def test_a_step_that_there_is_not_cannot_be_declared(tmp_path: Path) -> None:
 
         place.deeds = [declares]
         await place.ran()
-        assert (place.outcomes[0].code, place.outcomes[0].detail) == ("claim_denied", "there is no step 9: there are 2")
+        assert (place.outcomes[0].code, place.outcomes[0].detail) == ("claim_denied", "there is no step 9: there are 3")
 
     play(tmp_path, work)
 

@@ -30,6 +30,9 @@ EventName = Literal[
     "issue_unassigned",
     "issue_reopened",
     "issue_closed",
+    "issue_deleted",
+    "pull_request_deleted",
+    "review_dismissed",
     "status_changed",
     "run_finished",
     "deployment_changed",
@@ -59,6 +62,15 @@ class Repository(Part):
     """Its page."""
     default_branch: str = ""
     """The branch that pull requests usually go to."""
+    id: Count | None = None
+    """Its number, which stays when it is renamed."""
+    known_as: str = ""
+    """The name under which its tasks are kept: the first that was seen of it. Empty for one that was never renamed."""
+
+    @property
+    def key(self) -> str:
+        """What it is called in keys."""
+        return (self.known_as or self.full_name).lower()
 
 
 class PullRequest(Part):
@@ -80,12 +92,8 @@ class PullRequest(Part):
     """Whether it was merged."""
     merged_by: ForgeUser | None = None
     """Who merged it."""
-    merged_at: str = ""
-    """When it was merged."""
-    merge_sha: str = ""
-    """The commit at which the base was after the merge."""
     head_sha: str = ""
-    """The newest commit. Of one that is closed some forges show where its branch is now; `Forge.pull_head` knows."""
+    """The newest commit."""
     head_ref: str = ""
     """The branch it comes from."""
     base_ref: str = ""
@@ -197,7 +205,7 @@ class Status(Part):
     at: str = ""
     """When it was set, by the forge's clock; empty when the forge does not say."""
     creator: ForgeUser | None = None
-    """Who wrote it, where the forge says it."""
+    """Who set it, where the forge says it."""
 
 
 class Run(Part):
@@ -240,28 +248,31 @@ class Deployment(Part):
     """Where to read more."""
 
 
-class Commit(Part):
-    """A commit."""
-
-    sha: str
-    """Its number."""
-    parents: Many[str] = ()
-    """The commits before it."""
-    message: str = ""
-    """What it says."""
-    address: str = ""
-    """The author's git address, which anybody can write."""
-    authored_at: str = ""
-    """When its author wrote it, which stays when it is rebased."""
+ChangeKind = Literal["closed", "reopened", "merged", "assigned", "unassigned", "scheduled", "unscheduled", "dismissed"]
 
 
-class Push(Part):
-    """Somebody moved the head of a pull request."""
+class Change(Part):
+    """Something that was done to an issue or a pull request."""
 
-    by: ForgeUser
-    """Who did it: the account, whatever the commits say."""
-    commits: Many[str] = ()
-    """Commits that it brought, as far as the forge says them."""
+    what: ChangeKind
+    """What was done. `scheduled`: it is to be merged as soon as it can be."""
+    by: ForgeUser | None = None
+    """Who did it."""
+    who: ForgeUser | None = None
+    """Who was assigned, or is not any more."""
+    at: str = ""
+    """When, by the forge's clock."""
+
+
+class Branch(Part):
+    """What a branch asks of those who merge into it, as far as the forge shows it."""
+
+    name: str
+    """What it is called."""
+    approvals: Count = 0
+    """How many approvals it takes."""
+    checked: bool = False
+    """Whether statuses have to be good."""
 
 
 class Comparison(Part):
@@ -314,6 +325,10 @@ class ForgeEvent(Part):
     """When it happened, as the forge writes it."""
     first_hand: bool = False
     """Whether the engine read it at the forge itself, so that it holds whatever was told before."""
+    freed: dict[str, str] = Field(default_factory=dict)
+    """Account → when it was last seen to owe nothing here, where the engine read that; see `Sighting`."""
+    writer: bool | None = None
+    """Whether the sender has write access to the repository; None when nobody could tell."""
 
 
 class Sighting(Part):
@@ -343,3 +358,10 @@ class Sighting(Part):
     """Whether the engine read it at the forge itself."""
     met: Many[str] = ()
     """Keys of tasks of which the forge shows that nothing is left to do."""
+    freed: dict[str, str] = Field(default_factory=dict)
+    """Account → when it was last seen to owe nothing here: not assigned, not asked, or its review handed in. The empty
+    name stands for all: the issue was closed. What is called for after that is another obligation."""
+    closed_by: ForgeUser | None = None
+    """Who closed or merged it, where that was told; nobody while it is open."""
+    covered: dict[str, str] = Field(default_factory=dict)
+    """Key of a task → the newest moment at which it stood for what is owed."""

@@ -12,6 +12,7 @@ ActionType = Literal[
     "review_comment",
     "review_updated",
     "ci_failure",
+    "merge_conflict",
     "issue_assigned",
     "deploy_failure",
     "mention",
@@ -69,6 +70,8 @@ class ProposedTask(Part):
     """When the event happened."""
     replaces: Many[Text] = ()
     """Keys of tasks that have not begun and are not to begin any more."""
+    reviewer: str = ""
+    """The account whose review it answers, as keys name it."""
 
 
 class PipelineResult(Document):

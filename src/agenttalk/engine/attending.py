@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from agenttalk.contracts.agent import NAMED_TIERS, AgentProfile
 from agenttalk.contracts.promise import HumanCheck
@@ -118,14 +120,18 @@ class Attending(Dispatching):
             return worth.NO_PROOF
         try:
             confirm = partial(self._confirm, board, granted)
-            turn = await kinds.turn_of(kind, board.store, granted, performance, at=self._deps.stamp(), confirm=confirm)
+            wait = partial(self._await, board, granted)
+            turn = await kinds.turn_of(
+                kind, board.store, granted, performance, at=self._deps.stamp(), confirm=confirm, wait=wait
+            )
             found = tuple(await kind.evidence(task, turn))
         except Exception as error:  # also somebody else's code; whatever it is, nothing was found
             LOG.exception("%s: it could not be checked", granted.job.task_id, extra={"action": "dispatcher.evidence"})
             code = f"{error.code}: " if isinstance(error, AgentTalkError) else ""
             detail = f"verify_error: {code}{error}"
             found = (Evidence("read_back", False, True, "observed", "engine", self._deps.stamp(), detail),)
-        return self._deps.discretion.proof(Proof(evidence=found, told=kinds.told(found)))
+        moot = next((each.detail for each in found if each.id in kinds.MOOT), "")
+        return self._deps.discretion.proof(Proof(evidence=found, told=kinds.told(found), moot=moot))
 
     async def _judged(self, board: Board, granted: Granted, prover: Prover) -> dict[str, Judgement]:
         """Have inputs looked at before they are used."""
@@ -149,6 +155,26 @@ class Attending(Dispatching):
         finally:
             self._working.add(granted.job.lease)
             await self._enter(board, granted.job, "verifying")
+
+    async def _await(self, board: Board, granted: Granted, why: str, longest: Coroutine[Any, Any, None]) -> None:
+        """Wait for what is not the agent's to do, until something is heard or the time is up. The agent is free."""
+        job, heard = granted.job, asyncio.Event()
+        about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease}
+        self._free(granted)
+        self._working.discard(job.lease)
+        await board.store.transact(lambda tx: tx.run("set_awaiting", **about, reason=why))
+        self._wake.set()
+        self._tell(ended=False)
+        self._awaiting.add(heard)
+        waiting = [asyncio.ensure_future(longest), asyncio.ensure_future(heard.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+            self._awaiting.discard(heard)
+            self._working.add(job.lease)
+            await self._enter(board, job, "verifying")
 
     async def _enter(self, board: Board, job: Job, phase: str) -> None:
         about = {"plan_id": job.plan_id, "task_id": job.task_id, "lease": job.lease, "phase": phase}

@@ -63,6 +63,8 @@ class Dispatching(ABC):
     _wake: asyncio.Event
     _working: set[str]
     """Leases of turns under way, apart from questions to people."""
+    _awaiting: set[asyncio.Event]
+    """Those who wait until something is heard of a forge."""
     watches: Watches
     """Who looks on at turns under way."""
 
@@ -93,6 +95,11 @@ class Dispatching(ABC):
     def nudge(self) -> None:
         """Look at everything soon."""
         self._wake.set()
+
+    def heard(self) -> None:
+        """Something was heard of a forge: whoever waits for it looks again."""
+        for each in self._awaiting:
+            each.set()
 
     def _free(self, granted: Granted) -> None:
         self._slots.free(granted.job.agent_id, granted.ticket)

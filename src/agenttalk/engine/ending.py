@@ -141,6 +141,8 @@ def _follow(moves: Moves, end: End, outcome: Outcome) -> None:
         request_id = moves.ask_person(sheet, node, title)
         if performance.how == "unfit":
             asking.request_plan(moves.tx, sheet, request_id, "AGENT_UNFIT", title, failed=job.task_id)
+    elif outcome.cause == "MOOT":
+        moves.ended(sheet, job.task_id, outcome.cause)
     else:
         _alert(moves, granted, outcome)
         moves.ended(sheet, job.task_id, outcome.cause)
@@ -215,8 +217,8 @@ def _end_turn(
     job = granted.job
     bad_score = performance.code in SCORE_CODES
     used = usage.spent(performance.usage, seconds=performance.seconds)
-    if granted.watch.allowance is not None:
-        granted.watch.allowance.write(moves.tx, job.lease, used)
+    if granted.allowance is not None:
+        granted.allowance.write(moves.tx, job.lease, used)
     lost = ConflictError(
         Code.LEASE_LOST,
         f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",

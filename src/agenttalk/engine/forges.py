@@ -18,7 +18,7 @@ from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL
 from agenttalk.engine.toolchain import BOARD, Board, Setup
 from agenttalk.engine.wakes import Waiter
-from agenttalk.engine.webhooks import Asked, Gather, Intake, Search
+from agenttalk.engine.webhooks import Asked, Gather, Intake, Rights, Search
 from agenttalk.ports import EventSource, Forge
 
 _NEVER: Final = 1e9
@@ -34,6 +34,7 @@ class Connected:
     asked: Asked | None = None
     gather: Gather | None = None
     search: Search | None = None
+    rights: Rights | None = None
     forges: Mapping[str, Forge] = field(default_factory=dict)
     """Those that the engine has a token for."""
     reconcile_every: float = 0
@@ -44,9 +45,20 @@ class Forges:
     """What an engine does about its forges. `receiver` takes deliveries, `reconciler` reads those that can be read."""
 
     def __init__(
-        self, deps: Deps, connected: Connected, *, address: Callable[[], str], retry: Retry, nudge: Callable[[], None]
+        self,
+        deps: Deps,
+        connected: Connected,
+        *,
+        address: Callable[[], str],
+        retry: Retry,
+        nudge: Callable[[], None],
+        heard: Callable[[], None] = lambda: None,
     ) -> None:
-        """`address` is where agents reach the engine, `retry` tries a task again, `nudge` has new tasks looked for."""
+        """`address` is where agents reach the engine, `retry` tries a task again, `nudge` has new tasks looked for.
+
+        `heard` has those look again who wait for something to happen at a forge.
+        """
+        self._heard = heard
         self._deps = deps
         self._nudge_dispatcher = nudge
         self._every = connected.reconcile_every
@@ -57,7 +69,14 @@ class Forges:
         self.receiver = Receiver(deps, connected.sources, self._at_intake.nudge)
         self.reconciler: Reconciler | None = None
         if connected.forges:
-            self.reconciler = Reconciler(deps, board, connected.forges, gather=connected.gather, nudge=self._taken_in)
+            self.reconciler = Reconciler(
+                deps,
+                board,
+                connected.forges,
+                gather=connected.gather,
+                rights=connected.rights,
+                nudge=self._taken_in,
+            )
         self._intake = Intake(
             deps,
             connected.sources,
@@ -65,6 +84,7 @@ class Forges:
             asked=connected.asked,
             gather=connected.gather,
             search=connected.search,
+            rights=connected.rights,
             nudge=self._taken_in,
         )
         self._outgoing = Outgoing(deps, board, connected.forges, retry=retry, nudge=nudge)
@@ -80,7 +100,7 @@ class Forges:
             looped("outgoing", stop, self._at_outgoing, self._outgoing.pass_, lambda pause: pause),
         ]
         if self.reconciler is not None:
-            look = self.reconciler.pass_
+            look = self._look
             pause = self._every or _NEVER
             found.append(looped("reconcile", stop, Waiter(), lambda: unless_stopped(stop, look()), lambda _: pause))
         return found
@@ -99,12 +119,20 @@ class Forges:
             seen = await store.woken(seen)
             self._at_outgoing.nudge()
 
+    async def _look(self) -> None:
+        """Read the forges, and have those look again who wait for one."""
+        if self.reconciler is not None:
+            await self.reconciler.pass_()
+        self._heard()
+
     async def _take_in(self, stop: asyncio.Event) -> int:
         rush = self.receiver.rush
         while (pause := rush.pause()) and not stop.is_set():
             await rest(stop, pause)
         took = await self._intake.pass_()
         rush.took(took)
+        if took:
+            self._heard()
         return took
 
     def _taken_in(self) -> None:

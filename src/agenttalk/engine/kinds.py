@@ -19,7 +19,7 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import settings_of
 from agenttalk.engine.submission import Links
-from agenttalk.ports import Confirm, KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx
+from agenttalk.ports import Confirm, KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx, Wait
 from agenttalk.rules import done, lifecycle, read_back
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.lifecycle import Cause
@@ -33,6 +33,8 @@ _ON: Final[dict[lifecycle.State, Cause]] = {
     "BLOCKED_WAITING_HUMAN": "ANSWERED",
 }
 """How a task that waits comes to be one that somebody could be given."""
+MOOT: Final = frozenset({"moot", "conflict"})
+"""Names of evidence that a task is not due any more."""
 _MOST_SAID: Final = 1_000
 """Remarks of a task that are looked at when a turn ends."""
 
@@ -142,7 +144,8 @@ def note_end(
         kind.closed(moves.tx, task.task_id, trust or (reason or cause.lower())[:1000], moves.at)
     if cause == "FULFILLED":
         return
-    outcome = KindOutcome(cause, state, reason or "", (), (), granted.job.command.command_id)
+    code = next((each.id for each in found if each.id in MOOT), "") if cause == "MOOT" else ""
+    outcome = KindOutcome(cause, state, reason or "", (), (), granted.job.command.command_id, code)
     if verdict is not None:
         result = read_back.told(verdict, found)
         outcome = outcome._replace(
@@ -165,15 +168,30 @@ def told(found: Sequence[Evidence]) -> tuple[dict[str, Any], ...]:
 
 
 async def turn_of(
-    kind: TaskKind, store: Store, granted: Granted, performance: Performance, *, at: str, confirm: Confirm | None = None
+    kind: TaskKind,
+    store: Store,
+    granted: Granted,
+    performance: Performance,
+    *,
+    at: str,
+    confirm: Confirm | None = None,
+    wait: Wait | None = None,
 ) -> KindTurn:
     """What a kind may look at when a turn has ended: what was said since its command was given out."""
     job = granted.job
     rows = await store.read("comments_of", plan_id=job.plan_id, task_id=job.task_id, after=0, limit=_MOST_SAID)
     said = tuple(_said(row) for row in rows if row[7] >= granted.consumed_at)
-    away = partial(_tell_away, kind, store, granted)
     return KindTurn(
-        job.agent_id, job.command.command_id, granted.consumed_at, performance, said, at, confirm, store.read, away
+        job.agent_id,
+        job.command.command_id,
+        granted.consumed_at,
+        performance,
+        said,
+        at,
+        confirm,
+        store.read,
+        wait,
+        away=partial(_tell_away, kind, store, granted),
     )
 
 

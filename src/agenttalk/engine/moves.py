@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
@@ -25,6 +25,7 @@ from agenttalk.rules.failure import Standing
 from agenttalk.rules.lifecycle import Cause, State
 from agenttalk.rules.readiness import Ambiguous, Missing, Picked
 
+_COUNTED: Final[dict[State, str]] = {"COMPLETED": "completed", "SKIPPED": "skipped"}
 Ends: TypeAlias = "deque[tuple[str, Standing, tuple[str, ...]]]"
 """Tasks that ended, what that means to those who waited for them, and which tasks they activate."""
 
@@ -36,7 +37,7 @@ class Moves(Noting):
     def ended(self, sheet: Sheet, task_id: str, cause: Cause, *, activated: Sequence[str] = ()) -> None:
         """A task that somebody ran has ended for good: whoever waited for it goes on, or follows its own policy."""
         state = lifecycle.move("RUNNING", cause)
-        self.count(sheet.plan_id, "completed" if state == "COMPLETED" else "failed")
+        self.count(sheet.plan_id, _COUNTED.get(state, "failed"))
         self._settle(sheet, task_id, state, cause, activated)
 
     def lost(self, sheet: Sheet, task_id: str) -> None:

@@ -22,7 +22,7 @@ _LOOKED_AT: Final = 25
 _WINDOW: Final = 5_000
 """So many facts back turns are looked at."""
 _TURNS: Final = 500
-_IDLE: Final = frozenset({"asking", "offered"})
+_IDLE: Final = frozenset({"asking", "offered", "awaiting"})
 """Phases in which nobody works: a person is asked, or an agent elsewhere has yet to take it."""
 
 

@@ -14,16 +14,17 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from agenttalk.contracts import wire
-from agenttalk.contracts.forge import ForgeEvent, Issue, PullRequest, Review
+from agenttalk.contracts.forge import ForgeEvent, Issue, PullRequest, Repository, Review
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.contracts.words import ForgeKind
+from agenttalk.engine import names
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import BOARD, Board, Written, shown_by
-from agenttalk.engine.webhooks import Gather
+from agenttalk.engine.webhooks import Gather, Rights
 from agenttalk.errors import AgentTalkError, Code, ForgeError
 from agenttalk.ports import Forge, Row
 from agenttalk.prompts.toolchain_steps import Content
-from agenttalk.rules import deploying, intake, semantic_keys
+from agenttalk.rules import deploying, intake, reconciling, semantic_keys
 from agenttalk.rules.deploying import Newest, Undone
 from agenttalk.rules.forge_registry import Registry, is_one
 from agenttalk.rules.proposing import Known
@@ -91,6 +92,14 @@ class _Repository:
     name: str
     pulls: Mapping[int, PullRequest]
     issues: Mapping[int, Issue]
+    number: int | None = None
+    """The repository's own, which stays when it is renamed."""
+    known_as: str = ""
+    """What it is called in keys, if it is not its name."""
+
+    def shown(self, thing: PullRequest | Issue) -> Found:
+        """A thing of it, as far as it was read."""
+        return Found(self.source, self.kind, self.name, thing, known_as=self.known_as, repository_id=self.number)
 
 
 class Reconciler:
@@ -103,6 +112,7 @@ class Reconciler:
         forges: Mapping[str, Forge],
         *,
         gather: Gather | None = None,
+        rights: Rights | None = None,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
         """`nudge` has the dispatcher look for new tasks."""
@@ -110,6 +120,7 @@ class Reconciler:
         self._board = board
         self._forges = forges
         self._gather = gather
+        self._rights = rights
         self._nudge = nudge
         self._alone = asyncio.Lock()
         self._not_before: dict[str, datetime] = {}
@@ -139,7 +150,7 @@ class Reconciler:
             return looked
         try:
             tasks = await self._open_tasks(name)
-            for repository in await self._repositories(forge, tasks):
+            for repository in await self._repositories(forge, looked, tasks):
                 await self._repository(forge, looked, repository, tasks, dry_run=dry_run)
         except ForgeError as error:
             if error.retry_after:
@@ -164,18 +175,49 @@ class Reconciler:
                         _note(found, source, row[8], said["action_type"])
         return found
 
-    async def _repositories(self, forge: Forge, tasks: _Open) -> list[str]:
-        """Those that the settings name, those of the account that they cover, and those of open tasks."""
+    async def _repositories(self, forge: Forge, looked: Looked, tasks: _Open) -> list[tuple[Repository, str]]:
+        """Those that the settings name, those of the account that they cover, and those of open tasks: each once.
+
+        Beside each stands what it is called in keys. One that was renamed may be listed under both of its names.
+        """
         registry: Registry = self._board.setup.registry
         plain = [each for each in registry.repositories if is_one(each)]
         listed = await forge.repositories() if len(plain) < len(registry.repositories) else ()
         named = (*tasks.things, *tasks.deployments, *plain, *listed)
-        found = {each.lower(): each for each in named if registry.covers(each)}
-        return [found[name] for name in sorted(found)]
+        found: dict[str, tuple[Repository, str]] = {}
+        for name in sorted({each.lower(): each for each in named if registry.covers(each)}.values(), key=str.lower):
+            try:
+                repository = await forge.repository(name.partition("~")[0])
+            except ForgeError as error:
+                _unless_over(error)
+                looked.note(f"{looked.source}:{name}", error)
+                continue
+            kept = await self._known_as(looked.source, repository)
+            found.setdefault(kept or repository.full_name.lower(), (repository, kept))
+        return [found[key] for key in sorted(found)]
 
-    async def _repository(self, forge: Forge, looked: Looked, name: str, tasks: _Open, *, dry_run: bool) -> None:
+    async def _known_as(self, source: str, repository: Repository) -> str:
+        if not self._deps.stores.has(BOARD):
+            return ""
+        store = await self._deps.stores.board(BOARD)
+        return await store.transact(lambda tx: names.known_as(tx, source, repository))
+
+    async def _entitled(self, found: Found) -> Found:
+        """With those of the people who speak there that may call agents."""
+        if self._rights is None:
+            return found
+        registry, may = self._board.setup.registry, set[str]()
+        for login in reconciling.callers(found, registry):
+            if await self._rights(found.source, found.repository, login):
+                may.add(login.lower())
+        return replace(found, writers=frozenset(may))
+
+    async def _repository(
+        self, forge: Forge, looked: Looked, about: tuple[Repository, str], tasks: _Open, *, dry_run: bool
+    ) -> None:
         """One repository. What cannot be read is noted; raises ForgeError when nothing more can be."""
-        kind = self._board.setup.places[looked.source][0]
+        name, key = about[0].full_name, about[1] or about[0].full_name.lower()
+        kind = self._board.setup.places[looked.source].kind
         where = f"{looked.source}:{name}"
         try:
             pulls = {each.number: each for each in await forge.open_pull_requests(name)}
@@ -185,12 +227,13 @@ class Reconciler:
             looked.note(where, error)
             return
         looked.repositories += 1
-        mine = tasks.things.get(name.lower(), {})
-        repository = _Repository(forge, looked.source, kind, name, pulls, issues)
+        mine = tasks.things.get(key, {})
+        repository = _Repository(forge, looked.source, kind, name, pulls, issues, about[0].id, about[1])
         before, now = self._read.get(where, {}), dict[str, str]()
         for number in sorted({*pulls, *issues, *(each for each, kinds in mine.items() if kinds & _ENDS)}):
             try:
-                found = await _found(repository, number, mine.get(number, set()), before)
+                read = await _found(repository, number, mine.get(number, set()), before, now=self._deps.stamp())
+                found = await self._entitled(read)
                 looked.things += 1
                 await self._settle(found, looked, dry_run=dry_run)
                 now[found.object] = found.thing.updated_at
@@ -200,7 +243,7 @@ class Reconciler:
         if not dry_run:
             self._read[where] = now
         if deploying.is_watched(self._board.setup.registry):
-            await self._deployed(repository, looked, tasks.deployments.get(name.lower(), {}), dry_run=dry_run)
+            await self._deployed(repository, looked, tasks.deployments.get(key, {}), dry_run=dry_run)
 
     async def _deployed(
         self, repository: _Repository, looked: Looked, undone: Mapping[str, Undone], *, dry_run: bool
@@ -247,21 +290,34 @@ class Reconciler:
             return Content()
 
 
-async def _found(repository: _Repository, number: int, kinds: set[str], before: Mapping[str, str]) -> Found:
-    """What the forge shows of a thing. What people said is left out where nothing new can have come of it."""
+async def _found(
+    repository: _Repository, number: int, kinds: set[str], before: Mapping[str, str], *, now: str
+) -> Found:
+    """What the forge shows of a thing. What people said is left out where nothing new can have come of it.
+
+    The repository was just read: a thing that is missing in it was deleted.
+    """
     forge, name = repository.forge, repository.name
     thing = repository.pulls.get(number) or repository.issues.get(number)
     if thing is None:  # it is not open any more
-        gone = await forge.pull_request(name, number) if kinds & _ON_PULLS else await forge.issue(name, number)
-        return Found(repository.source, repository.kind, name, gone)
+        on_pull = bool(kinds & _ON_PULLS)
+        try:
+            gone = await forge.pull_request(name, number) if on_pull else await forge.issue(name, number)
+        except ForgeError as error:
+            if error.code is not Code.FORGE_MISSING:
+                raise
+            left = reconciling.gone(repository.source, number, pull=on_pull, at=now)
+            return replace(repository.shown(left), deleted=True)
+        return replace(repository.shown(gone), changes=await forge.changes(name, number))
     reviews: tuple[Review, ...] = ()
     if isinstance(thing, PullRequest):
         thing, reviews = await forge.asked(name, thing)
-    found = Found(repository.source, repository.kind, name, thing)
+    found = repository.shown(thing)
     changed = before.get(found.object) != thing.updated_at
     found = replace(found, comments=await forge.comments(name, number) if changed else None)
     if not isinstance(thing, PullRequest):
-        return found
+        owed = changed and bool(thing.assignees)
+        return replace(found, changes=await forge.changes(name, number)) if owed else found
     statuses = await forge.statuses(name, thing.head_sha) if thing.head_sha else ()
     found = replace(found, reviews=reviews, statuses=statuses)
     if found.comments is None:

@@ -21,9 +21,9 @@ from agenttalk.rules.rework import Judgement
 
 OFFERED: Final = "offered"
 """The phase of an attempt that an agent elsewhere has yet to take."""
-UNCOUNTED: Final = frozenset({"asking", OFFERED, ELSEWHERE})
+UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
 """Phases in which nothing runs here that could end an engine."""
-VERIFYING: Final = frozenset({"verifying", "asking"})
+VERIFYING: Final = frozenset({"verifying", "asking", "awaiting"})
 """Phases in which what came of the attempt may be known already. Who asks a person has verified the rest."""
 NOBODY: Final = wire.write(Owner("", 0, 0)._asdict()).decode()
 """Holds the lease of what an engine left to be verified again when it was stopped."""

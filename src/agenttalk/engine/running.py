@@ -109,6 +109,7 @@ class Running:
             address=lambda: self._api.http if self._api else "",
             retry=lambda task_id, by: self.dispatcher.retry(BOARD, task_id, by=by),
             nudge=self.dispatcher.nudge,
+            heard=self.dispatcher.heard,
         )
 
     def _serving(self, elsewhere: Elsewhere, day_cost_usd: float | None) -> Service:

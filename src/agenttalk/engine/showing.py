@@ -121,6 +121,7 @@ def _task(row: Row) -> dict[str, Any]:
         "assigned_by": by,
         "task_type": "toolchain",
         "status": status(state, phase),
+        "phase": phase,
         "state": state,
         "must_haves": wire.read(bytes(must_haves), limit=wire.DOCUMENT_LIMIT),
         "source": source,

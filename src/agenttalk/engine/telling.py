@@ -181,7 +181,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 def receipt(outcome: Outcome) -> tuple[str, str | None]:
     """How a command ended, and why if it did not end well."""
-    if outcome.cause == "FULFILLED":
+    if outcome.cause in {"FULFILLED", "MOOT"}:
         return "SUCCEEDED", None
     return "FAILED", (outcome.reason or outcome.cause).replace("\0", "\ufffd")
 

@@ -7,7 +7,7 @@ failures are the same whichever delivery brought them, so a delivery may be look
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
 from itertools import count
@@ -19,8 +19,7 @@ from agenttalk.contracts.base import instant
 from agenttalk.contracts.forge import ForgeEvent, Sighting
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
-from agenttalk.contracts.words import ForgeKind
-from agenttalk.engine import appeals, kinds, records
+from agenttalk.engine import appeals, kinds, names, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheets
@@ -40,6 +39,7 @@ _SIGHTING_LIMIT: Final = 32 * 1024 * 1024
 _LATELY: Final = 32 * 1024
 """Bytes of a sighting that is kept in memory for a while."""
 _NOTHING: Final = Content()
+_NOT_IDLE: Final = frozenset({"RUNNING", "COMPLETED", "FAILED", "SKIPPED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class Setup:
     """What is configured for forge events."""
 
     registry: Registry = field(default_factory=Registry)
-    places: Mapping[str, tuple[ForgeKind, str]] = field(default_factory=dict)
-    """Source → what it is, and where its API is."""
+    places: Mapping[str, Place] = field(default_factory=dict)
+    """Source → what it is, and where it is."""
     profiles: Mapping[str, AgentProfile] = field(default_factory=dict)
     style: Callable[[str], Style] = lambda _: Style()
     """Agent → how it is told its tasks."""
@@ -132,7 +132,16 @@ class Board:
         if not self._deps.stores.has(BOARD):
             return intake.decide(event, self.setup.registry, Known())
         store = await self._deps.stores.board(BOARD)
-        return await store.transact(lambda tx: intake.decide(event, self.setup.registry, known(tx, event)))
+
+        def work(tx: Tx) -> Decision:
+            placed = names.placed(tx, event)
+            return intake.decide(placed, self.registry(tx, event.source), known(tx, placed))
+
+        return await store.transact(work)
+
+    def registry(self, tx: Tx, source: str) -> Registry:
+        """Who is who, with the names that accounts of a source have now."""
+        return names.renamed(tx, source, self.setup.registry)
 
     async def add(self, task: ProposedTask) -> str | None:
         """Make a task that follows from no event, unless its key has one; its id."""
@@ -162,8 +171,10 @@ class Board:
         def work(tx: Tx) -> list[tuple[ForgeEvent, Written]]:
             moves = self._begin(tx)
             written = []
-            for event in shown_by(found, registry):
-                decision = _decided(found, event, registry, known(tx, event))
+            for shown in shown_by(found, registry):
+                names.remember(tx, shown, registry)
+                event, now = names.placed(tx, shown), self.registry(tx, shown.source)
+                decision = _decided(found, event, now, known(tx, event))
                 written.append((event, self._write(moves, event, decision, content)))
             moves.finish()
             if dry_run:
@@ -182,7 +193,11 @@ class Board:
         return Moves(tx, self._deps, self._sheets, at)
 
     def _decide(self, moves: Moves, event: ForgeEvent, content: Mapping[str, Content]) -> Written:
-        return self._write(moves, event, intake.decide(event, self.setup.registry, known(moves.tx, event)), content)
+        tx = moves.tx
+        names.remember(tx, event, self.setup.registry)
+        placed = names.placed(tx, event)
+        decision = intake.decide(placed, self.registry(tx, event.source), known(tx, placed))
+        return self._write(moves, placed, decision, content)
 
     def _write(self, moves: Moves, event: ForgeEvent, decision: Decision, content: Mapping[str, Content]) -> Written:
         tx = moves.tx
@@ -211,8 +226,7 @@ class Board:
     def _make(self, moves: Moves, task: ProposedTask, content: Content) -> str | None:
         kind = self._deps.kinds[BOARD]
         task_id = self._new_id(moves.tx)
-        forge, api_url = self.setup.places.get(task.source, ("gitea", ""))
-        place = Place(forge, api_url, self._engine_url())
+        place = replace(self.setup.places.get(task.source, Place("gitea", "")), engine_url=self._engine_url())
         told = tell(task, task_id, place, content, self.setup.style(task.assignee))
         said = told.must_haves
         must_haves = {
@@ -223,7 +237,6 @@ class Board:
             "from": said.sender,
             "source": said.source,
         }
-        reviewer = str(task.context.get("reviewer", "")).lower()
         if not moves.tx.run(
             "add_toolchain_task",
             task_id=task_id,
@@ -239,7 +252,7 @@ class Board:
             head_sha=task.head_sha,
             basis=task.basis,
             hop=task.hop,
-            reviewer=reviewer,
+            reviewer=task.reviewer,
             verdict=task.context.get("result"),
             event_at=task.at,
             at=moves.at,
@@ -265,7 +278,7 @@ class Board:
 
     def _withdraw(self, moves: Moves, key: str, why: str) -> str | None:
         rows = moves.tx.run("toolchain_by_key", key=key)
-        if not rows or state_of(*_standing(rows[0])) != "waiting":
+        if not rows or rows[0][1] in _NOT_IDLE:
             return None
         task_id, state, _, delivery, _ = rows[0]
         kinds.withdraw(moves, task_id, state, delivery, why)
@@ -361,6 +374,7 @@ def _known_task(row: Row) -> KnownTask:
         assignee=assignee,
         object=object_,
         state=state_of(state, epoch),
+        idle=state not in _NOT_IDLE and epoch > 0,
         head_sha=head_sha,
         basis=basis,
         hop=hop,
@@ -393,7 +407,7 @@ def _hold(tx: Tx, event: ForgeEvent, at: str, before: str) -> None:
     if ran is None or not ran.sha:
         return
     body = wire.write(event.model_copy(update={"delivery": ""}).model_dump(mode="json", exclude_defaults=True))
-    head = semantic_keys.commit_of(event.source, event.repository.full_name, ran.sha)
+    head = semantic_keys.commit_of(event.source, event.repository.key, ran.sha)
     tx.run("drop_old_failures", before=before)
     tx.run("hold_failure", head=head, sha256=wire.sha256(body), event=body, at=at)
 

@@ -7,12 +7,13 @@ anywhere loses nothing and says nothing twice. Saying it at the forge is somebod
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import instant, moment
-from agenttalk.contracts.toolchain import NOT_DONE
+from agenttalk.contracts.toolchain import NOT_DONE, ProposedTask
 from agenttalk.engine import appeals, records, rounds
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outages import Outages
@@ -21,7 +22,7 @@ from agenttalk.errors import Code
 from agenttalk.ports import KindTask, Store, Tx
 from agenttalk.prompts import toolchain_failures as texts
 from agenttalk.prompts.toolchain_failures import WORDING, FailureWording
-from agenttalk.rules import lifecycle, semantic_keys, spoken, triage
+from agenttalk.rules import intake, lifecycle, semantic_keys, spoken, triage
 from agenttalk.rules.mentions import Marker, write_marker
 from agenttalk.rules.triage import OVERDUE, Comment, Failure, Issue, Person, Place
 
@@ -97,20 +98,12 @@ class Desk:
             match way:
                 case "infrastructure":
                     self._outages.gone(tx, task.source, texts.line_of(said["reason"]))
-                case "access":
-                    self._to_operator(tx, task, texts.line_of(said["reason"]), at)
+                case "conflict":
+                    self._board.put(tx, _conflict(task))
                 case "business":
                     self._to_agent(tx, key, task, said, at)
                 case _:
                     self._to_lead(tx, key, task, said["cause"], said["reason"], at)
-
-    def _to_operator(self, tx: Tx, task: KindTask, reason: str, at: str) -> None:
-        """The engine's own account is not shown a repository: one question, however many tasks wait for it."""
-        repository = str(task.context.get("repo", ""))
-        words = self._words(self._board.setup.registry.ops or "")
-        about = {"source": task.source, "repo": texts.inline(repository), "reason": reason}
-        subject = f"unseen/{task.source}/{repository.lower()}"
-        appeals.ask_once(tx, subject, words.unseen_title.format(**about), words.unseen.format(**about), at=at)
 
     def _to_agent(self, tx: Tx, key: str, task: KindTask, said: Mapping[str, Any], at: str) -> None:
         told = triage.to_agent(_failure(task, said["cause"]), self._board.setup.registry, self._reached)
@@ -139,7 +132,8 @@ class Desk:
         _add(tx, key, task, saying, at)
 
     def _to_lead(self, tx: Tx, key: str, task: KindTask, cause: str, reason: str, at: str) -> None:
-        told = triage.to_lead(_failure(task, cause), self._board.setup.registry, self._reached)
+        failed, lately = _failure(task, cause), _lately(tx, task, at)
+        told = triage.to_lead(replace(failed, lately=len(lately)), self._board.setup.registry, self._reached)
         words = self._words(self._board.setup.registry.lead or "")
         place = triage.place_of(task.context)
         about = {
@@ -165,6 +159,8 @@ class Desk:
                 told.login,
             )
             _add(tx, key, task, saying, at)
+            about_agent = semantic_keys.escalations(task.source, task.agent_id, task.action_type)
+            tx.run("put_sighting", object=about_agent, head="", body=wire.write({"at": [*lately, at]}))
         elif isinstance(told, Person):
             question = (words.overdue if late else words.ask).format(**about)
             title = (words.overdue_title if late else words.ask_title).format(**about)
@@ -266,8 +262,22 @@ def _add(tx: Tx, key: str, task: KindTask, saying: Saying, at: str) -> None:
         tx.record("outgoing.queued", f"{BOARD}/{task.task_id}", body)
 
 
+def _conflict(task: KindTask) -> ProposedTask:
+    """What the author of a pull request gets in the place of a merge that cannot be."""
+    about = {"source": task.source, "object_key": task.object, "agent": task.agent_id, "context": task.context}
+    return intake.merge_conflict(**about, head_sha=task.head_sha, at=task.event_at)  # type: ignore[arg-type]
+
+
 def _failure(task: KindTask, cause: str) -> Failure:
-    return Failure(task.agent_id, task.source, task.action_type, cause, task.hop, task.context)
+    return Failure(task.agent_id, task.source, task.action_type, cause, task.hop, context=task.context)
+
+
+def _lately(tx: Tx, task: KindTask, at: str) -> list[str]:
+    """When issues were opened about tasks of this kind that the agent did not do, within the last hour."""
+    since = instant(moment(at) - timedelta(hours=1))
+    key = semantic_keys.escalations(task.source, task.agent_id, task.action_type)
+    told: list[Any] = [wire.read(bytes(body)) for _, body in tx.run("sighting", object=key)]
+    return [each for said in told for each in said["at"] if each > since]
 
 
 def _markers(task: KindTask, hop: int, key: str) -> list[str]:

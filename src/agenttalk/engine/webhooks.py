@@ -21,7 +21,7 @@ from agenttalk.engine.toolchain import Board, Written
 from agenttalk.errors import AgentTalkError, MachineError
 from agenttalk.ports import EventSource, Row, Tx
 from agenttalk.prompts.toolchain_steps import Content
-from agenttalk.rules import intake
+from agenttalk.rules import calling, intake
 
 LOG = logging.getLogger(__name__)
 TOGETHER: Final = 64
@@ -33,6 +33,8 @@ Gather = Callable[[ForgeEvent, ProposedTask], Awaitable[Content]]
 """Reads at the forge what a task should say beyond its event. Whatever it raises, the task is made without it."""
 Asked = Callable[[ForgeEvent], Awaitable[ForgeEvent]]
 """Reads who is really asked for a review. Whatever it raises, the event is taken as it came."""
+Rights = Callable[[str, str, str], Awaitable[bool | None]]
+"""Whether an account may write: source, repository, name. None when nobody can tell."""
 Search = Callable[[ForgeEvent, Sequence[Any]], Awaitable[Sequence[ForgeEvent]]]
 """Asks the forge for what a decision could not know; what it shows, as events."""
 
@@ -59,6 +61,7 @@ class Intake:
         asked: Asked | None = None,
         gather: Gather | None = None,
         search: Search | None = None,
+        rights: Rights | None = None,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
         """`nudge` has the dispatcher look for new tasks."""
@@ -68,6 +71,7 @@ class Intake:
         self._asked = asked
         self._gather = gather
         self._search = search
+        self._rights = rights
         self._nudge = nudge
 
     async def pass_(self) -> int:
@@ -102,7 +106,7 @@ class Intake:
             LOG.exception("delivery wh-%s cannot be read", number, extra={"action": "webhooks.read"})
             return _Read(number, None, "failed", f"{type(error).__name__}: {error}")
         if isinstance(event, ForgeEvent):
-            return _Read(number, await self._with_asked(event), "done", "")
+            return _Read(number, await self._entitled(await self._with_asked(event)), "done", "")
         return _Read(number, None, "failed" if event.code else "ignored", event.reason)
 
     async def _with_asked(self, event: ForgeEvent) -> ForgeEvent:
@@ -113,6 +117,14 @@ class Intake:
         except AgentTalkError as error:
             LOG.warning("%s: %s", event.source, error.message, extra={"action": "webhooks.asked"})
             return event
+
+    async def _entitled(self, event: ForgeEvent) -> ForgeEvent:
+        """An event with whether its sender may write, where somebody is called by it and only the forge can tell."""
+        sender = event.sender
+        if self._rights is None or sender is None or not calling.asks_for_rights(event, self._board.setup.registry):
+            return event
+        writer = await self._rights(event.source, event.repository.full_name, sender.login)
+        return event.model_copy(update={"writer": writer})
 
     async def _decided(self, events: list[tuple[int, ForgeEvent]]) -> dict[int, tuple[str, str]]:
         """Decide about events together; if that fails, each alone, so that none suffers for another."""

@@ -14,7 +14,7 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Performance, Proof
-from agenttalk.rules import aborts, checkpoints, done, failure, gates, honesty, read_back, words_of_verdicts
+from agenttalk.rules import aborts, checkpoints, done, failure, gates, honesty, words_of_verdicts
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.done import Evidence, Verdict
@@ -72,7 +72,7 @@ def gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
     """What a turn is worth, with what the checkpoints after it decided."""
     job = granted.job
     promise = job.command.promise
-    abort = gating.stopped_by(promise, granted.watch.allowance, job.lease, performance)
+    abort = gating.stopped_by(promise, granted.allowance, job.lease, performance)
     if promise is None and abort is None and not proof.breach:
         return judge(moves, sheet, node, granted, performance, proof)
     ends = _breach_ends(moves, sheet, node, granted, proof)
@@ -167,6 +167,8 @@ def judge(
         return Outcome(cause, performance.error, again=cause in {"RETRY", "ENGINE_ENDED"})
     if breach_ends:
         return Outcome("ABORTED", str(checkpoints.drift(proof.breach)))
+    if proof.moot:
+        return Outcome("MOOT", proof.moot)
     if proof.conflict:
         return Outcome("CONFLICT", words_of_verdicts.CONFLICT(conflict=proof.conflict))
     return _worth(moves, sheet, node, granted, performance, proof, later)
@@ -210,8 +212,6 @@ def _sent_back(
     moves: Moves, sheet: Sheet, node: Node, granted: Granted, proof: Proof, verdict: Verdict, reason: str
 ) -> Outcome:
     """Whether work that is not good enough is done once more, and why it is not."""
-    if read_back.is_beyond_repair(proof.evidence):
-        return Outcome("REWORK_EXHAUSTED", reason)
     used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     judgement = reworking.by_engine(reason, verdict, proof)
     issues = reworking.told_of(moves.tx, sheet.plan_id, node.task_id, judgement)

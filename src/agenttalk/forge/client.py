@@ -72,6 +72,9 @@ class Answer:
         return " ".join(text.split())[:300] if isinstance(text, str) else ""
 
 
+_MOVED: Final = frozenset({301, 302, 307, 308})
+
+
 class Caller:
     """Makes requests to one forge with one token."""
 
@@ -81,6 +84,11 @@ class Caller:
         self._client = client
         self._patience = patience or Patience()
         self._sleep = sleep
+
+    @property
+    def address(self) -> str:
+        """Where the API is."""
+        return str(self._client.base_url)
 
     @classmethod
     @asynccontextmanager
@@ -92,7 +100,10 @@ class Caller:
         patience: Patience | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> AsyncIterator[Self]:
-        """A caller whose connections are closed when the block ends. Redirects are not followed: tokens stay here."""
+        """A caller whose connections are closed when the block ends.
+
+        A redirect is followed only when something is read, and only within the forge's API: tokens stay here.
+        """
         limits = patience or Patience()
         timeout = httpx2.Timeout(limits.answer, connect=limits.connect)
         # Reading the certificates of the system takes a while, and nobody needs them without TLS.
@@ -121,6 +132,8 @@ class Caller:
             last = attempt == self._patience.tries
             try:
                 answer = await self._once(method, path, body, query)
+                if method == "GET" and answer.status in _MOVED and (there := self._elsewhere(answer)):
+                    answer = await self._once(method, there, body, query)
                 if answer.status < 300 or answer.status in bearing:
                     return answer
                 raise refusal(method, path, answer)
@@ -132,6 +145,16 @@ class Caller:
                     raise
             await self._sleep(pause)
         raise AssertionError("unreachable")  # pragma: no cover
+
+    def _elsewhere(self, answer: Answer) -> str:
+        """Where a repository that was renamed is now; empty when that is not below the address of the API."""
+        base = self._client.base_url
+        try:
+            there = base.join(answer.headers.get("location", ""))
+        except httpx2.InvalidURL:
+            return ""
+        same = (there.scheme, there.host, there.port) == (base.scheme, base.host, base.port)
+        return str(there.copy_with(query=None)) if same and there.path.startswith(base.path) else ""
 
     async def pages(
         self, path: str, *, size: tuple[str, int], query: Mapping[str, str | int] | None = None

@@ -19,6 +19,8 @@ ISSUE: Final[dict[str, EventName]] = {
     "reopened": "issue_reopened",
     "assigned": "issue_assigned",
     "unassigned": "issue_unassigned",
+    "deleted": "issue_deleted",
+    "transferred": "issue_deleted",
 }
 COMMENT: Final[dict[str, EventName]] = {"created": "comment_created", "edited": "comment_edited"}
 _FAILED: Final = frozenset({"failure", "error", "timed_out", "startup_failure"})
@@ -37,6 +39,28 @@ def event(
         sender=reading.user(part(data, "sender"), source),
         at=at,
         **parts,
+    )
+
+
+def issue(data: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
+    """Something happened to an issue. One that was deleted is not open, whatever it says of itself."""
+    action = text(data, "action")
+    if action not in ISSUE:
+        return f"an issue was {action[:40] or 'touched'}"
+    seen = reading.issue(part(data, "issue"), source)
+    if seen.is_pull:
+        return "a pull request was assigned"
+    if ISSUE[action] == "issue_deleted":
+        seen = seen.model_copy(update={"is_open": False})
+    return event(
+        data,
+        source,
+        kind,
+        ISSUE[action],
+        seen.updated_at,
+        issue=seen,
+        assignee=reading.user(part(data, "assignee"), source),
+        body_before=before(data),
     )
 
 

@@ -27,9 +27,12 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
         "synchronized": "pull_request_synced",
         "review_requested": "review_requested",
         "review_request_removed": "review_request_removed",
+        "deleted": "pull_request_deleted",
     }
     if action not in names:
         return f"a pull request was {action[:40] or 'touched'}"
+    if action == "deleted":
+        pull = pull.model_copy(update={"is_open": False})
     name, title = names[action], events.before(data, "title")
     if name == "pull_request_edited" and title is not None and reading.is_wip(title) != pull.draft:
         name = "pull_request_drafted" if pull.draft else "pull_request_ready"
@@ -88,15 +91,7 @@ def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeE
 
 
 def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    action = text(data, "action")
-    if action not in events.ISSUE:
-        return f"an issue was {action[:40] or 'touched'}"
-    issue = reading.issue(part(data, "issue"), source)
-    if issue.is_pull:
-        return "a pull request was assigned"
-    return events.event(
-        data, source, kind, events.ISSUE[action], issue.updated_at, issue=issue, body_before=events.before(data)
-    )
+    return events.issue(data, source, kind)
 
 
 def _workflow_run(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:

@@ -56,6 +56,8 @@ def _pull_request(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
 def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
     action, said = text(data, "action"), part(data, "review")
     state = text(said, "state").lower()
+    if action == "dismissed":
+        return _dismissed(data, said, source, kind)
     if action != "submitted" or state not in _STATES:
         return f"a review was {action[:40] or 'touched'} ({state[:40]})"
     pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
@@ -69,6 +71,20 @@ def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEv
     )
     at = review.submitted_at or pull.updated_at
     return events.event(data, source, kind, "review_submitted", at, pull_request=pull, review=review)
+
+
+def _dismissed(data: Mapping[str, Any], said: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
+    """A review was taken back. What it came to is not said any more: only what asks for changes can be dismissed."""
+    pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
+    review = Review(
+        verdict="REQUEST_CHANGES",
+        author=reading.needed_user(said, "user", source),
+        id=number(said, "id"),
+        commit=text(said, "commit_id"),
+        submitted_at=moment(said, "submitted_at"),
+        dismissed=True,
+    )
+    return events.event(data, source, kind, "review_dismissed", pull.updated_at, pull_request=pull, review=review)
 
 
 def _comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
@@ -86,20 +102,7 @@ def _line_comment(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> F
 
 
 def _issue(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
-    action = text(data, "action")
-    if action not in events.ISSUE:
-        return f"an issue was {action[:40] or 'touched'}"
-    issue = reading.issue(part(data, "issue"), source)
-    return events.event(
-        data,
-        source,
-        kind,
-        events.ISSUE[action],
-        issue.updated_at,
-        issue=issue,
-        assignee=reading.user(part(data, "assignee"), source),
-        body_before=events.before(data),
-    )
+    return events.issue(data, source, kind)
 
 
 def _ran(field: str) -> Reader:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from agenttalk.contracts.promise import ForgeCheck
 from agenttalk.errors import Code, ForgeError
-from agenttalk.ports import Away, Forge, KindTask, KindTurn
-from agenttalk.rules import forge_checks, read_back, report_claims
+from agenttalk.ports import Forge, KindTask, KindTurn
+from agenttalk.rules import forge_checks, mootness, read_back, report_claims
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Finding, Reason
 from agenttalk.rules.forge_facts import Facts, Look, UnreadError
@@ -21,6 +22,11 @@ T = TypeVar("T")
 MOST_LOOKS: Final = 60
 """Requests for one question."""
 _LONGEST_PAUSE: Final = 15.0
+_HELD: Final = 2.0
+"""Seconds for which an agent is held; whoever waits longer lets it go on to other tasks."""
+_LOOK_AGAIN: Final = 60.0
+"""Seconds after which what waits for others is looked at again, if nothing is heard of it."""
+_CONFLICT_AGAIN: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class ReadBack:
     """Seconds that it is waited for in all, once that is told: until then nobody can say whether work was done."""
     settling: float = 3.0
     """Seconds that a forge may take to show what was done."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
     hasty: Collection[str] = ()
     """Sources that are not waited for: there, what agents say is taken as well."""
 
@@ -50,9 +56,7 @@ class ReadBack:
             text = f"{task.agent_id} has no account at {task.source}, so nobody can tell what it did there"
             return [read_back.failed(text, None, turn.at)]
         since = task.event_at or task.made_at
-        order = Order(
-            task.action_type, account, task.context, task.head_sha, since, self.registry.deploys, task.task_id
-        )
+        order = Order(task.action_type, account, task.context, task.head_sha, since, self.registry.deploys)
         own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
         said = report_claims.read(own, len(task.steps))
 
@@ -61,9 +65,28 @@ class ReadBack:
 
         try:
             asked = replace(self, patience=0.0, settling=0.0) if task.source in self.hasty else self
-            return await asked._settled(forge, look, lambda found: found[-1].passed, turn.away)  # noqa: SLF001 - our own
+            return await asked._decided(forge, look, order, turn)  # noqa: SLF001 - our own
         except ForgeError as error:
             return [read_back.failed(error.message, error.code, turn.at)]
+
+    async def _decided(
+        self, forge: Forge, look: Callable[[Facts], list[Evidence]], order: Order, turn: KindTurn
+    ) -> list[Evidence]:
+        """What the forge shows, once it is clear: what has to wait for others is looked at again when it may differ."""
+        conflicts = 0
+        while True:
+            found = await self._settled(forge, look, lambda found: found[-1].passed, turn)
+            if found[-1].passed or read_back.is_denied(found):
+                return found
+            stands = await self._patiently(forge, partial(mootness.standing, order), turn)
+            conflicts = conflicts + 1 if stands.kind == "conflict" else 0
+            if stands.kind == "moot" or conflicts > 1:
+                return [*found, read_back.moot(stands.kind, stands.why, turn.at)]
+            if stands.kind == "due" or turn.wait is None:
+                return found
+            # A forge that is still working out whether there are conflicts says that there are.
+            longest = _CONFLICT_AGAIN if stands.kind == "conflict" else _LOOK_AGAIN
+            await turn.wait(stands.why, self.sleep(longest))
 
     async def check(self, check: ForgeCheck) -> Finding:
         """Make a check of a plan."""
@@ -80,29 +103,29 @@ class ReadBack:
         try:
             return await self._settled(forge, look, lambda found: found.passed)
         except ForgeError as error:
-            away = error.code in OUTAGES and error.code is not Code.FORGE_UNSEEN
-            reason: Reason = "unreachable" if away else "unreadable"
+            reason: Reason = "unreachable" if error.code in OUTAGES else "unreadable"
             return Finding(False, reason, f"{error.code}: {error.message}")
 
     async def _settled(
-        self, forge: Forge, look: Callable[[Facts], T], good: Callable[[T], bool], away: Away | None = None
+        self, forge: Forge, look: Callable[[Facts], T], good: Callable[[T], bool], turn: KindTurn | None = None
     ) -> T:
         """What a look comes to. Forges show some things a moment after they were done, so a no is asked again."""
-        found = await self._patiently(forge, look, away)
+        found = await self._patiently(forge, look, turn)
         waited = 0.0
         while not good(found) and waited < self.settling:
             await self.sleep(1.0)
             waited += 1.0
-            found = await self._patiently(forge, look, away)
+            found = await self._patiently(forge, look, turn)
         return found
 
-    async def _patiently(self, forge: Forge, look: Callable[[Facts], T], away: Away | None = None) -> T:
+    async def _patiently(self, forge: Forge, look: Callable[[Facts], T], turn: KindTurn | None = None) -> T:
         """The same, while the forge is out of order for a while. Raises ForgeError when it stays so.
 
         The agent has done its part: it must not do it again only because nobody could look. So whoever restores the
-        forge is told, and it is waited for.
+        forge is told, and it is waited for, with the agent free for other tasks.
         """
         waited, pause, told = 0.0, 1.0, False
+        away, wait = (turn.away, turn.wait) if turn is not None else (None, None)
         while True:
             try:
                 return await answered(forge, look)
@@ -110,14 +133,14 @@ class ReadBack:
                 pause = max(pause, error.retry_after)
                 if error.code not in OUTAGES or not self.patience:
                     raise
-                unseen = error.code is Code.FORGE_UNSEEN  # it does not pass by itself: who can mend it hears of it now
-                if unseen or waited + pause > self.patience:
-                    if away is None or (not unseen and waited + pause > self.longest):
+                if waited + pause > self.patience:
+                    if away is None or waited + pause > self.longest:
                         raise
                     if not told:
                         await away(f"{error.code}: {error.message}")
                     told = True
-            await self.sleep(pause)
+                why = f"{error.code}: {error.message}"
+            await (self.sleep(pause) if wait is None or pause < _HELD else wait(why, self.sleep(pause)))
             waited += pause
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -134,22 +157,13 @@ async def answered(forge: Forge, look: Callable[[Facts], T]) -> T:
 
 
 async def _read(forge: Forge, look: Look) -> Any:
-    """Read one thing; None when the forge has none. Raises FORGE_UNSEEN where the engine is not shown anything."""
+    """Read one thing; None when the forge has none."""
     try:
         return await _READERS[look.what](forge, look.repository, look.key)
     except ForgeError as error:
-        if error.code is Code.FORGE_MISSING and await forge.sees(look.repository):
+        if error.code is Code.FORGE_MISSING:
             return None
-        if error.code is Code.FORGE_MISSING or error.status in {401, 403}:
-            raise _unseen(look.repository, error) from error
         raise
-
-
-def _unseen(repository: str, error: ForgeError) -> ForgeError:
-    """The engine's account may not look, which says nothing of what is there."""
-    why = f"the engine's account does not see {repository}: {error.message}"
-    hint = "give the account of the source's token read access to the repository, or the token its scopes"
-    return ForgeError(Code.FORGE_UNSEEN, why, status=error.status, hint=hint)
 
 
 async def _compare(forge: Forge, repository: str, key: str) -> Any:
@@ -170,11 +184,7 @@ _READERS: Final[Mapping[str, Callable[[Forge, str, str], Awaitable[Any]]]] = {
     "comments": lambda forge, repository, key: forge.comments(repository, int(key)),
     "statuses": lambda forge, repository, key: forge.statuses(repository, key),
     "compare": _compare,
-    "open_pulls": lambda forge, repository, _: forge.open_pull_requests(repository),
-    "head": lambda forge, repository, key: forge.pull_head(repository, int(key)),
-    "commit": lambda forge, repository, key: forge.commit(repository, key),
-    "content": lambda forge, repository, key: forge.content(repository, key),
-    "pushes": lambda forge, repository, key: forge.pushes(repository, int(key)),
-    "files": lambda forge, repository, key: forge.changed_files(repository, int(key)),
+    "changes": lambda forge, repository, key: forge.changes(repository, int(key)),
+    "branch": lambda forge, repository, key: forge.branch(repository, key),
     "pulls_since": lambda forge, repository, key: forge.pull_requests_since(repository, key),
 }

@@ -9,7 +9,7 @@ GOOD = 'def price(count):\n    if count < 0:\n        raise ValueError("less tha
 
 def issue_assigned():
     number = FACTS["issue_number"]
-    branch = f"fix/{number}-{FACTS['brief']}"
+    branch = FACTS["branch"]
     sha = pushed(branch, {"price.py": FIRST}, f"The price (#{number})", base="main")
     body = {"title": "WIP: The price", "body": f"Closes #{number}\n\n{MARKER}", "head": branch, "base": "main"}
     pull = forge("POST", "/pulls", body)["number"]

@@ -51,7 +51,7 @@ class Toolchain:
     def task(self, tx: Tx, task_id: str) -> KindTask | None:
         """A task, from its row."""
         rows = tx.run("toolchain_task", task_id=task_id)
-        return read_task(self.board, rows[0]) if rows else None
+        return _placed(tx, read_task(self.board, rows[0])) if rows else None
 
     def wants_run(self, task: KindTask) -> bool:
         """Notices ask for nothing."""
@@ -156,6 +156,22 @@ class Toolchain:
             tx.run("close_toolchain_task", task_id=task_id, at=at, why=why)
         else:
             tx.run("reopen_toolchain_task", task_id=task_id, at=at)
+
+
+def _placed(tx: Tx, task: KindTask) -> KindTask:
+    """A task with what its repository is called now."""
+    name = str(task.context.get("repo", ""))
+    thing = semantic_keys.read_object(task.object)
+    kept = _told(tx, semantic_keys.repository_kept_as(task.source, thing[1])) if thing else {}
+    now = _told(tx, semantic_keys.repository(task.source, kept["id"])).get("name", name) if kept else name
+    return task if now == name else replace(task, context={**task.context, "repo": now})
+
+
+def _told(tx: Tx, key: str) -> Mapping[str, Any]:
+    for _, body in tx.run("sighting", object=key):
+        found: Any = wire.read(bytes(body))
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def said_in(task: KindTask, turn: KindTurn) -> report_claims.Said:

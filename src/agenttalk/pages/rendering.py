@@ -166,7 +166,7 @@ def board_of(task: dict[str, Any]) -> str:
         return "stale"
     if task.get("trust") == "claimed" or task.get("proven") is False:
         return "claimed"
-    if task.get("phase") in {"asking", "offered"}:  # somebody else has to do something
+    if task.get("phase") in {"asking", "offered", "awaiting"}:  # somebody else has to do something
         return "waiting"
     return str(task.get("board") or task.get("status") or "pending")
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from agenttalk.ports.dialogues import Asks, Dialogue, Dialogues, Opening, Speaks
     from agenttalk.ports.folders import Digest, Entry, Folder
-    from agenttalk.ports.forge import EventSource, Forge, Headers, Merged, Signed, Unread
+    from agenttalk.ports.forge import EventSource, Forge, Headers, Merged, Unread
     from agenttalk.ports.kinds import (
         Away,
         FollowUp,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         MailRules,
         Said,
         TaskKind,
+        Wait,
     )
     from agenttalk.ports.proof import (
         NO_EXHIBIT,
@@ -86,7 +87,6 @@ _HOMES: Final = {
     "Entry": "folders",
     "Folder": "folders",
     "EventSource": "forge",
-    "Signed": "forge",
     "Forge": "forge",
     "Headers": "forge",
     "Merged": "forge",
@@ -100,6 +100,7 @@ _HOMES: Final = {
     "MailRules": "kinds",
     "Said": "kinds",
     "TaskKind": "kinds",
+    "Wait": "kinds",
     "NO_EXHIBIT": "proof",
     "Baseline": "proof",
     "Confirm": "proof",
@@ -171,7 +172,6 @@ __all__ = [
     "Row",
     "Said",
     "Shipment",
-    "Signed",
     "Speaks",
     "Store",
     "Stores",
@@ -183,6 +183,7 @@ __all__ = [
     "Tx",
     "Unread",
     "Value",
+    "Wait",
     "Watch",
 ]
 

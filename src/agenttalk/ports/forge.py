@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from agenttalk.contracts.forge import (
+        Branch,
+        Change,
         Comment,
-        Commit,
         Comparison,
         ForgeEvent,
         ForgeUser,
         Issue,
         PullRequest,
-        Push,
+        Repository,
         Review,
         ReviewVerdict,
         Status,
@@ -44,23 +45,20 @@ class Forge(Protocol):
     async def newest(self, repository: str) -> tuple[str, str]:
         """The default branch, and its newest commit; raises FORGE_MISSING where there is none."""
 
+    async def repository(self, name: str) -> Repository:
+        """A repository, which may have another name now."""
+
+    async def may_write(self, repository: str, login: str) -> bool:
+        """Whether an account has write access to a repository."""
+
+    async def changes(self, repository: str, number: int) -> tuple[Change, ...]:
+        """What was done to an issue or pull request, the oldest first."""
+
+    async def branch(self, repository: str, name: str) -> Branch:
+        """What a branch asks of those who merge into it."""
+
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
-
-    async def sees(self, repository: str) -> bool:
-        """Whether the repository exists for this account."""
-
-    async def pull_head(self, repository: str, number: int) -> str:
-        """The newest commit of a pull request while it was open, whatever became of its branch. Or FORGE_MISSING."""
-
-    async def commit(self, repository: str, sha: str) -> Commit:
-        """A commit."""
-
-    async def content(self, repository: str, sha: str) -> str:
-        """A text that two commits share exactly when their files are the same."""
-
-    async def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
-        """Who moved the head of a pull request, the oldest first."""
 
     async def asked(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
         """A pull request with those who are really asked for a review now, and who have had their say; its reviews."""
@@ -78,7 +76,7 @@ class Forge(Protocol):
         """Comments on an issue or pull request, the oldest first."""
 
     async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
-        """The newest status of each context of a commit. What an agent wrote of its own work is no success."""
+        """The newest status of each context of a commit."""
 
     async def issue(self, repository: str, number: int) -> Issue:
         """An issue as it is now."""
@@ -137,21 +135,6 @@ class Unread(Protocol):
         """What is wrong with it, when it is not simply of no interest."""
 
 
-class Signed(Protocol):
-    """A signature that is computed while a body is read."""
-
-    refusal: str
-    """Why the delivery is not genuine, whatever its body says; empty when only the body can tell."""
-    in_form: bool
-    """Whether a field of the body is signed, so that all of it has to be here first."""
-
-    def update(self, data: bytes) -> None:
-        """More of the body."""
-
-    def verdict(self) -> str:
-        """Why the body, which is all here now, is not genuine; empty when it is."""
-
-
 class EventSource(Protocol):
     """A configured forge: who may tell us something in its name, and what that means. Without input or output."""
 
@@ -169,9 +152,6 @@ class EventSource(Protocol):
 
     def refusal(self, headers: Headers, body: bytes) -> str:
         """Why a delivery is not genuine; empty when it is. It never repeats what was sent."""
-
-    def signing(self, headers: Headers) -> Signed | None:
-        """The signature of a delivery, computed while its body is read; None where none is asked for."""
 
     def label(self, headers: Headers) -> tuple[str, str]:
         """The forge's number of a delivery, and what it calls the event."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -49,6 +49,8 @@ class KindTask:
 
 Read: TypeAlias = "Callable[..., Awaitable[list[Row]]]"
 """A query by its name and its values, as `Store.read`."""
+Wait: TypeAlias = "Callable[[str, Coroutine[Any, Any, None]], Awaitable[None]]"
+"""Waits for a while, or until something was heard of the forge: why, and for what at the longest."""
 Away: TypeAlias = "Callable[[str], Awaitable[None]]"
 """Tells why something cannot be asked."""
 
@@ -81,6 +83,8 @@ class KindTurn:
     """Asks a person about what the turn left; None where nobody can be asked."""
     read: Read | None = None
     """Reads something of the kind's own board, by the name of a query."""
+    wait: Wait | None = None
+    """Waits, with the agent free for other tasks: why, and for what at the longest; None where nobody waits."""
     away: Away | None = None
     """Tells whoever has to know, and why, that what has to be asked is out of order; None where nobody can be told."""
 

@@ -36,6 +36,8 @@ class Proof:
     """Paths that it added to its own git although they are ignored: they are not part of the work."""
     rests_on: tuple[str, ...] = ()
     """Paths that its checks consist of and that other tasks of the plan have changed, each with the task."""
+    moot: str = ""
+    """Why nobody has to do it any more."""
     conflict: str = ""
     """What somebody else changed at the same place meanwhile."""
     commit: str = ""

@@ -1,7 +1,7 @@
 """What a toolchain task tells its agent: a title, a line about what happened, and numbered steps with real values.
 
-Texts that others wrote at the forge never become a step: steps name the place, and the text stands in the facts, which
-prompts fence. Names from the forge that a step needs (branches, jobs) are shown in quotes, on one line.
+Texts that others wrote at the forge never become a step: steps say where in the facts a text stands, and prompts fence
+the facts. What may stand in a step all the same is said in `toolchain_values`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.toolchain import MustHaves, ProposedTask
 from agenttalk.contracts.words import ForgeKind
+from agenttalk.prompts import toolchain_values
 from agenttalk.prompts.toolchain_wording import TOOLCHAIN, ToolchainWording
 from agenttalk.prompts.wording import Locale
 
@@ -61,6 +62,8 @@ class Place:
     """The forge's API, such as `https://git.example.test/api/v1`."""
     engine_url: str = "http://127.0.0.1:8083"
     """The engine's."""
+    web: tuple[str, ...] = ()
+    """Addresses of the forge and of its CI services: what lies below one of them may stand in a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +90,19 @@ def tell(
     """A task with its title, its description and its must-haves. Always the same for the same arguments."""
     content, style = content or Content(), style or Style()
     words, kind = TOOLCHAIN[style.locale], _kind(task)
-    context = dict(task.context) | _read(content)
-    facts = _facts(task, task_id, place, context)
+    context = dict(task.context) | _read(content) | {"untrusted": True}
+    facts = {name: _shown(name, value) for name, value in context.items()}
+    named = _named(task, task_id, place, context, words)
     if task.action_type == "mention":
-        guidance = _filled(words.guidance[context.get("intent_hint", "request")], facts)
+        guidance = _filled(words.guidance[context.get("intent_hint", "request")], named)
         context["response_guidance"] = guidance
-        facts["response_guidance"] = guidance
+        named["response_guidance"] = guidance
     own = style.steps.get(kind) or style.steps.get(task.action_type)
-    steps = [_filled(each, facts) for each in own or words.steps[kind]]
-    steps += _points(kind, content, words)
+    steps = [_filled(each, named) for each in own or words.steps[kind]]
+    steps += _points(kind, content, words, place)
     if steps:
-        steps += [_filled(each, facts) for each in words.steps["report"]]
-    note = f" {words.untrusted}" if context.get("untrusted") else ""
+        steps += [_filled(each, named) for each in (*words.steps["report"], *words.steps["end"])]
+    note = f" {words.untrusted}" if context.get("fork") else ""
     return Told(
         title=_filled(words.titles[kind], facts),
         description=_filled(words.descriptions[kind], facts) + note,
@@ -109,6 +113,8 @@ def tell(
 
 
 def _kind(task: ProposedTask) -> str:
+    if task.action_type == "issue_assigned" and task.context.get("escalation") is True:
+        return "issue_assigned.escalation"
     return f"review_result.{task.context['result']}" if task.action_type == "review_result" else task.action_type
 
 
@@ -129,15 +135,22 @@ def _read(content: Content) -> dict[str, Any]:
     return found
 
 
-def _facts(task: ProposedTask, task_id: str, place: Place, context: Mapping[str, Any]) -> dict[str, str]:
-    """Everything that a sentence can name, as text on one line."""
+def _named(
+    task: ProposedTask, task_id: str, place: Place, context: Mapping[str, Any], words: ToolchainWording
+) -> dict[str, str]:
+    """Everything that a step can name: values that cannot hold a sentence, and where in the facts the others stand."""
+    bases = (place.api_url, *place.web)
+    named = {
+        name: str(value) if toolchain_values.fits(name, value, bases) else words.reference.format(name=name)
+        for name, value in context.items()
+    }
     number = context.get("pr_number") or context.get("issue_number") or context.get("number") or 0
-    here = f"{place.api_url}/repos/{context.get('repo', '')}"
+    here = f"{place.api_url}/repos/{named.get('repo', '')}"
     pull, github = f"{here}/pulls/{number}", place.kind == "github"
-    head = context.get("head_sha", "")
-    facts = {name: _shown(name, value) for name, value in context.items()}
-    facts |= {
+    head = named.get("head_sha", "")
+    return named | {
         "assignee": task.assignee,
+        "what": _shown("what", context.get("what")) if task.action_type == "infrastructure_failure" else "",
         "approve": "APPROVE" if github else "APPROVED",
         "diff_call": f"GET {pull}, Accept: application/vnd.github.diff" if github else f"GET {pull}.diff",
         "reviews_call": f"GET {pull}/reviews, then GET {pull}/reviews/ID/comments",
@@ -146,10 +159,10 @@ def _facts(task: ProposedTask, task_id: str, place: Place, context: Mapping[str,
         if github
         else f'POST {pull}/merge {{"Do": "merge", "head_commit_id": "{head}"}}',
         "comment_call": f'POST {here}/issues/{number}/comments {{"body": …}}',
+        "close_call": f'PATCH {here}/issues/{number} {{"state": "closed"}}',
         "pulls_call": f'POST {here}/pulls {{"title": …, "body": …, "head": …, "base": …}}',
         "report_url": f"{place.engine_url}/api/projects/_toolchain/tasks/{task_id}/comments",
     }
-    return facts
 
 
 def _shown(name: str, value: Any) -> str:
@@ -167,19 +180,21 @@ def _filled(template: str, facts: Mapping[str, str]) -> str:
     return "".join(found)
 
 
-def _points(kind: str, content: Content, words: ToolchainWording) -> list[str]:
-    """A step for each comment, job and test that was read at the forge."""
+def _points(kind: str, content: Content, words: ToolchainWording, place: Place) -> list[str]:
+    """A step for each comment, job and test that was read at the forge. What they are called stands in the facts."""
     if kind in _ACTIONS_WITH_POINTS:
         points = [
-            words.point.format(number=at + 1, id=each.id, path=_shown("branch", each.path), line=each.line, at=at)
+            words.point.format(number=at + 1, id=each.id, line=each.line, at=at)
             for at, each in enumerate(content.review_points)
         ]
         return _bounded(points, words)
     if kind == "ci_failure":
         jobs: list[str] = []
-        for job in content.failed_jobs:
-            jobs.append(words.job.format(name=_shown("branch", job.name), url=_shown("url", job.url)))
-            jobs += [words.test.format(name=_shown("branch", test)) for test in job.tests]
+        for at, job in enumerate(content.failed_jobs):
+            good = toolchain_values.fits("url", job.url, (place.api_url, *place.web))
+            url = job.url if good else words.reference.format(name=f"failed_jobs[{at}].url")
+            jobs.append(words.job.format(at=at, url=url))
+            jobs += [words.test.format(at=at, test=number) for number, _ in enumerate(job.tests)]
         return _bounded(jobs, words)
     return []
 

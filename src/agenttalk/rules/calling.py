@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agenttalk.contracts.forge import ForgeEvent, ForgeUser
+from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue
 from agenttalk.errors import Code, Problem
 from agenttalk.rules import mentions as texts
 from agenttalk.rules import semantic_keys
@@ -12,6 +12,8 @@ from agenttalk.rules.forge_registry import Registry, same_user
 from agenttalk.rules.proposing import Draft, cut
 
 _SNIPPET: Final = 2_000
+_CALLS: Final = frozenset({"mention", "review_request", "review_updated", "review_result", "review_comment"})
+"""Tasks by which somebody is called. Of those, what a person asked for has no answers of agents before it."""
 MOST_NAMES: Final = 20
 """Names of one text that are looked at; nobody really calls more."""
 
@@ -31,6 +33,13 @@ def _by_engine(event: ForgeEvent, registry: Registry, text: str) -> bool:
     return account is None or (event.sender is not None and event.sender.login.lower() == account.lower())
 
 
+def is_escalation(draft: Draft, issue: Issue) -> bool:
+    """Whether the engine opened an issue because something failed for good: that can be decided with words, too."""
+    marker, account = texts.read_marker(issue.body), draft.registry.engines.get(draft.event.source)
+    ours = account is not None and issue.author.login.lower() == account.lower()
+    return ours and marker is not None and marker.by_engine
+
+
 def hop(draft: Draft, object_key: str, text: str) -> int:
     """How many answers of agents to agents lie before a text. A person's word begins anew, whatever it carries.
 
@@ -43,19 +52,51 @@ def hop(draft: Draft, object_key: str, text: str) -> int:
         return 0
     marker = texts.read_marker(text)
     here = [each for each in draft.known.tasks if each.object == object_key]
-    anew = max((each.at for each in here if each.action_type == "mention" and each.hop == 0), default="")
+    anew = max((each.at for each in here if each.action_type in _CALLS and each.hop == 0), default="")
     begun = [each.hop for each in here if each.assignee == agent and each.at >= anew]
-    return min(max([marker.hop if marker else 0, *begun]), draft.registry.hops) + 1
+    most = max(draft.registry.hops, 2 * draft.registry.rounds)
+    return min(max([marker.hop if marker else 0, *begun]), most) + 1
 
 
-def may_go_on(draft: Draft, object_key: str, hop: int, login: str) -> bool:
-    """Whether an agent may still be called; else a person is asked."""
-    if hop <= draft.registry.hops:
+def may_go_on(draft: Draft, object_key: str, hop: int, login: str, *, reviews: bool = False) -> bool:
+    """Whether an agent may still be called; else a person is asked. Rounds of a review may take longer than talk."""
+    if hop <= (2 * draft.registry.rounds if reviews else draft.registry.hops):
         return True
     text = f"agents have answered each other {hop} times at {object_key}; {login} is not called again"
     hint = "read the discussion and decide; a person's comment begins anew"
     draft.warnings.append(Problem(Code.FORGE_HOPS_EXCEEDED, object_key, text, hint))
     return False
+
+
+def may_call(draft: Draft, user: ForgeUser | None) -> bool:
+    """Whether an account's words are work for agents: an agent's own, one that is listed, or one with write access.
+
+    Where nobody could tell who may write, nobody else can call.
+    """
+    if user is None:
+        return False
+    known = draft.registry.agent(user) is not None or draft.registry.may_call(user)
+    return known or (same_user(user, draft.event.sender) and draft.event.writer is True)
+
+
+def asks_for_rights(event: ForgeEvent, registry: Registry) -> bool:
+    """Whether it matters for an event if its sender may write: it calls somebody, and the settings do not answer."""
+    sender = event.sender
+    if sender is None or event.writer is not None or registry.agent(sender) is not None or registry.may_call(sender):
+        return False
+    if not (registry.covers(event.repository.full_name) or event.repository.known_as):
+        return False
+    said = [each.body for each in (event.comment, event.review, event.issue, event.pull_request) if each is not None]
+    return event.review is not None or any("@" in text for text in said)
+
+
+def no_right(draft: Draft, user: ForgeUser | None) -> str:
+    """What is said of an account that cannot call agents, and what an operator can do about it."""
+    name, source = user.login if user else "nobody", draft.event.source
+    unsure = draft.event.writer is None
+    why = "nobody could tell whether it may write to" if unsure else "it has no write access to"
+    hint = f"give the engine a token for {source}" if unsure else "a member can repeat the call"
+    return f"{name} cannot call agents: {why} {draft.repository}; {hint}, or list it in sources.{source}.callers"
 
 
 def mentions(
@@ -67,19 +108,23 @@ def mentions(
         return
     edited = event.name in {"comment_edited", "pull_request_edited", "issue_edited"}
     called = texts.added(event.body_before, text) if edited else texts.names(text)
-    if not called:
+    known = [name for name in called[:MOST_NAMES] if draft.registry.named(event.source, name) is not None]
+    if not known:
+        return
+    if not may_call(draft, event.sender):
+        draft.notes.append(no_right(draft, event.sender))
         return
     intent = texts.intent(text)
     depth = hop(draft, object_key, text)
-    for name in called[:MOST_NAMES]:
+    for name in known:
         identity = draft.registry.named(event.source, name)
         if identity is None:
-            continue
+            continue  # cannot be: those are left
         account = ForgeUser(source=event.source, login=identity.login, id=identity.id)
         if same_user(account, event.sender) or any(same_user(account, each) for each in skip):
             draft.notes.append(f"{name} has to do with it anyway")
         elif may_go_on(draft, object_key, depth, name):
-            key = semantic_keys.mention(event, place, name)
+            key = semantic_keys.mention(event, place, identity.agent)
             context = _context(event, text, source_type, intent)
             draft.propose("mention", identity.agent, key, object_key, context, hop=depth)
 
@@ -95,5 +140,5 @@ def _context(event: ForgeEvent, text: str, source_type: str, intent: str) -> dic
         "intent_hint": intent,
         "number": thing.number if thing else 0,
         "title": cut(thing.title, 300) if thing else "",
-        "untrusted": event.pull_request.fork if event.pull_request else False,
+        "fork": event.pull_request.fork if event.pull_request else False,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from functools import lru_cache
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 from agenttalk.contracts.forge import ForgeUser
 
 DEFAULT_HOPS: Final = 4
+DEFAULT_ROUNDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,12 @@ class Registry:
     """Globs for paths whose changes need most care."""
     engines: Mapping[str, str] = field(default_factory=dict)
     """Source → the name of the engine's own account there."""
+    callers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Source → globs for accounts that may call agents though nobody could tell that they may write there."""
     hops: int = DEFAULT_HOPS
     """How often agents may answer agents before a person decides."""
+    rounds: int = DEFAULT_ROUNDS
+    """How often agents may send a pull request back and forth before a person decides."""
 
     def agent(self, user: ForgeUser) -> str | None:
         """The agent behind an account. The forge's own accounts have negative numbers and are nobody's."""
@@ -85,6 +90,21 @@ class Registry:
             if each.source == source and each.agent == agent:
                 return ForgeUser(source=source, login=each.login, id=each.id)
         return None
+
+    def may_call(self, user: ForgeUser) -> bool:
+        """Whether an operator listed an account. The forge's own accounts have negative numbers and call nobody."""
+        listed = self.callers.get(user.source, ())
+        return (user.id is None or user.id >= 0) and matches(listed, [user.login])
+
+    def renamed(self, source: str, names: Mapping[int, str]) -> Registry:
+        """The same with the names that accounts have now, by their numbers."""
+        changed = tuple(
+            replace(each, login=names[each.id])
+            if each.id is not None and each.source == source and each.id in names
+            else each
+            for each in self.identities
+        )
+        return self if changed == self.identities else replace(self, identities=changed)
 
     def covers(self, repository: str) -> bool:
         """Whether events of a repository count."""

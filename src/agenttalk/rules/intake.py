@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,16 +14,17 @@ from agenttalk.contracts.forge import (
     Issue,
     PullRequest,
     Repository,
+    Review,
     Run,
     Sighting,
 )
 from agenttalk.contracts.toolchain import ActionType, PipelineResult, ProposedTask
-from agenttalk.rules import calling, reviewing, semantic_keys, sightings
+from agenttalk.rules import calling, generations, reviewing, semantic_keys, sightings
 from agenttalk.rules.forge_registry import Registry, same_user
 from agenttalk.rules.proposing import LONGEST_TITLE, Decision, Deployed, Draft, Known, KnownTask, Lookup, cut
 
-_OVER: Final[tuple[ActionType, ...]] = ("review_result", "review_comment", "ci_failure")
-_LONGEST_BRIEF: Final = 40
+_OVER: Final[tuple[ActionType, ...]] = ("review_result", "review_comment", "ci_failure", "merge_conflict")
+_OF_A_HEAD: Final = frozenset({"ci_failure", "merge_conflict"})
 _GIVEN: Final = frozenset({"issue_assigned", "issue_opened"})
 
 
@@ -48,7 +47,7 @@ def wanted(event: ForgeEvent, known: Known = Known()) -> Wanted:  # noqa: B008 -
     heads = [each.pull_request.head_sha for each in known.sightings if each.pull_request]
     heads += [event.pull_request.head_sha] if event.pull_request else []
     heads += [_sha(event)]
-    source, repository = event.source, event.repository.full_name
+    source, repository = event.source, event.repository.key
     return Wanted(
         frozenset(semantic_keys.object_of(source, repository, number) for number in numbers),
         frozenset(semantic_keys.commit_of(source, repository, head) for head in heads if head),
@@ -58,7 +57,7 @@ def wanted(event: ForgeEvent, known: Known = Known()) -> Wanted:  # noqa: B008 -
 def decide(event: ForgeEvent, registry: Registry, known: Known) -> Decision:
     """What follows from an event. The same events in any order, each any number of times, come to the same tasks."""
     draft = Draft(event, registry, known)
-    if not registry.covers(event.repository.full_name):
+    if not (registry.covers(event.repository.full_name) or registry.covers(event.repository.key)):
         draft.notes.append(f"{event.repository.full_name} is none of our repositories")
     elif calling.is_our_own(event, registry):
         draft.notes.append("the engine wrote it itself")
@@ -83,6 +82,25 @@ def infrastructure_failure(
             "source": source,
             "object": key,
             "context": context,
+            "at": at,
+        }
+    )
+
+
+def merge_conflict(
+    *, source: str, object_key: str, agent: str, context: Mapping[str, Any], head_sha: str, at: str
+) -> ProposedTask:
+    """The author's task for a head that was approved and cannot be merged as it is."""
+    names = ("repo", "pr_number", "pr_title", "url", "head_sha", "fork", "branch", "base", "author")
+    return ProposedTask.model_validate(
+        {
+            "key": semantic_keys.merge_conflict(object_key, head_sha),
+            "action_type": "merge_conflict",
+            "assignee": agent,
+            "source": source,
+            "object": object_key,
+            "context": {name: context[name] for name in names if name in context},
+            "head_sha": head_sha,
             "at": at,
         }
     )
@@ -113,7 +131,22 @@ def _pull_request(draft: Draft) -> None:
         return
     now = draft.remember(shown)
     _settle(draft, now)
+    if draft.event.name == "pull_request_deleted":
+        _forget(draft, sightings.object_of(now), "the pull request was deleted")
     _mentions_in_body(draft, own.body, own.number, tuple(own.requested_reviewers or ()))
+
+
+def _dismissed(draft: Draft) -> None:
+    """A review was taken back: nobody has to act on it."""
+    shown, review = sightings.of(draft.event), draft.event.review
+    if shown is None or review is None:
+        draft.notes.append("it shows no review of a pull request")
+        return
+    now = draft.remember(shown)
+    _settle(draft, now)
+    for task in draft.of(sightings.object_of(now), "review_result", "review_comment"):
+        if task.reviewer == semantic_keys.user(review.author) and task.verdict == review.verdict:
+            draft.withdraw(task, "the review was withdrawn")
 
 
 def _settle(draft: Draft, sighting: Sighting) -> PullRequest | None:
@@ -126,7 +159,7 @@ def _settle(draft: Draft, sighting: Sighting) -> PullRequest | None:
         if (why := _is_over(task, sighting, pull)) is None:
             draft.restore(task)
         else:
-            draft.withdraw(task, why)
+            _end(draft, task, sighting, why)
     if pull.merged:
         _merged(draft, key, pull)
     for failure in draft.known.held:
@@ -139,7 +172,7 @@ def _is_over(task: KnownTask, sighting: Sighting, pull: PullRequest) -> str | No
     """Why there is nothing to do any more."""
     if not pull.is_open:
         return "the pull request is closed"
-    if task.head_sha != pull.head_sha and (task.action_type == "ci_failure" or task.verdict == "APPROVED"):
+    if task.head_sha != pull.head_sha and (task.action_type in _OF_A_HEAD or task.verdict == "APPROVED"):
         return "there is a newer head"
     newest = sighting.verdicts.get(task.reviewer)
     if newest and task.action_type == "review_result" and newest.split()[-1] != task.verdict:
@@ -158,7 +191,7 @@ def _merged(draft: Draft, object_key: str, pull: PullRequest) -> None:
         draft.notes.append("the author merged it")
     else:
         context = {"pr_author": pull.author.login, "merged_by": by.login if by else ""}
-        key = semantic_keys.review_merged(draft.event.source, draft.repository, pull.number)
+        key = semantic_keys.review_merged(draft.event.source, draft.place, pull.number)
         draft.propose("review_merged", agent, key, object_key, context, pull=pull)
 
 
@@ -170,15 +203,8 @@ def _review(draft: Draft) -> None:
     if pull is None or review is None or own is None or now is None:
         draft.notes.append("it shows no review of a pull request")
         return
-    if pull.merged:
-        draft.notes.append("the pull request is merged")
-        return
-    if review.verdict == "APPROVED" and own.head_sha != pull.head_sha:
-        draft.notes.append("the approval is for an older head")
-        return
-    newest = now.verdicts.get(semantic_keys.user(review.author), "")
-    if review.verdict != "COMMENT" and newest > sightings.verdict_of(draft.event, review):
-        draft.notes.append("the reviewer has given another verdict since")
+    if why := _does_not_count(draft, now, pull, own, review):
+        draft.notes.append(why)
         return
     action: ActionType = "review_comment" if review.verdict == "COMMENT" else "review_result"
     agent = draft.agent(pull.author, action)
@@ -194,15 +220,28 @@ def _review(draft: Draft) -> None:
         context: dict[str, Any] = {"reviewer": review.author.login, "review_body": cut(review.body)}
         context |= {"branch": pull.head_ref, "base": pull.base_ref, "review_id": review.id}
         context |= {"result": review.verdict, "author": pull.author.login}
-        hop = calling.hop(draft, object_key, review.body)
+        # A verdict holds whatever marker its text carries: only what agents were really asked for counts its rounds.
+        hop = calling.hop(draft, object_key, review.body if review.verdict == "COMMENT" else "")
         if review.verdict == "COMMENT":
             if calling.may_go_on(draft, object_key, hop, pull.author.login):
                 draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
-        else:
+        elif review.verdict == "APPROVED" or calling.may_go_on(draft, object_key, hop, pull.author.login, reviews=True):
             draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
     if not pull.is_open:
         draft.not_now(key, "the pull request is closed")
     calling.mentions(draft, object_key, f"review-{key}", review.body, source_type="review", skip=skip)
+
+
+def _does_not_count(draft: Draft, now: Sighting, pull: PullRequest, own: PullRequest, review: Review) -> str:
+    """Why nobody has to act on a review; empty when its author has to."""
+    if pull.merged:
+        return "the pull request is merged"
+    if review.verdict == "APPROVED" and own.head_sha != pull.head_sha:
+        return "the approval is for an older head"
+    newest = now.verdicts.get(semantic_keys.user(review.author), "")
+    if review.verdict != "COMMENT" and newest > sightings.verdict_of(draft.event, review):
+        return "the reviewer has given another verdict since"
+    return "" if calling.may_call(draft, review.author) else calling.no_right(draft, review.author)
 
 
 # Comments and issues
@@ -219,7 +258,7 @@ def _comment(draft: Draft) -> None:
     if (shown := sightings.of(event)) is not None:
         now = draft.remember(shown)
         pull = _settle(draft, now) or pull
-    object_key = semantic_keys.object_of(event.source, draft.repository, number)
+    object_key = semantic_keys.object_of(event.source, draft.place, number)
     line = draft.registry.says_failure(event.source, comment.author.login, comment.body)
     if line is not None and event.name == "comment_created":
         _failed_by_comment(draft, object_key, number, line)
@@ -254,60 +293,80 @@ def _issue(draft: Draft) -> None:
     if not issue.is_open and draft.event.name in _GIVEN:
         draft.owe(now)
     for assignee in _to_tell(draft, issue, before, owed=now.owed):
-        if semantic_keys.user(assignee) in now.self_assigned and not any(
-            _is_for(draft, task, assignee) for task in before
-        ):
+        mine = [task for task in before if _is_for(draft, task, assignee)]
+        if semantic_keys.user(assignee) in now.self_assigned and all(task.state == "ended" for task in mine):
             draft.notes.append(f"{assignee.login} took it")
         elif (agent := draft.agent(assignee, "issue_assigned", from_sender=True)) is not None:
-            name = semantic_keys.issue_assigned(draft.event.source, draft.repository, issue.number, assignee)
-            draft.propose("issue_assigned", agent, name, key, _issue_context(issue))
+            base = semantic_keys.issue_assigned(draft.event.source, draft.place, issue.number, agent)
+            name = generations.key_of(draft, base, mine, draft.freed(key, assignee))
+            context = _issue_context(issue, agent) | {"escalation": calling.is_escalation(draft, issue)}
+            draft.propose("issue_assigned", agent, name, key, context)
+    why = "the issue was deleted" if draft.event.name == "issue_deleted" else "the issue is closed"
     for task in before:
         if not issue.is_open:
-            draft.withdraw(task, "the issue is closed")
+            _end(draft, task, now, why)
         elif not any(_is_for(draft, task, each) for each in issue.assignees):
-            draft.withdraw(task, "the issue is not assigned to the agent any more")
+            _end(draft, task, now, "the issue is not assigned to the agent any more")
+    if draft.event.name == "issue_deleted":
+        _forget(draft, key, why)
     _mentions_in_body(draft, own.body, own.number, tuple(own.assignees))
+
+
+def _forget(draft: Draft, object_key: str, why: str) -> None:
+    """What was deleted calls nobody any more."""
+    for task in draft.of(object_key, "mention"):
+        draft.withdraw(task, why)
+
+
+def _end(draft: Draft, task: KnownTask, now: Sighting, why: str) -> None:
+    """Nothing is left to do. What an agent has begun it does not end by closing it itself, an escalation excepted."""
+    if task.idle and now.closed_by is not None and draft.registry.agent(now.closed_by) == task.assignee:
+        draft.notes.append(f"{task.assignee} closed it itself")
+    else:
+        draft.withdraw(task, why)
 
 
 def _to_tell(draft: Draft, issue: Issue, before: list[KnownTask], *, owed: bool) -> list[ForgeUser]:
     """Who may not know yet that the issue is theirs."""
     if not issue.is_open:
         return []
-    if draft.event.name == "issue_assigned" and draft.event.assignee is not None:
-        return [each for each in issue.assignees if same_user(each, draft.event.assignee)]
     if draft.event.name in _GIVEN or (owed and not before):
-        return list(issue.assignees)
-    back = [task for task in before if task.state == "withdrawn"]
-    return [each for each in issue.assignees if any(_is_for(draft, task, each) for task in back)]
+        named = draft.event.assignee if draft.event.name == "issue_assigned" else None
+        return [each for each in issue.assignees if named is None or same_user(each, named)]
+    key = semantic_keys.object_of(draft.event.source, draft.place, issue.number)
+    found = []
+    for each in issue.assignees:
+        mine = [task for task in before if _is_for(draft, task, each)]
+        back = any(task.state == "withdrawn" for task in mine)
+        if back or generations.is_due_again(draft, mine, draft.freed(key, each)):
+            found.append(each)
+        else:
+            for task in mine:
+                if task.state != "ended":
+                    draft.cover(key, task.key)
+    return found
 
 
 def _is_for(draft: Draft, task: KnownTask, user: ForgeUser) -> bool:
     return draft.registry.agent(user) == task.assignee
 
 
-def _issue_context(issue: Issue) -> dict[str, Any]:
+def _issue_context(issue: Issue, agent: str) -> dict[str, Any]:
     return {
         "issue_number": issue.number,
         "issue_title": cut(issue.title, LONGEST_TITLE),
         "issue_body": cut(issue.body),
         "labels": list(issue.labels),
-        "brief": brief(issue.title),
+        "branch": f"fix/{issue.number}-{agent}",
         "url": issue.url,
         "author": issue.author.login,
     }
 
 
-def brief(title: str) -> str:
-    """A title as the end of a branch's name."""
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    words = re.findall(r"[a-z0-9]+", plain)
-    return "-".join(words)[:_LONGEST_BRIEF].strip("-") or "issue"
-
-
 def _mentions_in_body(draft: Draft, body: str, number: int, skip: tuple[ForgeUser, ...]) -> None:
     if draft.event.name not in {"pull_request_opened", "issue_opened", "pull_request_edited", "issue_edited"}:
         return
-    key = semantic_keys.object_of(draft.event.source, draft.repository, number)
+    key = semantic_keys.object_of(draft.event.source, draft.place, number)
     kind = "pull_request" if draft.event.pull_request else "issue"
     calling.mentions(draft, key, f"{number}-body", body, source_type=kind, skip=skip)
 
@@ -341,7 +400,7 @@ def _is_deployment(draft: Draft) -> bool:
 
 
 def _deployed(draft: Draft, deployment: Deployment, *, good: bool) -> Deployed:
-    where = semantic_keys.deployed(draft.event.source, draft.repository, deployment.environment)
+    where = semantic_keys.deployed(draft.event.source, draft.place, deployment.environment)
     return Deployed(where, deployment.sha, draft.event.at, good)
 
 
@@ -355,7 +414,7 @@ def _not_deployed(draft: Draft) -> None:
     failure = _failure(draft.event)
     context = {"commit_sha": sha, "reason": failure["error_summary"], "log_url": failure["log_url"]}
     context |= {"environment": failure["environment"], **_where_deployed(draft.event)}
-    source, repository = draft.event.source, draft.repository
+    source, repository = draft.event.source, draft.place
     commit = semantic_keys.commit_of(source, repository, sha)
     key = _since_done(draft, commit, semantic_keys.deploy_failure(source, repository, sha, failure["environment"]))
     draft.propose("deploy_failure", draft.registry.ops, key, commit, context, head=sha)
@@ -413,14 +472,14 @@ def _red(draft: Draft, object_key: str, pull: PullRequest, failure: Mapping[str,
     """A red head is its author's, whoever pushed or ran it."""
     agent = draft.agent(pull.author, "ci_failure", from_sender=True)
     if agent is not None:
-        key = semantic_keys.ci_failure(draft.event.source, draft.repository, pull.head_sha)
+        key = semantic_keys.ci_failure(draft.event.source, draft.place, pull.head_sha)
         context = {"branch": pull.head_ref, "author": pull.author.login, **failure}
         draft.propose("ci_failure", agent, key, object_key, context, pull=pull)
 
 
 def _red_again(draft: Draft, object_key: str, pull: PullRequest) -> None:
     """A head that was green meanwhile, and is not."""
-    draft.call_again(object_key, semantic_keys.ci_failure(draft.event.source, draft.repository, pull.head_sha))
+    draft.call_again(object_key, semantic_keys.ci_failure(draft.event.source, draft.place, pull.head_sha))
 
 
 def _sha(event: ForgeEvent) -> str:
@@ -465,6 +524,9 @@ _HANDLERS: Final[Mapping[EventName, Callable[[Draft], None]]] = {
     "issue_unassigned": _issue,
     "issue_reopened": _issue,
     "issue_closed": _issue,
+    "issue_deleted": _issue,
+    "pull_request_deleted": _pull_request,
+    "review_dismissed": _dismissed,
     "status_changed": _ran,
     "run_finished": _ran,
     "deployment_changed": _ran,

@@ -10,7 +10,7 @@ from agenttalk.contracts.words import TaskState
 from agenttalk.errors import Code, ConflictError
 
 State = TaskState
-Phase = Literal["validating", "executing", "asking", "offered", "elsewhere", "verifying"]
+Phase = Literal["validating", "executing", "asking", "offered", "elsewhere", "verifying", "awaiting"]
 """What a RUNNING task is doing. One that an agent elsewhere is to do is `offered` until it takes it."""
 Board = Literal["pending", "working", "review", "blocked", "done", "failed", "skipped"]
 """What people see of a state."""
@@ -30,6 +30,7 @@ Cause = Literal[
     "SOFT_DENIED",  # a checkpoint wants an operator's override
     "FULFILLED",  # the promise is fulfilled, and what was made is merged
     "GATE_UNMET",  # a gate is not met and no branch holds
+    "MOOT",  # nobody has to do it any more
     "NOT_FULFILLED",  # not good enough, and rounds are left
     "REWORK_EXHAUSTED",  # not good enough, and no round is left
     "RETRY",  # crash, timeout or driver error with retries left
@@ -104,6 +105,7 @@ _TABLE: Final[dict[State, dict[Cause, State]]] = {
         "SOFT_DENIED": "BLOCKED_WAITING_REVIEW",
         "FULFILLED": "COMPLETED",
         "GATE_UNMET": "BLOCKED_WAITING_REVIEW",
+        "MOOT": "SKIPPED",
         "NOT_FULFILLED": "READY",
         "REWORK_EXHAUSTED": "FAILED",
         "CONFLICT": "READY",
@@ -176,6 +178,6 @@ def move(state: State, cause: Cause) -> State:
 
 def board_status(state: State, phase: Phase | None = None) -> Board:
     """What people see: a running task is in review while it is being verified."""
-    if state == "RUNNING" and phase == "verifying":
+    if state == "RUNNING" and phase in {"verifying", "awaiting"}:
         return "review"
     return _BOARD[state]

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, ReviewVerdict, Sighting
 from agenttalk.contracts.toolchain import ActionType, Basis, ProposedTask
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import sightings
+from agenttalk.rules import semantic_keys, sightings
 from agenttalk.rules.forge_registry import Registry, same_user
 
 LONGEST_TEXT: Final = 20_000
@@ -37,6 +37,8 @@ class KnownTask:
     """What that review came to."""
     done_at: str = ""
     """When it was done; empty while it is not."""
+    idle: bool = False
+    """Whether it has begun, and nobody works at it now: it was sent back, or waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """A task that has not begun and is not to begin."""
+    """A task at which nobody works, and nobody is to work any more."""
 
     key: str
     reason: str
@@ -123,8 +125,13 @@ class Draft:
 
     @property
     def repository(self) -> str:
-        """`owner/name`."""
+        """`owner/name`, as the forge calls it now."""
         return self.event.repository.full_name
+
+    @property
+    def place(self) -> str:
+        """What the repository is called in keys."""
+        return self.event.repository.key
 
     def remember(self, sighting: Sighting) -> Sighting:
         """The newest sighting of a thing, which is remembered when it is news."""
@@ -137,8 +144,32 @@ class Draft:
     def owe(self, sighting: Sighting) -> None:
         """Remember that somebody was called who cannot begin yet."""
         if not sighting.owed:
-            self.seen = [each for each in self.seen if sightings.object_of(each) != sightings.object_of(sighting)]
-            self.seen.append(sighting.model_copy(update={"owed": True}))
+            self._amend(sightings.object_of(sighting), sighting, {"owed": True})
+
+    def cover(self, object_key: str, key: str) -> None:
+        """Remember that a task stands for what is owed as of the newest sighting of its thing."""
+        now = self._newest(object_key)
+        if now is not None and now.at > now.covered.get(key, ""):
+            self._amend(object_key, now, {"covered": {**now.covered, key: now.at}})
+
+    def stands_for(self, task: KnownTask) -> str:
+        """The newest moment at which a task stood for what is owed."""
+        now = self._newest(task.object)
+        return max(task.at, now.covered.get(task.key, "") if now else "")
+
+    def freed(self, object_key: str, *accounts: ForgeUser) -> str:
+        """When an account was last seen to owe nothing at a thing; empty when it never was."""
+        now = self._newest(object_key)
+        names = ["", *(semantic_keys.user(each) for each in accounts)]
+        return max(now.freed.get(name, "") for name in names) if now else ""
+
+    def _newest(self, object_key: str) -> Sighting | None:
+        found = (each for each in self.seen if sightings.object_of(each) == object_key)
+        return next(found, None) or self.sighting(object_key)
+
+    def _amend(self, object_key: str, now: Sighting, changes: Mapping[str, Any]) -> None:
+        self.seen = [each for each in self.seen if sightings.object_of(each) != object_key]
+        self.seen.append(now.model_copy(update=dict(changes)))
 
     def sighting(self, object_key: str) -> Sighting | None:
         """What was seen of a thing before."""
@@ -150,8 +181,8 @@ class Draft:
         return [each for each in self.known.tasks if each.object == object_key and each.action_type in actions]
 
     def withdraw(self, task: KnownTask, reason: str) -> None:
-        """A task that has not begun is not to begin."""
-        if task.state == "waiting" and task.key not in {each.key for each in self.withdrawn}:
+        """A task at which nobody works is not worked at any more."""
+        if (task.state == "waiting" or task.idle) and task.key not in {each.key for each in self.withdrawn}:
             self.withdrawn.append(Withdrawal(task.key, reason))
 
     def not_now(self, key: str, reason: str) -> None:
@@ -177,9 +208,7 @@ class Draft:
         every = (*self.seen, *self.known.sightings)
         now = next((each for each in every if sightings.object_of(each) == object_key and key in each.met), None)
         if now is not None:
-            left = tuple(each for each in now.met if each != key)
-            self.seen = [each for each in self.seen if sightings.object_of(each) != object_key]
-            self.seen.append(now.model_copy(update={"met": left}))
+            self._amend(object_key, now, {"met": tuple(each for each in now.met if each != key)})
 
     def agent(self, user: ForgeUser, action: ActionType, *, from_sender: bool = False) -> str | None:
         """The agent behind an account, or a note why it gets no task."""
@@ -214,6 +243,8 @@ class Draft:
         """A task for an agent, unless it is there already."""
         before = next((each for each in self.known.tasks if each.key == key), None)
         if before is not None:
+            if before.state != "ended":
+                self.cover(object_key, key)
             self.restore(before)
             self.notes.append("the task is there already")
         elif self.is_met(object_key, key):
@@ -224,7 +255,7 @@ class Draft:
         facts = {"repo": self.repository, **context}
         if pull is not None:
             facts |= {"pr_number": pull.number, "pr_title": cut(pull.title, LONGEST_TITLE), "url": pull.url}
-            facts |= {"head_sha": pull.head_sha, "untrusted": pull.fork}
+            facts |= {"head_sha": pull.head_sha, "fork": pull.fork}
         self.tasks.append(
             ProposedTask(
                 key=key,
@@ -238,8 +269,10 @@ class Draft:
                 hop=hop,
                 at=self.event.at,
                 replaces=replaces,
+                reviewer=semantic_keys.user(self.event.review.author) if self.event.review else "",
             )
         )
+        self.cover(object_key, key)
 
     def decision(self) -> Decision:
         """What it came to."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agenttalk.contracts.forge import (
+    Change,
     Comment,
     EventName,
     ForgeEvent,
@@ -24,7 +25,7 @@ from agenttalk.contracts.forge import (
     Status,
 )
 from agenttalk.contracts.words import ForgeKind
-from agenttalk.rules import intake, mentions, semantic_keys, sightings, threads
+from agenttalk.rules import forge_facts, intake, mentions, semantic_keys, sightings
 from agenttalk.rules.deploying import is_deployment
 from agenttalk.rules.forge_registry import Registry, same_user
 from agenttalk.rules.proposing import Decision, Known, KnownTask, Withdrawal
@@ -48,6 +49,20 @@ class Found:
     """Those on lines, too, the oldest first; None when they were not read, because nothing new can be among them."""
     statuses: tuple[Status, ...] = ()
     """Of the newest head."""
+    deleted: bool = False
+    """Whether the forge has no such thing any more."""
+    known_as: str = ""
+    """What the repository is called in keys, if it is not its name."""
+    repository_id: int | None = None
+    writers: frozenset[str] = frozenset()
+    """Names of the accounts that have write access, in lower case."""
+    changes: tuple[Change, ...] = ()
+    """What was done to the thing, the oldest first, as far as it was read."""
+
+    @property
+    def key(self) -> str:
+        """What the repository is called in keys."""
+        return (self.known_as or self.repository).lower()
 
     @property
     def pull(self) -> PullRequest | None:
@@ -62,7 +77,14 @@ class Found:
     @property
     def object(self) -> str:
         """The key of the thing."""
-        return semantic_keys.object_of(self.source, self.repository, self.thing.number)
+        return semantic_keys.object_of(self.source, self.key, self.thing.number)
+
+
+def gone(source: str, number: int, *, pull: bool, at: str) -> PullRequest | Issue:
+    """What is left of a thing that the forge has deleted, as of now."""
+    author = ForgeUser(source=source, login="ghost", id=-1)
+    what = PullRequest if pull else Issue
+    return what(number=number, author=author, is_open=False, updated_at=at)
 
 
 def events(found: Found, registry: Registry) -> tuple[ForgeEvent, ...]:
@@ -74,7 +96,7 @@ def events(found: Found, registry: Registry) -> tuple[ForgeEvent, ...]:
 
 def decide(found: Found, event: ForgeEvent, registry: Registry, known: Known) -> Decision:
     """What follows from one of the events of `events`. Nobody is warned again of what a webhook warned of."""
-    over = nothing_left(found, known.tasks)
+    over = nothing_left(found, known.tasks, registry)
     met = frozenset({*over, *_answered(found, event, registry)})
     decision = intake.decide(event, registry, replace(known, met=met))
     gone = {each.key for each in decision.withdrawn} | {key for task in decision.tasks for key in task.replaces}
@@ -90,18 +112,19 @@ def decide(found: Found, event: ForgeEvent, registry: Registry, known: Known) ->
     )
 
 
-def nothing_left(found: Found, tasks: Iterable[KnownTask]) -> dict[str, str]:
+def nothing_left(found: Found, tasks: Iterable[KnownTask], registry: Registry) -> dict[str, str]:
     """Keys of tasks of which the forge shows that nothing is left to do → why. What it does not show stays."""
     pull = found.pull
     if pull is None or not pull.is_open:
         return {}
+    reviewers = [registry.agent(each.author) for each in found.reviews if _counts(each, pull)]
     over = {
-        semantic_keys.review_wanted(found.source, found.repository, pull, each.author): REVIEWED
-        for each in found.reviews
-        if _counts(each, pull)
+        semantic_keys.review_wanted(found.source, found.key, pull, agent): REVIEWED
+        for agent in reviewers
+        if agent is not None
     }
     if found.statuses and all(each.outcome == "success" for each in found.statuses):
-        over[semantic_keys.ci_failure(found.source, found.repository, pull.head_sha)] = GREEN
+        over[semantic_keys.ci_failure(found.source, found.key, pull.head_sha)] = GREEN
     given = {(semantic_keys.user(each.author), each.verdict) for each in found.reviews if not each.dismissed}
     for task in tasks:
         mine = task.action_type == "review_result" and task.object == found.object
@@ -114,10 +137,15 @@ def nothing_left(found: Found, tasks: Iterable[KnownTask]) -> dict[str, str]:
 
 
 def _of_pull(found: Found, pull: PullRequest, registry: Registry) -> Iterable[ForgeEvent]:
+    if found.deleted:
+        yield _event(found, "pull_request_deleted", None)
+        return
     if not pull.is_open:
-        yield _event(found, "pull_request_merged" if pull.merged else "pull_request_closed", pull.merged_by)
+        yield _event(found, "pull_request_merged" if pull.merged else "pull_request_closed", _closer(found))
         return
     yield _event(found, "pull_request_opened", pull.author)
+    for reviewer in _asked_again(pull):
+        yield _event(found, "review_requested", None, requested_reviewer=reviewer, freed=_handed_in(found))
     for review in _due(found, pull):
         yield _event(found, "review_submitted", review.author, at=review.submitted_at, review=review)
     red = [each for each in found.statuses if each.outcome == "failure" and not is_deployment(each, registry)]
@@ -127,13 +155,45 @@ def _of_pull(found: Found, pull: PullRequest, registry: Registry) -> Iterable[Fo
 
 
 def _of_issue(found: Found, issue: Issue, registry: Registry) -> Iterable[ForgeEvent]:
-    if not issue.is_open:
-        yield _event(found, "issue_closed", None)
+    if found.deleted:
+        yield _event(found, "issue_deleted", None)
         return
-    yield _event(found, "issue_assigned", None)
+    if not issue.is_open:
+        yield _event(found, "issue_closed", _closer(found))
+        return
+    yield _event(found, "issue_assigned", None, freed=_freed(found))
     # Who wrote the text is not who assigned it, so that this is an event of its own.
     yield _event(found, "issue_edited", issue.author, body_before="")
     yield from _calls(found, registry)
+
+
+def _asked_again(pull: PullRequest) -> list[ForgeUser]:
+    """Who is asked now, and has had their say about this head before."""
+    given = (*pull.reviewed_by, *pull.remarked_by)
+    return [each for each in pull.requested_reviewers or () if any(same_user(each, author) for author in given)]
+
+
+def _handed_in(found: Found) -> dict[str, str]:
+    """Reviewer → when the newest review was handed in."""
+    return {semantic_keys.user(each.author): each.submitted_at for each in found.reviews}
+
+
+def _closer(found: Found) -> ForgeUser | None:
+    """Who merged or closed a thing, as far as the forge says it."""
+    merged = found.pull.merged_by if found.pull else None
+    closed = [each.by for each in found.changes if each.what == "closed"]
+    return merged or (closed[-1] if closed else None)
+
+
+def _freed(found: Found) -> dict[str, str]:
+    """When assignees of an issue were last seen to owe nothing: not assigned, or all of them while it was closed."""
+    freed: dict[str, str] = {}
+    for each in found.changes:
+        if each.what == "closed":
+            freed[""] = each.at
+        elif each.what == "unassigned" and each.who is not None:
+            freed[semantic_keys.user(each.who)] = each.at
+    return freed
 
 
 def _due(found: Found, pull: PullRequest) -> list[Review]:
@@ -166,15 +226,26 @@ def _calls(found: Found, registry: Registry) -> Iterable[ForgeEvent]:
             yield _event(found, "comment_created", comment.author, at=comment.created_at, comment=comment)
 
 
+def callers(found: Found, registry: Registry) -> list[str]:
+    """Names of the people there who call agents, or review, and of whom the settings do not say whether they may."""
+    texts = [(each.author, each.body) for each in (*(found.comments or ()), found.thing)]
+    calling = [author for author, text in texts if any(registry.named(found.source, x) for x in mentions.names(text))]
+    people = [*calling, *(each.author for each in found.reviews)]
+    unknown = [each for each in people if registry.agent(each) is None and not registry.may_call(each)]
+    return list(dict.fromkeys(each.login for each in unknown))
+
+
 def _answered(found: Found, event: ForgeEvent, registry: Registry) -> set[str]:
     """Keys of calls that were answered: whoever is called has said something since."""
     keys = set()
     place, since, text = _text(found, event)
     for name in mentions.names(text):
         identity = registry.named(found.source, name)
-        account = ForgeUser(source=found.source, login=identity.login, id=identity.id) if identity else None
-        if account is not None and _spoke(found, account, since=since):
-            keys.add(semantic_keys.mention(event, place, name))
+        if identity is None:
+            continue
+        account = ForgeUser(source=found.source, login=identity.login, id=identity.id)
+        if _spoke(found, account, since=since):
+            keys.add(semantic_keys.mention(event, place, identity.agent))
     return keys
 
 
@@ -192,7 +263,7 @@ def _spoke(found: Found, account: ForgeUser, *, since: str) -> bool:
     """Whether somebody wrote a comment or a review after a moment. When nobody looked, it was seen to before."""
     if found.comments is None:
         return True
-    comments = [each.created_at for each in found.comments if threads.is_by(each, account)]
+    comments = [each.created_at for each in found.comments if forge_facts.is_by(each, account)]
     reviews = [each.submitted_at for each in found.reviews if same_user(each.author, account)]
     return any(at > since for at in (*comments, *reviews))
 
@@ -202,12 +273,13 @@ def _event(found: Found, name: EventName, sender: ForgeUser | None, *, at: str =
         source=found.source,
         kind=found.kind,
         name=name,
-        repository=Repository(full_name=found.repository),
+        repository=Repository(full_name=found.repository, id=found.repository_id, known_as=found.known_as),
         sender=sender,
         pull_request=found.pull,
         issue=found.issue,
         at=at or found.thing.updated_at,
         first_hand=True,
+        writer=sender is not None and sender.login.lower() in found.writers,
         **parts,
     )
 

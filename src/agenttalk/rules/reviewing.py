@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agenttalk.contracts.forge import ForgeUser, PullRequest, Sighting
 from agenttalk.contracts.toolchain import ActionType, Basis
-from agenttalk.rules import risk, semantic_keys, sightings
+from agenttalk.rules import calling, generations, risk, semantic_keys, sightings
 from agenttalk.rules.forge_registry import same_user
 from agenttalk.rules.proposing import Draft, KnownTask
 
@@ -110,10 +110,36 @@ def _ask(
         context |= {"changed_files": pull.files}
     # Who gives way to somebody else is told so; who is asked for a newer head has one task instead of the other.
     gives_way = tuple(task.key for task in before if _gives_way(task, agent, basis))
-    key = semantic_keys.review_wanted(draft.event.source, draft.repository, pull, reviewer)
-    if draft.event.name == "review_requested" and same_user(draft.event.requested_reviewer, reviewer):
+    key = _key(draft, object_key, pull, reviewer, agent, mine)
+    if _is_called(draft, reviewer):
         draft.call_again(object_key, key)
-    draft.propose(action, agent, key, object_key, context, pull=pull, basis=basis, replaces=(*old, *gives_way))
+    hop = calling.hop(draft, object_key, "")
+    known = any(task.key == key for task in before)
+    if known or calling.may_go_on(draft, object_key, hop, reviewer.login, reviews=True):
+        names = (*old, *gives_way)
+        draft.propose(action, agent, key, object_key, context, pull=pull, basis=basis, hop=hop, replaces=names)
+
+
+def _is_called(draft: Draft, reviewer: ForgeUser) -> bool:
+    return draft.event.name == "review_requested" and same_user(draft.event.requested_reviewer, reviewer)
+
+
+def _key(
+    draft: Draft, object_key: str, pull: PullRequest, reviewer: ForgeUser, agent: str, mine: list[KnownTask]
+) -> str:
+    """The key of a review of this head: another one when it was given, and is asked for once more since then.
+
+    Who is on the list of a forge may have reviewed already, so that only a request by name counts. Whoever failed to
+    review, and is asked again, owes it again, too.
+    """
+    key = semantic_keys.review_wanted(draft.event.source, draft.place, pull, agent)
+    here = [task for task in mine if task.head_sha == pull.head_sha]
+    if not _is_called(draft, reviewer):
+        return here[-1].key if here else key
+    freed = draft.freed(object_key, reviewer)
+    if all(task.state == "ended" and not task.done_at for task in here):
+        freed = draft.event.at
+    return generations.key_of(draft, key, here, freed if draft.event.at >= freed else "")
 
 
 def _gives_way(task: KnownTask, agent: str, basis: Basis) -> bool:

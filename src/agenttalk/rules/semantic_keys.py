@@ -16,8 +16,8 @@ def _joined(*parts: str | int) -> str:
 
 
 def user(account: ForgeUser) -> str:
-    """An account in a key: its name without regard to case."""
-    return account.login.lower()
+    """An account in a key: its number, which stays when it is renamed, or else its name without regard to case."""
+    return account.login.lower() if account.id is None else str(account.id)
 
 
 def object_of(source: str, repository: str, number: int) -> str:
@@ -43,9 +43,9 @@ def commit_of(source: str, repository: str, sha: str) -> str:
     return _joined(source, f"{repository.lower()}@{sha}")
 
 
-def review_wanted(source: str, repository: str, pull: PullRequest, reviewer: ForgeUser) -> str:
-    """One review of one head by one reviewer, whether it is the first or not."""
-    return _joined(source, "review", repository.lower(), pull.number, user(reviewer), pull.head_sha)
+def review_wanted(source: str, repository: str, pull: PullRequest, agent: str) -> str:
+    """One review of one head by one agent, whether it is the first or not."""
+    return _joined(source, "review", repository.lower(), pull.number, agent, pull.head_sha)
 
 
 def review_given(event: ForgeEvent, pull: PullRequest, review: Review) -> str:
@@ -69,17 +69,22 @@ def review_near(event: ForgeEvent, pull: PullRequest, review: Review) -> tuple[s
 def _review_at(event: ForgeEvent, pull: PullRequest, review: Review, minute: str) -> str:
     content = hashlib.sha256(review.body.encode()).hexdigest()[:16]
     parts = (pull.number, user(review.author), review.verdict, review.commit or pull.head_sha, content, minute)
-    return _joined(event.source, "review_result", event.repository.full_name.lower(), *parts)
+    return _joined(event.source, "review_result", event.repository.key, *parts)
 
 
-def mention(event: ForgeEvent, place: str, name: str) -> str:
-    """A name in one text. An edit of the text is the same place."""
-    return _joined(event.source, "mention", event.repository.full_name.lower(), place, name.lower())
+def mention(event: ForgeEvent, place: str, agent: str) -> str:
+    """An agent's name in one text. An edit of the text is the same place."""
+    return _joined(event.source, "mention", event.repository.key, place, agent)
 
 
-def issue_assigned(source: str, repository: str, number: int, assignee: ForgeUser) -> str:
-    """An issue in somebody's hands."""
-    return _joined(source, "issue_assigned", repository.lower(), number, user(assignee))
+def issue_assigned(source: str, repository: str, number: int, agent: str) -> str:
+    """An issue in an agent's hands."""
+    return _joined(source, "issue_assigned", repository.lower(), number, agent)
+
+
+def merge_conflict(object_key: str, sha: str) -> str:
+    """A head of a pull request that cannot be merged as it is."""
+    return f"{object_key}:{_joined('merge_conflict', sha)}"
 
 
 def ci_failure(source: str, repository: str, sha: str) -> str:
@@ -111,3 +116,28 @@ def review_merged(source: str, repository: str, number: int) -> str:
 def infrastructure_failure(source: str, outage: str) -> str:
     """One outage."""
     return _joined(source, "infrastructure_failure", outage)
+
+
+def repository(source: str, number: int) -> str:
+    """A repository, whatever it is called."""
+    return _joined(source, "repository", number)
+
+
+def repository_named(source: str, name: str) -> str:
+    """The repository that has a name now."""
+    return _joined(source, "repository_named", name.lower())
+
+
+def repository_kept_as(source: str, name: str) -> str:
+    """The repository whose tasks are kept under a name."""
+    return _joined(source, "repository_kept_as", name.lower())
+
+
+def accounts(source: str) -> str:
+    """Accounts of agents that have another name than the settings say."""
+    return _joined(source, "accounts")
+
+
+def escalations(source: str, agent: str, action_type: str) -> str:
+    """What the lead was told lately of an agent's tasks of one kind."""
+    return _joined(source, "escalations", agent, action_type)

@@ -19,7 +19,10 @@ _RANKS: Final[Mapping[str, int]] = {
     "pull_request_closed": 3,
     "pull_request_merged": 3,
     "issue_closed": 3,
+    "issue_deleted": 4,
+    "pull_request_deleted": 4,
 }
+_CLOSING: Final = frozenset({"issue_closed", "pull_request_closed", "pull_request_merged"})
 _NARROWING: Final = frozenset({"review_request_removed", "issue_unassigned"})
 
 
@@ -30,13 +33,31 @@ def of(event: ForgeEvent) -> Sighting | None:
         at = pull.updated_at or event.at
         sighting = _sighting(event, at, pull_request=_with_requested(event, pull))
         review = event.review
-        if review is None or review.verdict == "COMMENT":
+        if event.name == "review_request_removed" and event.requested_reviewer is not None:
+            return sighting.model_copy(update={"freed": {semantic_keys.user(event.requested_reviewer): at}})
+        if review is None or event.name == "review_dismissed":
             return sighting
-        return sighting.model_copy(update={"verdicts": {semantic_keys.user(review.author): verdict_of(event, review)}})
+        author = semantic_keys.user(review.author)
+        changes = {"freed": _latest(event.freed, {author: review.submitted_at or event.at})}
+        if review.verdict != "COMMENT":
+            changes["verdicts"] = {author: verdict_of(event, review)}
+        return sighting.model_copy(update=changes)
     if issue is not None and not issue.is_pull:
         sighting = _sighting(event, issue.updated_at or event.at, issue=issue)
-        return sighting.model_copy(update={"self_assigned": _taken(event, issue)})
+        return sighting.model_copy(
+            update={"self_assigned": _taken(event, issue), "freed": _latest(event.freed, _freed(event, issue))}
+        )
     return None
+
+
+def _freed(event: ForgeEvent, issue: Issue) -> dict[str, str]:
+    """Whom an event shows to owe nothing: all while the issue is closed, and before it was reopened."""
+    at = issue.updated_at or event.at
+    if not issue.is_open or event.name == "issue_reopened":
+        return {"": at}
+    if event.name == "issue_unassigned" and event.assignee is not None:
+        return {semantic_keys.user(event.assignee): at}
+    return {}
 
 
 def newest(known: Sighting | None, seen: Sighting) -> Sighting:
@@ -46,8 +67,31 @@ def newest(known: Sighting | None, seen: Sighting) -> Sighting:
     verdicts = dict(known.verdicts)
     for name, verdict in seen.verdicts.items():
         verdicts[name] = max(verdict, verdicts.get(name, ""))
-    kept = {"owed": seen.owed or known.owed, "verdicts": verdicts, "met": known.met}
-    return _newest(known, seen).model_copy(update=kept)
+    kept = {"owed": seen.owed or known.owed, "verdicts": verdicts, "met": known.met, "covered": known.covered}
+    kept["freed"] = _latest(known.freed, seen.freed, _between(known, seen))
+    now = _newest(known, seen)
+    thing = now.pull_request or now.issue
+    closed = thing is not None and not thing.is_open
+    kept["closed_by"] = (now.closed_by or known.closed_by or seen.closed_by) if closed else None
+    return now.model_copy(update=kept)
+
+
+def _latest(*every: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in every:
+        for name, at in each.items():
+            found[name] = max(at, found.get(name, ""))
+    return found
+
+
+def _between(known: Sighting, seen: Sighting) -> dict[str, str]:
+    """Whom two sightings of an issue together show to have owed nothing, in whatever order they came."""
+    older, newer = sorted((known, seen), key=lambda each: each.at)
+    if older.issue is None or newer.issue is None:
+        return {}
+    before = {semantic_keys.user(each) for each in older.issue.assignees}
+    after = {semantic_keys.user(each) for each in newer.issue.assignees}
+    return {**dict.fromkeys(before - after, newer.at), **dict.fromkeys(after - before, older.at)}
 
 
 def verdict_of(event: ForgeEvent, review: Review) -> str:
@@ -92,13 +136,15 @@ def _sighting(
 ) -> Sighting:
     return Sighting(
         source=event.source,
-        repository=event.repository.full_name,
+        repository=event.repository.key,
         pull_request=pull_request,
         issue=issue,
         at=at,
         rank=_RANKS.get(event.name, 1),
         narrowed=event.name in _NARROWING,
         first_hand=event.first_hand,
+        closed_by=event.sender if event.name in _CLOSING else None,
+        freed=event.freed,
     )
 
 

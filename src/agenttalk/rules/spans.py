@@ -25,7 +25,7 @@ _EVALUATION: Final = "gen_ai.evaluation.result"
 _MODELS: Final = frozenset({"llm", "local"})
 """Agents that are a model and nothing else, as their usage names them."""
 _PROVIDERS: Final = {"google": "gcp.gemini"}
-_FINE: Final = frozenset({"FULFILLED", "INPUT_REJECTED", "GATE_UNMET", "NEEDS_PERSON"})
+_FINE: Final = frozenset({"FULFILLED", "MOOT", "INPUT_REJECTED", "GATE_UNMET", "NEEDS_PERSON"})
 """Ends of turns that are no failure of the turn."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?\Z")

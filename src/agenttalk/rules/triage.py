@@ -11,30 +11,28 @@ from agenttalk.rules import words_of_verdicts
 from agenttalk.rules.forge_registry import Registry
 from agenttalk.rules.mentions import read_marker
 
-Way = Literal["business", "system", "infrastructure", "access"]
-"""The agent did not do it; it cannot be done like this; the forge is not there; or the engine may not look there."""
+Way = Literal["business", "system", "infrastructure"]
+"""The agent did not do it; it cannot be done like this; or the forge is not there."""
 _GOES_ON: Final = frozenset({"NOT_FULFILLED", "CONFLICT"})
 _OVER: Final = frozenset({"REWORK_EXHAUSTED", "FAILED_FOR_GOOD", "ABORTED"})
 NOT_SHOWN: Final = words_of_verdicts.NOT_SHOWN(name="carried-out", whys="")
 """How the one rule begins to say why a task is not done."""
+MOST_ISSUES: Final = 3
+"""Issues about one agent and one kind of task within an hour; after that a person is asked."""
 OVERDUE: Final = "OVERDUE"
 """The cause of a task that nobody reported of for too long."""
 
 
-def ways(action_type: str, cause: str, *, away: bool = False, unseen: bool = False) -> tuple[Way, ...]:
+def ways(action_type: str, cause: str, *, away: bool = False) -> tuple[Way, ...]:
     """What kinds of failure the end of a turn is. `away` says that the forge could not be asked.
-
-    `unseen` says that it could not because it does not show the engine what is there: whoever runs the forge for the
-    agents cannot mend that, whoever gives accounts their rights can.
 
     An outage that could not be seen to is no outage once more, but somebody has to know: that cannot recurse.
     """
     gone = away and action_type != "infrastructure_failure"
-    why: Way = "access" if unseen else "infrastructure"
     if cause in _GOES_ON:
-        return (why,) if gone else ("business",)
+        return ("infrastructure",) if gone else ("business",)
     if cause in _OVER:
-        return (why, "system") if gone else ("system",)
+        return ("infrastructure", "system") if gone else ("system",)
     return ()
 
 
@@ -66,6 +64,8 @@ class Failure:
     action_type: str
     cause: str
     hop: int = 0
+    lately: int = 0
+    """How many issues were opened within an hour about tasks of this kind that this agent did not do."""
     context: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -132,6 +132,8 @@ def to_lead(failure: Failure, registry: Registry, reached: Iterable[str]) -> Iss
         why = f"nobody is the lead at {failure.source}"
     elif failure.agent == registry.lead:
         why = "the lead could not do it either"
+    elif failure.lately >= MOST_ISSUES:
+        why = f"{failure.lately} issues about {failure.action_type} of {failure.agent} were opened within an hour"
     elif failure.depth > registry.hops:
         why = f"{failure.depth} such issues and answers follow from each other"
     else:

@@ -11,17 +11,9 @@ MERGED_BY_OTHER: Final = Saying(
     "{place} was merged by {who}, not by {by}",
     "{place} 由 {who} 合并，而不是 {by}",
 )
-MERGED_UNKNOWN: Final = Saying(
-    "{by:s} merged {place:s} as {at}, and the forge does not show which head that was: look whether it was approved",
-    "{by} 将 {place} 合并为 {at}，但代码平台没有显示合并的是哪个提交：请查看它是否获批",
-)
-MERGED_REJECTED: Final = Saying(
-    "{by:s} merged {place:s} at {at} against {who:s}, who asks for changes: revert it, or have it agreed to",
-    "{by} 在 {at} 合并了 {place}，而 {who} 要求修改：请撤销合并，或取得同意",
-)
-MERGED_UNAPPROVED: Final = Saying(
-    "{by:s} merged {place:s} at {at}, which nobody approved: revert it, or have it reviewed",
-    "{by} 在 {at} 合并了 {place}，而没有人批准该提交：请撤销合并，或请人审查",
+MERGED_ELSEWHERE: Final = Saying(
+    "{place} was merged at {at}, and {head} was approved",
+    "{place} 在 {at} 合并，而获批的是 {head}",
 )
 MERGED: Final = Saying(
     "{place} was merged by {who} at {at}",
@@ -59,42 +51,17 @@ SAME_HEAD: Final = Saying(
     "the head of {place:s} is still {head}",
     "{place} 的最新提交仍是 {head}",
 )
-SAME_HEAD_CLOSED: Final = Saying(
-    "the head of {place:s} was still {head} when it was closed; what is pushed afterwards does not count",
-    "{place} 关闭时的最新提交仍是 {head}；之后推送的内容不算",
-)
-SAME_FILES: Final = Saying(
-    "the head of {place:s} is {head}, and all its files are as at {before}",
-    "{place} 的最新提交是 {head}，其全部文件与 {before} 时相同",
-)
-NOT_COMPARED: Final = Saying(
-    "the head of {place:s} is {head}, and the forge does not show what differs from {before}",
-    "{place} 的最新提交是 {head}，代码平台无法显示它与 {before} 的差别",
-)
-GIVEN_UP: Final = Saying(
-    "{place:s} was closed and not merged",
-    "{place} 已关闭，没有合并",
-)
-CHANGES_NOTHING: Final = Saying(
-    "{place:s} changes no file",
-    "{place} 没有改动任何文件",
-)
 NOTHING_NEW: Final = Saying(
     "the head of {place:s} is {head}, which adds nothing to {before}",
     "{place} 的最新提交是 {head}，相比 {before} 没有新增内容",
 )
 COMMITS_OF_OTHERS: Final = Saying(
-    "the new commits of {place:s} were brought by {who}, not by {by}",
-    "{place} 的新提交来自 {who}，而不是 {by}",
+    "the new commits of {place:s} are {who}'s, not {by}'s",
+    "{place} 的新提交是 {who} 的，而不是 {by} 的",
 )
 NEW_HEAD: Final = Saying(
     "{place:s} has a new head {head:s}, {commits} after {before}",
     "{place} 有新的提交 {head}（{before} 之后 {commits}）",
-)
-ANSWERS_OTHERS: Final = Saying(
-    "no comment of {by:s} on {place:s} answers this: each answers one question, which its marker names, or else the "
-    "last one before it",
-    "{by} 在 {place} 的评论都没有回答这个问题：一条评论只回答一个问题，即其标记所指的问题，否则是它之前的最后一个",
 )
 COMMENTED: Final = Saying(
     "{by:s} wrote comment {id} on {place}",
@@ -109,8 +76,8 @@ NO_STATUS: Final = Saying(
     "{place} 没有任何状态",
 )
 BAD_STATUS: Final = Saying(
-    "the status {name!r} of {place}, written by {by}, is no success of a service",
-    "{place} 的状态 {name}（由 {by} 写入）不是服务报告的成功",
+    "the status {name!r} of {place} is no success",
+    "{place} 的状态 {name} 不是成功",
 )
 GOOD_STATUSES: Final = Saying(
     "{count:d} of {place} are good: {names}",
@@ -291,3 +258,51 @@ BAD_STEP: Final = Saying(
 ONE_COMMIT: Final = Saying("1 commit", "1 个提交")
 COMMITS: Final = Saying("{count:d} commits", "{count} 个提交")
 UNKNOWN_TIME: Final = Saying("a time that nobody knows", "未知时间")
+WAS_DELETED: Final = Saying(
+    "{place:s} was deleted",
+    "{place} 已被删除",
+)
+WAS_MERGED: Final = Saying(
+    "{place:s} was merged meanwhile, by {who}",
+    "{place} 期间已由 {who} 合并",
+)
+WAS_CLOSED: Final = Saying(
+    "{place:s} was closed meanwhile, by {who}",
+    "{place} 期间已由 {who} 关闭",
+)
+WAS_UNASSIGNED: Final = Saying(
+    "{place:s} was given to others meanwhile, by {who}",
+    "{place} 期间已由 {who} 改派他人",
+)
+NEWER_HEAD: Final = Saying(
+    "there is a newer head of {place:s} meanwhile: {head}",
+    "{place} 期间有了更新的提交：{head}",
+)
+GREEN_AGAIN: Final = Saying(
+    "the build of {place:s} is green again",
+    "{place} 的构建已恢复正常",
+)
+REVIEW_OVER: Final = Saying(
+    "the review of {place:s} by {who} does not hold any more",
+    "{who} 对 {place} 的审查已不再有效",
+)
+CONFLICTS: Final = Saying(
+    "{place:s} conflicts with {base}",
+    "{place} 与 {base} 冲突",
+)
+AWAITS_CI: Final = Saying(
+    "{place:s} waits for {name}",
+    "{place} 正在等待 {name}",
+)
+AWAITS_GREEN: Final = Saying(
+    "{place:s} waits until {name} is green",
+    "{place} 正在等待 {name} 恢复正常",
+)
+AWAITS_MERGE: Final = Saying(
+    "{place:s} is scheduled to be merged",
+    "{place} 已安排自动合并",
+)
+AWAITS_APPROVALS: Final = Saying(
+    "{place:s} has {have} of the {need} approvals that it needs",
+    "{place} 需要 {need} 个批准，现有 {have} 个",
+)

@@ -190,6 +190,12 @@ class SourceSettings(Section):
     """Whether unsigned webhooks are taken. For tests only: anybody could send them."""
     ci_comment_patterns: dict[Text, Many[Text]] = Field(default_factory=dict)
     """For a CI service that reports by comments: its account → globs for lines that mean a failure."""
+    callers: Many[Text] = ()
+    """Globs for accounts whose comments and reviews are work for agents although the engine cannot read that they have
+    write access. Others are not listened to."""
+    ci_urls: Many[Text] = ()
+    """Addresses of CI services. A log that lies below one of them, or below `base_url`, is named in an agent's steps;
+    any other address stands only among the facts that are called untrusted."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -294,6 +300,8 @@ class LimitSettings(Section):
     """How many waiting commands of a plan it looks at again at once."""
     hops: Annotated[int, Field(ge=0, le=100)] = 4
     """How often agents may answer agents in one issue or pull request before a person is asked."""
+    review_rounds: Annotated[int, Field(ge=1, le=100)] = 5
+    """How often agents may send a pull request back and forth between author and reviewer before a person decides."""
     comments_per_object_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 20
     """How many comments the engine writes into one issue or pull request in an hour."""
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -38,6 +38,8 @@ class Bare:
     """One bare repository."""
 
     path: Path
+    _conflicts: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False)
+    """What was found out before."""
 
     @classmethod
     def made(cls, path: Path) -> Bare:
@@ -137,26 +139,27 @@ class Bare:
             self.move(f"refs/heads/{base}", tip)
         return tip
 
+    def conflicts(self, base: str, head: str) -> bool:
+        """Whether a commit cannot be merged into another as it is."""
+        if (base, head) not in self._conflicts:
+            try:
+                self.git("merge-tree", "--write-tree", base, head)
+                self._conflicts[base, head] = False
+            except GitFailedError:
+                self._conflicts[base, head] = True
+        return self._conflicts[base, head]
+
     def _rebased(self, onto: str, head: str, author: str) -> str:
         """The commits of a head on top of another commit. They keep their authors and words, and become others."""
         if self.merge_base(onto, head) == onto:
             return head
         tip = onto
         for each in self.between(onto, head):
+            tree = self.git("merge-tree", "--write-tree", tip, each).splitlines()[0]
             shown = self.shown(each)
-            tree = self._picked(shown.parents[0], tip, each)
             kept = {"GIT_AUTHOR_NAME": shown.name, "GIT_AUTHOR_EMAIL": shown.address, "GIT_AUTHOR_DATE": shown.date}
             tip = self._made(tree, [tip], shown.message, author, kept)
         return tip
-
-    def _picked(self, base: str, ours: str, theirs: str) -> str:
-        """The tree of one commit with what another changed; raises GitFailedError when both changed one file."""
-        index = {"GIT_INDEX_FILE": str(self.path / f"index.{os.urandom(4).hex()}")}
-        try:
-            self.git("read-tree", "-i", "-m", "--aggressive", base, ours, theirs, env=index)
-            return self.git("write-tree", env=index)
-        finally:
-            Path(index["GIT_INDEX_FILE"]).unlink(missing_ok=True)
 
     @lru_cache(maxsize=1024)  # noqa: B019 - what lies between commits stays as it is, and so does a repository's path
     def merge_base(self, left: str, right: str) -> str:

@@ -262,7 +262,7 @@ async def _delete_issue(api: Api, request: Request) -> Response:
 
 
 async def _timeline(api: Api, request: Request) -> Response:
-    """What happened, as far as clients need it: comments and pushes."""
+    """What happened, as far as clients need it: comments, pushes, who has it and whether it is open."""
     repository, number = api.repository(request), _number(request)
     written = [
         {**api.shapes.comment(repository, each), "type": "comment"}
@@ -270,7 +270,15 @@ async def _timeline(api: Api, request: Request) -> Response:
     ]
     pull = repository.pulls.get(number)
     pushed = [api.shapes.push(each) for each in pull.pushes] if pull else []
-    return api.listed(request, sorted([*written, *pushed], key=lambda each: str(each["created_at"])))
+    changed = [api.shapes.change(each) for each in api.state.issue_of(repository, number).changes]
+    return api.listed(request, sorted([*written, *pushed, *changed], key=lambda each: str(each["created_at"])))
+
+
+async def _assignees(api: Api, request: Request) -> Response:
+    """Those to whom issues can be assigned: who may write."""
+    repository = api.repository(request)
+    found = [each for each in api.state.users.values() if repository.may_write(each)]
+    return JSONResponse([api.shapes.user(each) for each in found])
 
 
 async def _make_comment(api: Api, request: Request) -> Response:
@@ -384,7 +392,9 @@ async def _branch(api: Api, request: Request) -> Response:
     sha = api.repository(request).bare.branches().get(name)
     if sha is None:
         raise RefusedError(404, "")
-    return JSONResponse({"name": name, "commit": {"id": sha}})
+    repository = api.repository(request)
+    rules = {"required_approvals": repository.approvals, "enable_status_check": repository.needs_checks}
+    return JSONResponse({"name": name, "commit": {"id": sha}, **rules})
 
 
 async def _statuses(api: Api, request: Request) -> Response:
@@ -513,6 +523,7 @@ _REPOSITORY: dict[tuple[str, str], Handler] = {
     ("GET", "/pulls/{number}/reviews/{id}/comments"): _review_comments,
     ("POST", "/pulls/{number}/requested_reviewers"): _reviewers,
     ("DELETE", "/pulls/{number}/requested_reviewers"): _reviewers,
+    ("GET", "/assignees"): _assignees,
     ("GET", "/branches/{branch:path}"): _branch,
     ("GET", "/commits/{sha}/statuses"): _statuses,
     ("POST", "/statuses/{sha}"): _make_status,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.testing.bare import Bare
-from agenttalk.testing.gitea_things import Comment, Emit, Issue, MovedError, RefusedError, Repository, User
+from agenttalk.testing.gitea_things import Change, Comment, Emit, Issue, MovedError, RefusedError, Repository, User
 
 _BEGIN: Final = datetime(2026, 5, 1, 10, 0, 0, tzinfo=UTC)
 _MISSING: Final = "The target couldn't be found."
@@ -113,6 +113,7 @@ class Issues:
         issue = Issue(next(repository.numbers), title, body, who, now, now)
         issue.assignees = given if repository.may_write(who) else []
         repository.issues[issue.number] = issue
+        issue.changes += [Change("assignees", who, now, each) for each in issue.assignees]
         for _ in issue.assignees:
             self._emit(repository, "issues", "issue_assign", who, {"action": "assigned", "issue": issue})
         self._emit(repository, "issues", "issues", who, {"action": "opened", "issue": issue})
@@ -129,6 +130,7 @@ class Issues:
         state = changes.get("state")
         if state in {"open", "closed"} and state != issue.state:
             issue.state, issue.updated = state, self.now()
+            issue.changes.append(Change("close" if state == "closed" else "reopen", who, issue.updated))
             self._reopened(repository, issue)
             self._tell(repository, who, issue, "closed" if state == "closed" else "reopened")
         return issue
@@ -167,10 +169,12 @@ class Issues:
         for user in [each for each in issue.assignees if each not in wanted]:
             issue.assignees.remove(user)
             issue.updated = self.now()
+            issue.changes.append(Change("assignees", who, issue.updated, user, removed=True))
             self._tell_assigned(repository, who, issue, "unassigned")
         for user in [each for each in wanted if each not in issue.assignees]:
             issue.assignees.append(user)
             issue.updated = self.now()
+            issue.changes.append(Change("assignees", who, issue.updated, user))
             self._tell_assigned(repository, who, issue, "assigned")
 
     def _tell(self, repository: Repository, who: User, issue: Issue, action: str, **more: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agenttalk.testing.bare import Bare
 from agenttalk.testing.gitea_state import State
-from agenttalk.testing.gitea_things import Comment, Issue, LineComment, Pull, Push, Repository, Review, User
+from agenttalk.testing.gitea_things import Change, Comment, Issue, LineComment, Pull, Push, Repository, Review, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Shapes:
             "draft": pull.draft,
             "html_url": url,
             "diff_url": f"{url}.diff",
-            "mergeable": issue.number not in repository.still_checking,
+            "mergeable": issue.number not in repository.still_checking and not self._conflicts(repository, pull),
             "merged": pull.merged,
             "merged_at": pull.merged_at,
             "merge_commit_sha": pull.merge_sha,
@@ -186,6 +186,15 @@ class Shapes:
         content = json.dumps({"is_force_push": push.forced, "commit_ids": push.commits})
         told = {"id": push.id, "type": "pull_push", "user": self.user(push.who), "body": content}
         return {**told, "created_at": push.at, "updated_at": push.at}
+
+    def _conflicts(self, repository: Repository, pull: Pull) -> bool:
+        tip = repository.bare.branches().get(pull.base_branch)
+        return tip is not None and not pull.merged and repository.bare.conflicts(tip, pull.head_sha)
+
+    def change(self, change: Change) -> dict[str, Any]:
+        """Something that was done to an issue, as its timeline shows it."""
+        told = {"type": change.kind, "user": self.user(change.who), "created_at": change.at, "updated_at": change.at}
+        return {**told, "assignee": self.user(change.assignee), "removed_assignee": change.removed}
 
     def commit(self, repository: Repository, sha: str) -> dict[str, Any]:
         """A commit. What it calls its tree is the commit again."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from agenttalk.testing.gitea_pulls import Pulls
-from agenttalk.testing.gitea_things import RefusedError, Repository, Scheduled, User
+from agenttalk.testing.gitea_things import Change, RefusedError, Repository, Scheduled, User
 
 
 class State(Pulls):
@@ -44,6 +44,7 @@ class State(Pulls):
         if not repository.may_write(who):
             raise RefusedError(405, "User not allowed to merge PR")
         pull.scheduled = Scheduled(who, style, head)
+        pull.issue.changes.append(Change("pull_scheduled_merge", who, self.now()))
         return True
 
     def _merge_scheduled(self, repository: Repository, sha: str) -> None:

@@ -41,6 +41,19 @@ class User:
 
 
 @dataclass(slots=True)
+class Change:
+    """Something that was done to an issue, as its timeline tells it."""
+
+    kind: str
+    """`close`, `reopen`, `assignees`, `pull_scheduled_merge`, …"""
+    who: User
+    at: str
+    assignee: User | None = None
+    removed: bool = False
+    """Whether the assignee was taken off."""
+
+
+@dataclass(slots=True)
 class Issue:
     """An issue, or the issue's half of a pull request."""
 
@@ -52,6 +65,8 @@ class Issue:
     updated: str
     assignees: list[User] = field(default_factory=list)
     state: Literal["open", "closed"] = "open"
+    changes: list[Change] = field(default_factory=list)
+    """What was done to it, besides its texts."""
 
 
 @dataclass(slots=True)

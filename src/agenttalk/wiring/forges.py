@@ -33,6 +33,7 @@ def connected(
         asked=reading.asked,
         gather=reading.gather,
         search=reading.search,
+        rights=reading.rights,
         forges=forges,
         reconcile_every=settings.toolchain.reconcile_every,
     )
@@ -46,7 +47,7 @@ async def reconciled(root: Path, deps: Deps, settings: Settings, *, dry_run: boo
         if forges:
             board = Board(deps, _setup(deps, settings), lambda: "")
             reading = connecting.Reading(forges, settings.toolchain.risk.high)
-            service.reconciler = Reconciler(deps, board, forges, gather=reading.gather)
+            service.reconciler = Reconciler(deps, board, forges, gather=reading.gather, rights=reading.rights)
         return await service.reconcile(dry_run=dry_run, by="operator")
 
 

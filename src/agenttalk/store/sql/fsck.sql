@@ -31,7 +31,7 @@ ORDER BY plan_id, task_id
 -- name: fsck_busy_agents
 SELECT d.receiver, count(*)
 FROM tasks AS t JOIN deliveries AS d ON d.id = t.delivery
-WHERE t.board = :board AND t.lease IS NOT NULL AND coalesce(t.phase, '') <> 'asking'
+WHERE t.board = :board AND t.lease IS NOT NULL AND coalesce(t.phase, '') NOT IN ('asking', 'awaiting')
 GROUP BY d.receiver HAVING count(*) > 1 ORDER BY d.receiver
 
 -- name: fsck_payloads

@@ -256,6 +256,11 @@ SET state = 'READY', cause = :cause, delivery = :delivery, queued = :queued, upd
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease IS NULL
     AND unmet = 1 AND state = 'PENDING' AND delivery IS NULL
 
+-- A task that waits for what is not its agent's to do, and why.
+-- name: set_awaiting
+UPDATE tasks SET phase = 'awaiting', reason = :reason
+WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease = :lease
+
 -- name: set_phase
 UPDATE tasks SET phase = :phase
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id AND lease = :lease
@@ -353,7 +358,7 @@ WHERE board = :board AND plan_id = :plan_id AND agent_id = :agent_id AND queued 
 -- How many tasks of a plan are at work; not what a person does, and not what an agent elsewhere has yet to take.
 -- name: at_work_in
 SELECT count(*) FROM tasks AS t
-WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase NOT IN ('asking', 'offered')
+WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase NOT IN ('asking', 'offered', 'awaiting')
     AND t.task_id IN (
     SELECT o.task_id FROM tasks AS o
     WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
@@ -430,7 +435,7 @@ WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 -- name: activity
 SELECT
     (SELECT count(*) FROM tasks AS t
-     WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase NOT IN ('asking', 'offered')
+     WHERE t.board = :board AND t.plan_id = :plan_id AND t.lease IS NOT NULL AND t.phase NOT IN ('asking', 'offered', 'awaiting')
         AND t.task_id IN (
         SELECT o.task_id FROM tasks AS o
         WHERE o.board = :board AND o.plan_id = :plan_id AND o.state NOT IN ('PENDING', 'COMPLETED', 'SKIPPED')
