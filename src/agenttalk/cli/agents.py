@@ -348,7 +348,7 @@ def _conclude(out: Output, tried: Tried, left: list[str]) -> None:
     used = [f"{told['seconds']:g} s", f"sandbox {told['sandbox']}"]
     used += [f"{told['tokens']:,} tokens"] if told["tokens"] else []
     used += [f"${told['cost_usd']:g}"] if told["cost_usd"] else []
-    used += [f"{told['tool_calls']} calls of tools"]
+    used += ["1 call of a tool" if told["tool_calls"] == 1 else f"{told['tool_calls']:,} calls of tools"]
     if told["text"]:
         out.say(plain(told["text"]))
     if left:

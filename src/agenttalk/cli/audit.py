@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from agenttalk.cli.nearby import named
-from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain, shortened
+from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, counted, plain, shortened
 from agenttalk.errors import Code, MachineError, UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def write_anchor(
     if out.as_json:
         out.data({"ok": True, "file": str(to), "chains": [_as_json(report) for report in reports]})
     else:
-        out.say(f"[green]✓[/] {to}: the heads of {_count(len(reports), 'chain')}")
+        out.say(f"[green]✓[/] {to}: the heads of {counted(len(reports), 'chain')}")
     return 0
 
 
@@ -213,10 +213,10 @@ def _tell_chain(out: Output, report: ChainReport) -> None:
         where = f"entry {verdict.broken.seq}" if verdict.broken.seq is not None else "the end"
         out.say(f"[bold red]✗[/] {name}: broken at {where} (place {verdict.broken.link}): {_safe(verdict.broken.why)}")
     elif not verdict.unsealed:
-        out.say(f"[green]✓[/] {name}: {_count(verdict.head.link, 'entry')}, intact")
+        out.say(f"[green]✓[/] {name}: {counted(verdict.head.link, 'entry')}, intact")
     if verdict.unsealed:
         first, last = verdict.unsealed[0], verdict.unsealed[-1]
-        count = _count(len(verdict.unsealed), "entry")
+        count = counted(len(verdict.unsealed), "entry")
         out.say(f"[yellow]![/] {name}: {count} not sealed and so not checked (entry {first} to {last})")
 
 
@@ -229,8 +229,3 @@ def _as_json(report: ChainReport) -> dict[str, Any]:
 def _safe(text: str) -> str:
     """A name or reason out of a database that somebody may have tampered with."""
     return shortened(text, 400)[1:-1]
-
-
-def _count(number: int, thing: str) -> str:
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
-    return f"{number} {thing if number == 1 else plural}"

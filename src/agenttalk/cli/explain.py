@@ -44,11 +44,19 @@ def explain(
 
     out, folder = roots.chosen(ctx, root, as_json)
     told = roots.asked(folder, f"/api/plans/{plan}/tasks/{task_id}/explanation", by_hand)
+    if _needs_engine(told) and not roots.is_served(folder):
+        told |= {"moves_on": roots.NOT_SERVED}
     if out.as_json:
         out.data({"ok": True, **told})
     else:
         tell(out, told)
     return 0
+
+
+def _needs_engine(told: dict[str, Any]) -> bool:
+    """Whether a task is said to run, or to begin by itself: both takes somebody who runs it."""
+    begins = told["state"] == "READY" and told["moves_on"].startswith("it begins when its agent")
+    return begins or (told["state"] == "RUNNING" and told.get("phase") in {"validating", "executing", "verifying"})
 
 
 def tell(out: Output, told: dict[str, Any]) -> None:
@@ -104,6 +112,7 @@ def _tell_verdict(out: Output, told: dict[str, Any]) -> None:
         seen = "[green]fulfilled[/]" if verdict["fulfilled"] else "[red]not fulfilled[/]"
         seen += " ([yellow]not isolated[/])" if verdict.get("isolation") == "none" else ""
         seen += f", because {plain(verdict['accepted_by'])} accepted it as it is" if "accepted_by" in verdict else ""
+        seen += "" if verdict.get("counts", True) else f" of {plain(verdict['about'])}, which does not count any more"
         out.say(f"  the engine's verdict: {seen}" + "".join(f"; {plain(each)}" for each in verdict["blockers"]))
         if verdict["unverified"]:
             out.say(f"  [yellow]unproven[/], only said: {plain(', '.join(verdict['unverified']))}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, counted, plain
 
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps
@@ -74,18 +74,21 @@ def _judged(each: dict[str, Any]) -> str:
 def line(each: dict[str, Any]) -> str:
     """The numbers of somebody in one line."""
     if not each["claims"]:
-        return f"{each['turns']} turns, nothing called finished"
+        return f"{counted(each['turns'], 'turn')}, nothing called finished"
     parts = [f"{each['claims']} called finished", f"{each['proven']} proven"]
     for name, words in (
         ("unproven", "on its word alone"),
         ("refuted", "refuted"),
         ("overturned", "overturned later"),
         ("stale", "stale"),
-        ("rounds", "rounds of rework"),
     ):
         parts += [f"{each[name]} {words}"] if each[name] else []
+    if each["rounds"]:
+        parts.append(f"{counted(each['rounds'], 'round')} of rework")
     parts += [f"{each['held']:.0%} held"]
     if each["disputed"]:
-        parts.append(f"{each['disputed']} checks disputed ({each['upheld']} upheld, {each['dismissed']} dismissed)")
+        parts.append(
+            f"{counted(each['disputed'], 'check')} disputed ({each['upheld']} upheld, {each['dismissed']} dismissed)"
+        )
     parts += [f"${each['cost_per_proven']:.4g} per proven task"] if each["cost_usd"] and each["cost_per_proven"] else []
     return ", ".join(parts)

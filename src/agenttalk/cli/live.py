@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from agenttalk.cli import decisions
-from agenttalk.cli.output import Output, gist, plain
+from agenttalk.cli.output import Output, counted, gist, plain
 
 if TYPE_CHECKING:
     from rich.live import Live as RichLive
@@ -118,6 +118,8 @@ class Live:
         asked = any(task["request_id"] for task in standing["tasks"] if task["board"] == "blocked")
         if asked:
             self._out.say("[cyan]→[/] 'agenttalk inbox' shows what is asked", err=True)
+        elif standing.get("questions"):
+            self._out.say(f"[yellow]?[/] {open_questions(standing['questions'])}", err=True)
         made = self._root / "system_runtime" / "artifacts" / self._plan_id if self._root else None
         if made is not None and made.is_dir():
             self._out.say(f"[cyan]→[/] what it made lies in {plain(made)}", err=True)
@@ -188,6 +190,12 @@ def _line(task: dict[str, Any]) -> str:
     return f"[{colour}]{sign}[/] {who} {remark}".rstrip()
 
 
+def open_questions(questions: Sequence[str]) -> str:
+    """That nobody has answered what somebody asked."""
+    verb = "is" if len(questions) == 1 else "are"
+    return f"{counted(len(questions), 'question')} {verb} not answered: 'agenttalk inbox' shows what is asked"
+
+
 def gate_line(gate: dict[str, Any]) -> str:
     """What a checkpoint held against a task, and who has overridden it."""
     colour, sign = ("yellow", "!") if gate["allowed"] else ("bold red", "✗")
@@ -202,11 +210,12 @@ def spent(usage: dict[str, Any] | None, *, timed: bool = True) -> str:
     if not usage:
         return ""
     parts = [_duration(usage["duration_s"])] if timed else []
-    parts += [f"{usage['tokens']:,} tokens"] if usage.get("tokens") else []
+    parts += [counted(usage["tokens"], "token")] if usage.get("tokens") else []
     cost = usage.get("cost_usd") or 0
     parts += [f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"] if cost else []
     parts += [f"cost unknown: no price of {plain(str(usage['unpriced']))}"] if usage.get("unpriced") else []
-    parts += [f"{usage['tool_calls']:,} calls of tools"] if usage.get("tool_calls") else []
+    calls = usage.get("tool_calls")
+    parts += ["1 call of a tool" if calls == 1 else f"{calls:,} calls of tools"] if calls else []
     return ", ".join(parts)
 
 

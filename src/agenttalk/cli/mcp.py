@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,6 +93,11 @@ def _whose(root: Path | None, agent: str | None, *, operator: bool) -> tuple[str
         token = (own.token_of(folder) or "") if operator else token
     if token:
         return token, engine
+    if operator and root is not None:
+        hint = f"start one: agenttalk serve --root {shlex.quote(str(root))}"
+        raise UsageError(
+            Code.TOKEN_REFUSED, f"no engine has run in {root} yet, so its operator has no token", hint=hint
+        )
     hint = "set AGENTTALK_TOKEN, or give --root with --agent NAME or --operator"
     if agent is not None:
         hint = f"'agenttalk token create {agent}' makes one"

@@ -143,3 +143,9 @@ def shortened(value: Any, width: int = 60) -> str:
     """A value in at most `width` characters, safe to print."""
     text = json.dumps(value, ensure_ascii=False, default=lambda part: part.as_json())
     return plain(text if len(text) <= width else text[: width - 1] + "…")
+
+
+def counted(number: int, thing: str) -> str:
+    """So many of a thing, in words."""
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") and not thing.endswith(("ay", "ey", "oy")) else f"{thing}s"
+    return f"{number:,} {thing if number == 1 else plural}"

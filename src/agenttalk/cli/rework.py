@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, counted, one_line, plain
 
 app = typer.Typer(add_completion=False)
 
@@ -45,7 +45,7 @@ def tell_rounds(out: Output, history: list[dict[str, Any]]) -> None:
             case "ordered" | "exhausted":
                 _tell_refusal(out, each, by)
             case "granted":
-                out.say(f"  {by} granted {each['rounds']} more")
+                out.say(f"  {by} granted {counted(each['rounds'], 'more round')}")
             case "accepted":
                 out.say(f"  {by} accepted it as it is ({plain(each['shown'])})")
             case _:
@@ -55,7 +55,8 @@ def tell_rounds(out: Output, history: list[dict[str, Any]]) -> None:
 
 
 def _tell_refusal(out: Output, each: dict[str, Any], by: str) -> None:
-    number = {None: "no round left", 0: "a conflict"}.get(each.get("round"), f"round {each.get('round')}")
+    ended = "the same issues again" if each.get("stuck") else "no round left"
+    number = {None: ended, 0: "a conflict"}.get(each.get("round"), f"round {each.get('round')}")
     score = f", {each['score']:g} of 100" if each["by"] != "engine" else ""
     out.say(f"  {number}: refused by {by}{score}: {one_line(each['reason'][:200])}")
     for issue in each["issues"]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
 
@@ -160,3 +160,13 @@ def made(ctx: typer.Context, root: Path | None) -> Path:
     except OSError as error:
         raise MachineError(Code.FILE_UNWRITABLE, f"{folder} cannot be made: {error.strerror}") from error
     return folder
+
+
+NOT_SERVED: Final = "no engine runs here, so nothing of it goes on: 'agenttalk serve' or 'agenttalk run' takes it up"
+
+
+def is_served(root: Path) -> bool:
+    """Whether an engine, or its parts, run in a root."""
+    from agenttalk.store.rootlock import running_engine, running_parts
+
+    return running_engine(root) is not None or bool(running_parts(root))

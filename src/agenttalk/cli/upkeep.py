@@ -8,7 +8,7 @@ import typer
 
 from agenttalk.cli import decisions
 from agenttalk.cli.honesty import line
-from agenttalk.cli.live import gate_line, spent
+from agenttalk.cli.live import gate_line, open_questions, spent
 from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
 
 if TYPE_CHECKING:
@@ -57,10 +57,11 @@ def status(
     if out.as_json:
         more = {"honesty": believed, **({"toolchain": toolchain} if toolchain else {})} if plan is None else {}
         more |= {"day": found["day"]} if plan is None else {}
-        out.data({"ok": True, "plans": shown, **more})
+        out.data({"ok": True, "served": roots.is_served(folder), "plans": shown, **more})
         return 0
+    served = roots.is_served(folder)
     for each in shown:
-        _tell_plan(out, each)
+        _tell_plan(out, each, served=served)
     if toolchain and plan in {None, "_toolchain"}:
         _tell_toolchain(out, toolchain)
     if believed["claims"] and plan is None:
@@ -72,7 +73,9 @@ def status(
     return 0
 
 
-def _tell_plan(out: Output, plan: dict[str, Any]) -> None:
+def _tell_plan(out: Output, plan: dict[str, Any], *, served: bool) -> None:
+    from agenttalk.cli import roots
+
     counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in plan["messages"].items() if count)
     out.say(f"[bold]{plain(plan['plan_id'])}[/]  [dim]{plan['origin']}, board {plain(plan['board'])}[/]")
     if plan["halted"]:
@@ -88,6 +91,10 @@ def _tell_plan(out: Output, plan: dict[str, Any]) -> None:
         out.say(f"  [{colour}]{task['state']:<22}[/] {task_id:<{wide}}  [dim]{agent_id}[/]{padding}{remark}")
     for gate in plan.get("gates", ()):
         out.say(f"  {gate_line(gate)}")
+    if plan.get("state") == "RUNNING" and not served:
+        out.say(f"  [yellow]![/] {roots.NOT_SERVED}")
+    if plan.get("questions"):
+        out.say(f"  [yellow]?[/] {open_questions(plan['questions'])}")
     took = spent(plan.get("usage"))
     if took:
         out.say(f"  in all: {took}")

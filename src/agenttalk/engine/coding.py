@@ -151,7 +151,8 @@ class CodingAgents(Programs):
         if fault is not None:
             return Performance("finished", code=fault[0], error=fault[1], **found)
         performance = await self._taken_in(attempt.seat, attempt.job, attempt.layout, attempt.answered(ended))
-        return replace(performance, remark=performance.remark or attempt.account.remark, **found)
+        odd = "" if attempt.used.tool_calls else attempt.account.remark
+        return replace(performance, remark=performance.remark or odd, **found)
 
     async def _missing(self, attempt: Attempt, performance: Performance) -> str:
         """What a person who looks over its shoulder would find missing; empty if nothing, or if nobody looks."""

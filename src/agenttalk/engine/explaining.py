@@ -129,7 +129,7 @@ async def explain(deps: Deps, plan_id: str, task_id: str) -> dict[str, Any]:
         "retries": retries,
         "rounds": rounds,
         "history": _came_of(rounds_of.shown(history, _ISSUES), state),
-        "verdict": _verdict(turns, history, accepted=cause == "ACCEPTED"),
+        "verdict": _verdict(turns, history, accepted=cause == "ACCEPTED", done=state == "COMPLETED"),
         "gates": [objections.shown(row) for row in await store.read("objections_to", plan_id=plan_id, task_id=task_id)],
         "branch": _branch(node, score) if state == "COMPLETED" else None,
         "moves_on": _moves_on(now, review, turns),
@@ -175,12 +175,18 @@ def _promised(promise: CompletionPromise, *, derived: bool) -> dict[str, Any]:
 
 
 def _verdict(
-    turns: Sequence[Mapping[str, Any]], history: Sequence[rounds_of.Round], *, accepted: bool
+    turns: Sequence[Mapping[str, Any]], history: Sequence[rounds_of.Round], *, accepted: bool, done: bool
 ) -> dict[str, Any] | None:
-    """How it was decided last: about the last turn, or by the person who accepted what it left."""
+    """How it was decided last: about the last turn, or by the person who accepted what it left.
+
+    A verdict that something is fulfilled `counts` only while its task is done: it may have been refused since.
+    """
     if not accepted:
         found = next((turn for turn in reversed(turns) if "verdict" in turn), None)
-        return {**found["verdict"], **_isolation(found)} if found else None
+        if found is None:
+            return None
+        told = {**found["verdict"], **_isolation(found)}
+        return {**told, "counts": done, "about": found["command_id"]} if told["fulfilled"] else told
     said = next(each.body for each in reversed(history) if each.kind == rounds_of.ACCEPTED)
     shared = {key: said[key] for key in ("shown", "confirmed", "overrules")}
     return {"missing": [], "blockers": [], **said["verdict"], "accepted_by": said["by"], **shared}

@@ -40,6 +40,8 @@ class Standing:
     """How the review of its DAG stands, if it has one."""
     release: dict[str, Any] | None = None
     """What was decided about its release, if it has one."""
+    questions: tuple[str, ...] = ()
+    """Questions of it that nobody has answered."""
 
     @property
     def usage(self) -> dict[str, float] | None:
@@ -60,6 +62,7 @@ class Standing:
             "closing": self.closing,
             "tasks": list(self.tasks),
             "gates": list(self.gates),
+            "questions": list(self.questions),
             **({"review": self.review} if self.review else {}),
             **({"release": self.release} if self.release else {}),
         }
@@ -108,6 +111,7 @@ async def of(deps: Deps, plan_id: str) -> Standing:
         _closing(tasks) if closing else None,
         review.as_json() if review else None,
         release.as_json() if release else None,
+        tuple(str(row[0]) for row in await store.read("open_requests_in", plan_id=plan_id)),
     )
 
 

@@ -54,6 +54,8 @@ async def _stand(board: Store, row: tuple[Any, ...]) -> dict[str, Any]:
         "usage": together(taken.values()),
         "usage_by_agent": by_agent((each[1], taken[each[0]]) for each in stands),
         "gates": held,
+        "questions": [row[0] for row in await board.read("open_requests_in", plan_id=plan_id)],
+        "state": runs[0][0] if ends else None,
         **({"review": review.as_json()} if review else {}),
         **({"release": release.as_json()} if release else {}),
         "tasks": [

@@ -23,9 +23,19 @@ _WORDS: Final[dict[Kind, str]] = {
     "seconds": "{:,g} seconds",
     "tool_calls": "{:,.0f} calls of tools",
 }
+_ONE: Final[dict[Kind, str]] = {
+    "tokens": "1 token",
+    "cost_usd": "$1",
+    "seconds": "1 second",
+    "tool_calls": "1 call of a tool",
+}
 DAY: Final = "the day's budget of "
 """Stands in what is said of a limit of the day."""
 _OF: Final[dict[Scope, str]] = {"task": "the task's", "plan": "the plan's", "day": "the day's"}
+
+
+def _amount(kind: Kind, number: float) -> str:
+    return _ONE[kind] if number == 1 else _WORDS[kind].format(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,7 @@ class Limit:
     most: float
 
     def __str__(self) -> str:
-        return f"{_OF[self.scope]} budget of {_WORDS[self.kind].format(self.most)}"
+        return f"{_OF[self.scope]} budget of {_amount(self.kind, self.most)}"
 
     @property
     def spent(self) -> str:
@@ -79,7 +89,7 @@ def overrun(found: Collection[Limit], used: Mapping[Scope, Used]) -> Overrun | N
     for each in found:
         count = getattr(used.get(each.scope, NOTHING), each.kind)
         if count > each.most:
-            return Overrun(each, f"{_WORDS[each.kind].format(count)} of {each}")
+            return Overrun(each, f"{_amount(each.kind, count)} of {each}")
     return None
 
 

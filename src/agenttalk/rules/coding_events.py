@@ -119,7 +119,7 @@ class Account:
     @property
     def remark(self) -> str:
         """What is odd about a run that went well, for whoever finds that its work is not done."""
-        return "" if self.tools else words_of_verdicts.NO_TOOL()
+        return "" if self.tools or self.used.tool_calls else words_of_verdicts.NO_TOOL()
 
 
 def onwards(before: Used, now: Used, going_on: Collection[Totals]) -> Used:

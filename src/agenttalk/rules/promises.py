@@ -132,8 +132,8 @@ def _issues(promise: CompletionPromise) -> Iterator[PromiseIssue]:
     yield from _criterion_issues(promise)
     if not promise.done_when:
         yield PromiseIssue("warning", "doneWhen is empty", "doneWhen")
-    if not promise.abort_when:
-        yield PromiseIssue("warning", "abortWhen is empty: nothing stops a run that goes wrong", "abortWhen")
+    if not promise.abort_when and promise.budget is None:
+        yield PromiseIssue("warning", "abortWhen is empty: only limits of time and budget stop a run", "abortWhen")
     both = [glob for glob in promise.disallowed_scope if glob in promise.allowed_scope]
     if both:
         yield PromiseIssue("soft-deny", f"allowed and disallowed at once: {', '.join(both)}", "disallowedScope")

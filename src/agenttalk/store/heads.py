@@ -70,7 +70,11 @@ class Heads:
         with self._lock:
             self._disputed.add(chain)
         LOG.error(
-            "the ledger %s is not what it was; 'agenttalk audit verify' says where", chain, extra={"action": "heads"}
+            "the ledger %s is not what %s knows of it: 'agenttalk audit verify' says where. If you made the root anew "
+            "yourself, move that file away",
+            chain,
+            self._path,
+            extra={"action": "heads"},
         )
 
     def note(self, chain: str, head: Head) -> None:
