@@ -295,3 +295,16 @@ pathlib.Path(os.environ['AGENTTALK_OUTPUTS'], 'page.md').write_text('# Prices')
     told = play(tmp_path / "root", use, proving=checked)
     assert (told["state"], told["rounds"]) == ("COMPLETED", 1)
     assert "other.md" in told["history"][0]["reason"]
+
+
+@pytest.mark.mends("F14")
+def test_a_test_file_is_moved_where_scope_and_check_permit_it(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    run = f"{sys.executable} -m pytest -q -p no:cacheprovider --junitxml=r.xml"
+    check = {"id": "t", "kind": "tests", "run": run, "junit": "r.xml", "may_vanish": ["test_old*"], "red_first": "off"}
+    repo = repository(tmp_path / "repo", {"test_old.py": "def test_a():\n    pass\n"})
+    text = "os.rename('test_old.py', 'test_new.py')"
+    keys = {"allowedScope": ["test_old.py", "test_new.py"]}
+    [told] = told_of(repo, fixing(repo, text, check, promise=keys))
+    assert told["state"] == "COMPLETED", told["reason"]
+    assert git(repo, "ls-tree", "--name-only", "agenttalk/p") == "test_new.py"

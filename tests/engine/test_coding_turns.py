@@ -11,8 +11,10 @@ from typing import Any
 import apsw
 import pytest
 
+from agenttalk.engine import explaining
 from agenttalk.engine.standing import Standing
 from plankit import Engine, plan, play, states, task
+from provekit import FIXES, RUNS, promise
 
 SPEAKS = """import json, os, pathlib, sys, time
 prompt = sys.stdin.read()
@@ -323,3 +325,34 @@ def test_of_a_model_without_a_price_it_is_said_that_nothing_is_known(tmp_path: P
     [path] = (tmp_path / "root/data/projects").glob("*/blackboard.db")
     [(body,)] = apsw.Connection(str(path)).execute("select body from ledger where kind = 'turn.ended'")
     assert json.loads(body)["usage"]["unpriced"] == "m1"
+
+
+@pytest.mark.mends("A6")
+@pytest.mark.parametrize(
+    "last",
+    ["end('Done.', permission_denials=[{'tool_name': 'Bash', 'tool_use_id': 'x'}])", "end('Full.', is_error=True)"],
+)
+@pytest.mark.parametrize("fixes", [True, False])
+def test_what_a_coding_agent_was_refused_is_a_remark_if_its_work_passes(repo: Path, last: str, *, fixes: bool) -> None:
+    agent = speaks(repo.parent, f"{FIXES if fixes else 'pass'}\ntool('Write', file_path='calc.py')\n{last}")
+    said = task(
+        "fix",
+        "dev",
+        promise=promise({"id": "tests-pass", "kind": "run", "run": RUNS}),
+        workspace="repo",
+        max_reexecute_times=0,
+    )
+
+    async def use(engine: Engine) -> dict[str, Any]:
+        await engine.submit(plan(said, agents={"dev": agent}, workspace={"repo": str(repo)}))
+        await engine.ended()
+        return await explaining.explain(engine.deps, "p", "fix")
+
+    told = play(repo.parent / "root", use, proving=True)
+    words = "not permitted" if "denials" in last else "the agent failed: Full."
+    if fixes:
+        assert told["state"] == "COMPLETED", told["reason"]
+        assert words in told["verdict"]["remarks"][0]
+    else:
+        assert told["state"] == "FAILED"
+        assert words in told["reason"]

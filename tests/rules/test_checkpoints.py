@@ -179,3 +179,17 @@ def test_why_something_stops_is_said_in_words() -> None:
     assert (str(Abort("stuck", "20 times")), str(Abort("user-aborted", ""))) == ("stuck: 20 times", "user-aborted")
     assert named(None, "stuck") == ()
     assert str(checkpoints.drift(["a", "b"])) == "scope-drift: it changed a, b, which it may not"
+
+
+@pytest.mark.mends("A7")
+@pytest.mark.parametrize(
+    ("acts", "before", "hidden", "ends"),
+    [
+        (True, False, False, False),
+        (True, True, False, True),
+        (True, False, True, True),
+        (False, True, True, False),
+    ],
+)
+def test_leaving_the_scope_ends_a_task_only_again_or_unseen(acts: bool, before: bool, hidden: bool, ends: bool) -> None:
+    assert checkpoints.ends_it(acts=acts, before=before, hidden=hidden) is ends

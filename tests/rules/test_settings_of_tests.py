@@ -35,6 +35,19 @@ def test_a_test_that_is_gone_has_vanished(base: Outcomes, now: str) -> None:
     assert found(base, Outcomes(passed=frozenset({now}))) == "tests_vanished"
 
 
+@pytest.mark.mends("F14")
+def test_tests_that_a_plan_lets_go_may_be_renamed_or_moved() -> None:
+    base = Outcomes(passed=frozenset({"tests.test_old::test_a", "tests.test_old::test_b"}))
+    now = Outcomes(passed=frozenset({"tests.test_new::test_a"}))
+    renaming = SUITE.model_copy(update={"may_vanish": ("tests.test_old::*",)})
+    found = checks.of_tests(renaming, Ran("exited", 0), now, base)
+    assert found.passed
+    assert "gone, as the plan permits: 'tests.test_old::test_a', 'tests.test_old::test_b'" in found.detail
+    partly = SUITE.model_copy(update={"may_vanish": ("tests.test_old::test_a",)})
+    refused = checks.of_tests(partly, Ran("exited", 0), now, base)
+    assert (refused.reason, "may_vanish" in refused.detail) == ("tests_vanished", True)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "changed"),
     [

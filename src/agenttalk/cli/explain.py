@@ -72,6 +72,8 @@ def tell(out: Output, told: dict[str, Any]) -> None:
         out.say(f"  what done means {how}:")
         for criterion in told["promised"]["criteria"]:
             out.say(f"    · {plain(criterion['description'])}")
+        for each in told["promised"].get("left_open", ()):
+            out.say(f"    [yellow]![/] {plain(each)}")
     else:
         _tell_messages(out, told)
     _tell_given(out, told)

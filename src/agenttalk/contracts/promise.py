@@ -140,6 +140,8 @@ class TestsCheck(Check):
     """Additional environment."""
     protect_config: bool = True
     """Whether the test runner's own configuration is protected too."""
+    may_vanish: Many[Text] | None = None
+    """Names of tests, or globs over them, that need not be there any more: those that are renamed, moved or removed."""
 
 
 class FileCheck(Check):

@@ -17,7 +17,7 @@ from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.standing import together
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
-from agenttalk.rules import budgets, gates, usage
+from agenttalk.rules import budgets, gates, plan_remarks, usage
 
 _NEXT: Final = {
     "PENDING": "it goes on by itself when the tasks before it have ended",
@@ -171,7 +171,9 @@ def _used(turn: Mapping[str, Any]) -> dict[str, float]:
 
 def _promised(promise: CompletionPromise, *, derived: bool) -> dict[str, Any]:
     criteria = [{"id": each.id, "description": each.description} for each in promise.acceptance]
-    return {"id": promise.id, "objective": promise.objective, "derived": derived, "criteria": criteria}
+    told = {"id": promise.id, "objective": promise.objective, "derived": derived, "criteria": criteria}
+    left_open = plan_remarks.left_open(promise)
+    return told | {"left_open": left_open} if left_open else told
 
 
 def _verdict(

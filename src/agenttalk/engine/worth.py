@@ -201,7 +201,8 @@ def _worth(
     if not gate.met and not refused and is_done(granted, performance, proof, moves.at):
         return Outcome("GATE_UNMET", "; ".join(gate.unmet), verdict, gate, promise.id, claims=said)
     if proof.idle and granted.job.profile.driver in {"cli", "acp"}:
-        performance = replace(performance, remark=words_of_verdicts.IDLE())
+        also = f"; {performance.remark}" if performance.ended_badly else ""
+        performance = replace(performance, remark=words_of_verdicts.IDLE() + also)
     reason = "; ".join(_faults(performance, verdict))
     found = (*seen, *proof.evidence, *said.evidence)
     outcome = _sent_back(moves, sheet, node, granted, proof, verdict, reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
 
 from agenttalk.contracts import wire
@@ -142,9 +143,11 @@ def of_tests(check: TestsCheck, ran: Ran, report: Outcomes | Unreadable | None, 
         return Finding(False, "report_missing", words_of_checks.NO_REPORT(path=check.junit, code=ran.exit_code))
     if isinstance(report, Unreadable):
         return Finding(False, "report_unreadable", words_of_checks.BAD_REPORT(path=check.junit, why=report.why))
-    faults = [*_test_faults(check, ran, report), *_denominator(report, base or Outcomes())]
+    gone, permitted = _gone(check, report, base or Outcomes())
+    faults = [*_test_faults(check, ran, report), *_denominator(report, base or Outcomes(), gone)]
     if not faults:
-        return Finding(True, "", _counts(report))
+        also = [words_of_checks.GONE_AS_PERMITTED(names=listed(permitted))] if permitted else []
+        return Finding(True, "", ", ".join([_counts(report), *also]))
     return Finding(False, faults[0][0], "; ".join([*(text for _, text in faults), _counts(report)]))
 
 
@@ -163,8 +166,14 @@ def _test_faults(check: TestsCheck, ran: Ran, report: Outcomes) -> Iterable[tupl
         yield "report_contradicts", contradicts(code=ran.exit_code)
 
 
-def _denominator(report: Outcomes, base: Outcomes) -> Iterable[tuple[Reason, str]]:
+def _gone(check: TestsCheck, report: Outcomes, base: Outcomes) -> tuple[set[str], set[str]]:
+    """Tests of the baseline that are not there any more: those that must be, and those that the plan lets go."""
     gone = {name for name in base.known - report.known if not (name in base.failed and _opened(name, report))}
+    permitted = {name for name in gone if any(fnmatchcase(name, glob) for glob in check.may_vanish or ())}
+    return gone - permitted, permitted
+
+
+def _denominator(report: Outcomes, base: Outcomes, gone: Collection[str]) -> Iterable[tuple[Reason, str]]:
     if gone:
         yield "tests_vanished", words_of_checks.TESTS_GONE(count=len(gone), names=listed(gone))
     spared = base.ran & report.skipped

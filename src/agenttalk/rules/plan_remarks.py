@@ -47,18 +47,32 @@ def _of_promise(where: str, promise: CompletionPromise, tree: Tree) -> Iterator[
 def _of_check(where: str, check: AnyCheck, held: protection.Protection, tree: Tree) -> Iterator[Problem]:
     if not isinstance(check, RunCheck | TestsCheck):
         return
+    opened = {field: (message, hint) for field, message, hint in _openings(check)}
+    for field, (message, hint) in opened.items():
+        yield Problem(Code.PLAN_DOUBTFUL, f"{where}.{field}", message, hint)
     tests = isinstance(check, TestsCheck) or runners.runs_tests(check.run)
-    if check.protected is not None and not check.protected:
-        message = f"the check {check.id!r} protects nothing, so the work may change what it consists of"
-        yield Problem(Code.PLAN_DOUBTFUL, f"{where}.protected", message, "leave out protected to protect that")
-    elif tests and not check.protected and not protection.consists_of(check, tree):
+    if tests and not check.protected and "protected" not in opened and not protection.consists_of(check, tree):
         message = f"no file is known of which the check {check.id!r} consists, so none is protected"
         yield Problem(Code.PLAN_DOUBTFUL, where, message, "name its tests in protected")
-    if not check.protect_config:
-        message = f"the work may change how the check {check.id!r} runs tests (protect_config: false)"
-        yield Problem(Code.PLAN_DOUBTFUL, f"{where}.protect_config", message, "leave it out to protect that")
     named = [path for path in protection.consists_of(check, tree) & held.standing if not runners.is_test(path)]
     if named:
         message = f"the work cannot change {listed(named)}, because the check {check.id!r} runs it"
         hint = "if it is what the work is about, name it in allowedScope, or write protected: []"
         yield Problem(Code.PLAN_DOUBTFUL, where, message, hint)
+
+
+def left_open(promise: CompletionPromise) -> list[str]:
+    """What the checks of a promise leave open by the plan's own word."""
+    return [message for check in promise.checks for _, message, _ in _openings(check)]
+
+
+def _openings(check: AnyCheck) -> Iterator[tuple[str, str, str]]:
+    """By which field a check leaves something open, what, and what to do."""
+    if not isinstance(check, RunCheck | TestsCheck):
+        return
+    if check.protected is not None and not check.protected:
+        message = f"the check {check.id!r} protects nothing, so the work may change what it consists of"
+        yield "protected", message, "leave out protected to protect that"
+    if not check.protect_config:
+        message = f"the work may change how the check {check.id!r} runs tests (protect_config: false)"
+        yield "protect_config", message, "leave it out to protect that"

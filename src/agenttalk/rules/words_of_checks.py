@@ -40,8 +40,12 @@ TOO_FEW_TESTS: Final = Saying(
     "只运行了 {count} 个测试，至少需要 {least} 个",
 )
 TESTS_GONE: Final = Saying(
-    "{count:d} of the baseline are gone: {names}",
-    "基线中有 {count} 个测试消失：{names}",
+    "{count:d} of the baseline are gone: {names} (a plan permits that by may_vanish)",
+    "基线中有 {count} 个测试消失：{names}（计划可用 may_vanish 允许）",
+)
+GONE_AS_PERMITTED: Final = Saying(
+    "gone, as the plan permits: {names}",
+    "计划允许消失：{names}",
 )
 TESTS_SPARED: Final = Saying(
     "{count:d} that ran at the baseline are skipped: {names}",
