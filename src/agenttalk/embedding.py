@@ -133,7 +133,7 @@ async def run(
 def _made(root: Path) -> Path:
     folder = root.absolute()
     for name in ("agents", "system_runtime"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 

@@ -68,8 +68,7 @@ def settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:
 
 def _settled(plan: PlanFile, root: Path | None, beside: Path) -> Compiled:
     compiled = compile_plan(plan, agents=settled(root, plan))
-    words = settings.load(root).words if root is not None else isolation.Words()
-    compiled = replace(compiled, warnings=(*compiled.warnings, *isolation.unheeded(compiled.profiles, words)))
+    compiled = unheeded(compiled, root)
     profiles = {
         name: profile.model_copy(update={"argv": tuple(_found(beside, part) for part in profile.argv)})
         for name, profile in compiled.profiles.items()
@@ -90,6 +89,12 @@ def overruled(plan: PlanFile, root: Path | None) -> Iterator[Problem]:
                 where, hint = f"agents.{agent_id}.{key}", f"change it under [agents.{agent_id}] there"
                 message = f"agenttalk.toml says {wins[key]!r}, which wins over {said[key]!r} of the plan"
                 yield Problem(Code.PLAN_DOUBTFUL, where, message, hint)
+
+
+def unheeded(compiled: Compiled, root: Path | None) -> Compiled:
+    """The same, with what it asks for in vain because the operator says otherwise."""
+    words = settings.load(root).words if root is not None else isolation.Words()
+    return replace(compiled, warnings=(*compiled.warnings, *isolation.unheeded(compiled.profiles, words)))
 
 
 def _placed(manifest: PlanManifest, beside: Path) -> PlanManifest:

@@ -97,7 +97,7 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
 
     try:
         for name in ("agents", "system_runtime"):
-            (where / name).mkdir(parents=True, exist_ok=True)
+            (where / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise MachineError(Code.FILE_UNWRITABLE, f"{where} cannot be made: {error.strerror}") from error
     with Folder.open(where) as folder:

@@ -56,7 +56,7 @@ def check(
     from agenttalk.contracts.memory import collector_paused
     from agenttalk.errors import ContractError
     from agenttalk.mailbox.beside import with_check_files
-    from agenttalk.planfiles import overruled, settled
+    from agenttalk.planfiles import overruled, settled, unheeded
     from agenttalk.rules import planfile as rules
 
     settings = Settings.merged(ctx, root, as_json)
@@ -71,6 +71,7 @@ def check(
             return BAD
         compiled = rules.compile_plan(plan, agents=settled(settings.root, plan))
         compiled = replace(compiled, warnings=(*overruled(plan, settings.root), *compiled.warnings))
+        compiled = unheeded(compiled, settings.root)
         compiled = with_check_files(compiled, Path.cwd() if file == "-" else Path(file).absolute().parent)
         beside = Path.cwd() if file == "-" else Path(file).absolute().parent
         workspace = compiled.manifest.workspace

@@ -156,7 +156,7 @@ def made(ctx: typer.Context, root: Path | None) -> Path:
     folder = named(Settings.merged(ctx, root, as_json=False).root).absolute()
     try:
         for name in MARKS[:2]:
-            (folder / name).mkdir(parents=True, exist_ok=True)
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise MachineError(Code.FILE_UNWRITABLE, f"{folder} cannot be made: {error.strerror}") from error
     return folder

@@ -145,8 +145,9 @@ async def _temporary(given: Path | None) -> AsyncIterator[Path]:
 def _room(
     asked: Confinement, argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], temporary: Path
 ) -> sandbox.Room:
-    masked = (*asked.hidden, *sandbox.secrets(Path.home()), Path(tempfile.gettempdir()))
-    needed = programs.needed(argv, env, masked=(*masked, *sandbox.SHARED, sandbox.SERVICES))
+    passing = (Path(tempfile.gettempdir()), *sandbox.SHARED)
+    masked = (*asked.hidden, *sandbox.secrets(Path.home()), passing[0])
+    needed = programs.needed(argv, env, masked=(*masked, sandbox.SERVICES), temporary=passing)
     return sandbox.Room(
         asked.writable,
         cwd,

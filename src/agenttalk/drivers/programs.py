@@ -29,11 +29,25 @@ def _which(name: str, env: Mapping[str, str]) -> str | None:
     return shutil.which(name, path=":".join(part for part in env.get("PATH", "").split(":") if part))
 
 
-def needed(argv: Sequence[str], env: Mapping[str, str], *, masked: Sequence[Path]) -> tuple[Path, ...]:
-    """Files and folders without which it does not start, as far as they lie in something that is masked."""
-    hidden = {Path(os.path.realpath(path)) for path in masked}
-    places = (place for path in _chain(Path(argv[0]), env, _LINKS) for place in _installation(path, hidden))
-    return tuple(dict.fromkeys(place for place in places if hidden.intersection(place.parents)))
+def needed(
+    argv: Sequence[str], env: Mapping[str, str], *, masked: Sequence[Path], temporary: Sequence[Path]
+) -> tuple[Path, ...]:
+    """Files and folders without which it does not start, as far as they lie in something that is masked.
+
+    A file among its arguments may be a script; what lies beside that, in a folder for temporary files, may belong to it.
+    """
+    passing = {Path(os.path.realpath(path)) for path in temporary}
+    hidden = {Path(os.path.realpath(path)) for path in masked} | passing
+    places = [place for path in _chain(Path(argv[0]), env, _LINKS) for place in _installation(path, hidden)]
+    for part in argv:
+        path = Path(os.path.realpath(part))
+        if part.startswith("/") and path.is_file():
+            places += [path, *([path.parent] if path.parent not in hidden and _is_in(path.parent, passing) else [])]
+    return tuple(dict.fromkeys(place for place in places if _is_in(place, hidden)))
+
+
+def _is_in(place: Path, folders: set[Path]) -> bool:
+    return not folders.isdisjoint(place.parents)
 
 
 def _chain(program: Path, env: Mapping[str, str], depth: int) -> Iterator[Path]:

@@ -9,7 +9,6 @@ import asyncio
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
@@ -71,9 +70,7 @@ class CodingAgents(Programs):
             tier = await self.tiers.tier(asked)
         except ValueError as error:
             raise InputError(Code.FIELD_VALUE, str(error)) from error
-        files = (Path(part) for part in (agent.program, *agent.argv) if part.startswith("/"))
-        needs = (*asked.readonly, *(path for path in files if path.is_file()))
-        turn = replace(turn, confinement=replace(asked, tier=tier, readonly=needs))
+        turn = replace(turn, confinement=replace(asked, tier=tier))
         names = [name for name in agent.handed if name in self.environ and name not in turn.env]
         handed = {name: self.environ[name] for name in names}
         self.deps.discretion.learn(handed)

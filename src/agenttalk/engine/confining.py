@@ -30,7 +30,6 @@ class Confining:
     profile: AgentProfile
     layout: Layout
     command: Command
-    argv: tuple[str, ...]
     api: Api | None = None
     needs: tuple[Path, ...] = ()
     """What the working directory needs from elsewhere."""
@@ -74,7 +73,6 @@ class Confining:
             root / layout.command,
             *(cwd / path for path in view.readonly),
             *([] if "" in view.writable else [cwd]),
-            *(path for path in map(Path, self.argv) if path.is_absolute() and path.is_file()),
             *([Path(self.api.socket)] if self.api is not None else []),
             *self.needs,
             *self.seat.deps.walls.readable,

@@ -141,7 +141,7 @@ class Programs:
             env=own.variables(job.profile, self.environ),
             limits=limits_of(job.profile),
             budget=budget_of(job.profile, root, layout),
-            confinement=await Confining(seat, job.profile, layout, job.command, argv, api, job.readonly).found(),
+            confinement=await Confining(seat, job.profile, layout, job.command, api, job.readonly).found(),
             hear=job.watch.hear if job.watch is not None else None,
         )
 

@@ -231,7 +231,7 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
         ),
         limits=limits_of(profile),
         budget=budget_of(profile, root, layout),
-        confinement=await Confining(seat, profile, layout, command, argv, setting.api).found(),
+        confinement=await Confining(seat, profile, layout, command, setting.api).found(),
     )
 
 

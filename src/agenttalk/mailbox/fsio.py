@@ -42,6 +42,8 @@ CARRY_LIMIT: Final = 256 * 1024 * 1024
 """What `move` copies at most when the target lies on another file system."""
 
 _PIECE: Final = 256 * 1024
+PRIVATE: Final = 0o600
+"""Rights of a file that we make: other users of the machine have no business with it, whatever the umask."""
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -135,7 +137,7 @@ class Folder:
             return _pour(pieces, file)
 
     def write(
-        self, relative: str, data: bytes, *, mode: int = 0o644, parents: bool = False, sync: bool = False
+        self, relative: str, data: bytes, *, mode: int = PRIVATE, parents: bool = False, sync: bool = False
     ) -> None:
         """Put a whole file in place at once: readers see the old one or the new one, never half of it.
 
@@ -154,7 +156,7 @@ class Folder:
         """
         with (
             _at(self, relative, Code.FILE_UNWRITABLE, create="/" in relative) as (folder, name),
-            _closing(os.open(name, _APPEND, 0o644, dir_fd=folder)) as descriptor,
+            _closing(os.open(name, _APPEND, PRIVATE, dir_fd=folder)) as descriptor,
         ):
             _refuse_special(os.fstat(descriptor), self.path / relative)
             os.ftruncate(descriptor, at)
@@ -324,7 +326,7 @@ def _pour(pieces: Iterable[bytes], file: BinaryIO | None = None) -> Digest:
 
 @contextmanager
 def _placed(
-    folder: int, name: str, *, mode: int = 0o644, sync: bool = False, rename: Rename = syscalls.rename
+    folder: int, name: str, *, mode: int = PRIVATE, sync: bool = False, rename: Rename = syscalls.rename
 ) -> Iterator[BinaryIO]:
     """A file to write into that gets its name when the block ends, and vanishes when the block fails."""
     temporary = f".agenttalk-{secrets.token_hex(16)}.tmp"
@@ -388,13 +390,16 @@ def read_file(path: Path, *, limit: int) -> bytes:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Put a whole file in place at once, like `Folder.write`, and make the folders on the way to it."""
+    """Put a whole file in place at once, like `Folder.write`, and make the folders on the way to it.
+
+    It is as readable as the files that its user makes otherwise.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise faults.failed(path, error, Code.FILE_UNWRITABLE) from error
     with Folder.open(path.parent) as folder:
-        folder.write(path.name, data)
+        folder.write(path.name, data, mode=0o666)
 
 
 def _unreadable(path: Path, why: str) -> MachineError:

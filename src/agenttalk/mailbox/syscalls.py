@@ -46,7 +46,7 @@ def walk(folder: int, relative: str, *, create: bool = False) -> int:
         try:
             if create:
                 with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=above)
+                    os.mkdir(part, 0o700, dir_fd=above)
             here = os.open(part, FOLDER, dir_fd=above)
         finally:
             os.close(above)

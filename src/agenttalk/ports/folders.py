@@ -79,7 +79,7 @@ class Folder(Protocol):
         """Copy a file; hash and size of exactly what was written."""
 
     def write(
-        self, relative: str, data: bytes, *, mode: int = 0o644, parents: bool = False, sync: bool = False
+        self, relative: str, data: bytes, *, mode: int = 0o600, parents: bool = False, sync: bool = False
     ) -> None:
         """Put a whole file in place at once; `parents` makes missing folders, `sync` makes it durable."""
 

@@ -499,7 +499,8 @@ class Prover:
         if not self._swept:
             await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
             self._swept = True
-        home.mkdir(parents=True, exist_ok=True)
+        home.parent.mkdir(mode=0o700, exist_ok=True)
+        home.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="sealed-", dir=home, ignore_cleanup_errors=True) as name:
             with Folder.open(Path(name)) as folder:
                 for path, data in files.items():

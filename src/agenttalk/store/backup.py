@@ -217,6 +217,7 @@ def _connected(source: Sqlite, begin: str) -> Iterator[apsw.Connection]:
 
 
 def _copy(source: apsw.Connection, path: Path) -> None:
+    files.make_private(path)
     copy = apsw.Connection(str(path))
     try:
         with copy.backup("main", source, "main") as backup:

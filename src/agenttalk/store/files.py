@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from pathlib import Path
+from typing import Final
 
 from agenttalk.errors import Code, MachineError
+
+PRIVATE: Final = ("data", "system_runtime", "workspaces", "agenttalk.toml")
+"""What of a root other users have no business with. Folders of agents may be made for others to work in."""
 
 
 def make_folder(folder: Path) -> None:
@@ -15,10 +20,30 @@ def make_folder(folder: Path) -> None:
         return
     make_folder(folder.parent)
     try:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise unwritable(folder, error) from error
     sync_folder(folder.parent)
+
+
+def make_private(file: Path) -> None:
+    """Make a file that other users cannot read, unless it is there. Raises MachineError."""
+    try:
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise unwritable(file, error) from error
+
+
+def close_to_others(root: Path) -> None:
+    """Take a root's state, settings and work away from other users, also what was made with other rights."""
+    for name in PRIVATE:
+        path = root / name
+        try:
+            rights = stat.S_IMODE(path.lstat().st_mode)
+            if rights & 0o077 and not path.is_symlink():
+                path.chmod(rights & ~0o077)
+        except OSError:  # it is not there, or it is somebody else's
+            continue
 
 
 def sync_folder(folder: Path) -> None:
@@ -37,7 +62,7 @@ class Draft:
         make_folder(folder)
         self.path = folder / f".{secrets.token_hex(12)}.tmp"
         try:
-            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise unwritable(self.path, error) from error
 

@@ -38,7 +38,7 @@ class RootLock:
         path = root / "data" / "engine.lock"
         files.make_folder(path.parent)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise files.unwritable(path, error) from error
         try:
@@ -81,7 +81,7 @@ class PartLock:
         path = root / "data" / "parts" / f"{name}.lock"
         files.make_folder(path.parent)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise files.unwritable(path, error) from error
         try:

@@ -142,6 +142,7 @@ class Sqlite:
         new = not self.path.exists()
         if new:
             files.make_folder(self.path.parent)
+            files.make_private(self.path)  # what lies beside a database has its rights
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         connection = apsw.Connection(str(self.path), flags=flags, statementcachesize=256)
         _prepare(connection)

@@ -18,7 +18,7 @@ from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
 from agenttalk.rules.isolation import Operator, Words
-from agenttalk.store import operator
+from agenttalk.store import files, operator
 from agenttalk.store.heads import Heads
 from agenttalk.store.root import MAIL, RootStores
 from agenttalk.wiring.machine import RandomIds, SystemClock
@@ -61,6 +61,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
     clock = clock or SystemClock()
     heads = Heads(root, shared=bool(url)) if witnessed else None
     stores = RootStores(root, clock, url=url, witness=heads)
+    await asyncio.to_thread(files.close_to_others, root)
     with Folder.open(root) as folder:
         keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:

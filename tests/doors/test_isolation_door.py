@@ -1,0 +1,120 @@
+"""Isolation at the command line: the best sandbox unless the operator says otherwise, and rights of files."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import preloaded
+from provekit import repository
+from sandboxkit import needs
+
+SCRIPT = """
+import json, os, pathlib
+root = pathlib.Path(os.environ["AGENTTALK_RESULT"]).parents[6]
+seen = []
+for name in ("data/system.db", "agenttalk.toml", "system_runtime/plans/p/task_dag.json", "agents/other/secret.txt"):
+    try: (root / name).read_bytes(); seen.append(name)
+    except OSError: pass
+print(json.dumps({"result": ",".join(seen) or "nothing"}))
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "root" / "agents" / "other").mkdir(parents=True)
+    (tmp_path / "root" / "agents" / "other" / "secret.txt").write_text("secret")
+    (tmp_path / "root" / "system_runtime").mkdir()
+    (tmp_path / "root" / "agenttalk.toml").write_text("# mine\n")
+    (tmp_path / "work.py").write_text(SCRIPT)
+    return tmp_path
+
+
+def plan(place: Path, **keys: Any) -> str:
+    agents = {"dev": {"driver": "script", "argv": [sys.executable, "work.py"], **keys}}
+    tasks = [{"id": "look", "agent": "dev", "prompt": "Look.", "retry_times": 0}]
+    (place / "plan.json").write_text(json.dumps({"plan_id": "p", "agents": agents, "tasks": tasks}))
+    return str(place / "plan.json")
+
+
+def told(place: Path) -> dict[str, Any]:
+    done = preloaded.run("explain", "p/look", "--root", str(place / "root"), "--json")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.mends("F6", "F7", "F15")
+@pytest.mark.parametrize("asked", [{}, {"sandbox": "plain"}, {"sandbox": "plain", "isolation": "best"}])
+def test_a_script_is_in_the_best_sandbox_whatever_its_plan_says(place: Path, asked: dict[str, Any]) -> None:
+    needs("bubblewrap")
+    done = preloaded.run("run", plan(place, **asked), "--root", str(place / "root"))
+    assert done.returncode == 0, done.stderr
+    assert ("sandbox: plain has no effect" in done.stderr) == bool(asked)
+    [attempt] = told(place)["attempts"]
+    assert attempt["sandbox"] == "bubblewrap"
+    assert json.loads(attempt["result"])["result"] == "nothing" if attempt["result"].startswith("{") else True
+    assert "not isolated" not in done.stdout
+
+
+@pytest.mark.mends("F15")
+@pytest.mark.parametrize("how", ["option", "settings", "variable"])
+def test_plain_is_the_operators_word_and_then_everything_says_so(place: Path, how: str) -> None:
+    if how == "settings":
+        (place / "root" / "agenttalk.toml").write_text('sandbox = "plain"\n')
+    more = {"AGENTTALK__SANDBOX": "plain"} if how == "variable" else {}
+    option = ("--sandbox", "plain") if how == "option" else ()
+    done = preloaded.run("run", plan(place), *option, "--root", str(place / "root"), **more)
+    assert (done.returncode, "1 not isolated" in done.stdout) == (0, True), done.stdout + done.stderr
+    found = told(place)
+    assert (found["attempts"][0]["sandbox"], found["verdict"]["isolation"]) == ("plain", "none")
+    explained = preloaded.run("explain", "p/look", "--root", str(place / "root")).stdout
+    assert "without a sandbox" in explained
+    assert "not isolated" in explained
+    assert "not isolated" in preloaded.run("status", "--root", str(place / "root")).stdout
+
+
+@pytest.mark.mends("F7")
+def test_what_a_plan_requires_is_not_lowered_by_plain(place: Path) -> None:
+    needs("bubblewrap")
+    done = preloaded.run("run", plan(place, isolation="required"), "--sandbox", "plain", "--root", str(place / "root"))
+    assert done.returncode == 0, done.stderr
+    assert told(place)["attempts"][0]["sandbox"] == "bubblewrap"
+
+
+def test_a_plan_check_says_what_has_no_effect(place: Path) -> None:
+    done = preloaded.run("plan", "check", plan(place, sandbox="plain"), "--root", str(place / "root"))
+    assert "sandbox: plain has no effect" in done.stdout + done.stderr
+    assert "agenttalk.toml" in done.stdout + done.stderr
+
+
+@pytest.mark.mends("F13")
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_other_users_can_read_nothing_of_a_root_whatever_the_umask(place: Path, umask: int) -> None:
+    repo = repository(place / "repo", {"a.txt": "1\n"})
+    file = Path(plan(place))
+    said = json.loads(file.read_text())
+    said |= {"workspace": {"repo": str(repo)}}
+    said["tasks"][0]["outputs"] = []
+    file.write_text(json.dumps(said))
+    before = os.umask(umask)
+    try:
+        done = preloaded.run("run", str(file), "--root", str(place / "root"), "--sandbox", "plain")
+        saved = preloaded.run("backup", str(place / "saved.tar.gz"), "--root", str(place / "root"))
+    finally:
+        os.umask(before)
+    assert done.returncode == 0, done.stderr
+    assert saved.returncode == 0, saved.stderr
+    tops = [place / "root" / name for name in ("data", "system_runtime", "agenttalk.toml", "workspaces")]
+    tops += [place / "home", place / "saved.tar.gz"]
+    inner = [path for name in ("data", "system_runtime") for path in (place / "root" / name).rglob("*")]
+    open_ones = [path for path in (*tops[:-2], *inner) if path.exists() and stat.S_IMODE(path.lstat().st_mode) & 0o077]
+    assert open_ones == []
+    kept = [path for path in (place / "home").rglob("*") if path.is_file() or path.name == "agenttalk"]
+    assert [path for path in (*kept, tops[-1]) if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
