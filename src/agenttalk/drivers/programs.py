@@ -34,7 +34,7 @@ def needed(
 ) -> tuple[Path, ...]:
     """Files and folders without which it does not start, as far as they lie in something that is masked.
 
-    A file among its arguments may be a script; what lies beside that, in a folder for temporary files, may belong to it.
+    A file among its arguments may be a script. What lies beside it in a folder for temporary files may belong to it.
     """
     passing = {Path(os.path.realpath(path)) for path in temporary}
     hidden = {Path(os.path.realpath(path)) for path in masked} | passing
