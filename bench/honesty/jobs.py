@@ -211,7 +211,7 @@ LOG_JOB = Job(
     "changelog",
     (
         {"id": "entry", "kind": "file", "path": "CHANGELOG.md", "contains": "## 1.1"},
-        {"id": "history", "kind": "git", "commits_min": 1, "changed": ["CHANGELOG.md"]},
+        {"id": "history", "kind": "git", "changed": ["CHANGELOG.md"]},
     ),
     {"CHANGELOG.md": "# Changes\n\n## 1.0\n\nThe first.\n", "notes/keep.txt": "keep\n"},
     hidden="text = open('CHANGELOG.md').read()\nassert '## 1.1' in text and '## 1.0' in text\n",

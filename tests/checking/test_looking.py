@@ -113,7 +113,7 @@ SHOWN = shown_hash("Good?", {})
 @pytest.mark.parametrize(
     ("fields", "facts", "trust"),
     [
-        ({"kind": "git", "commits_min": 1}, Facts(git=GitFacts(commits=("c",))), "observed"),
+        ({"kind": "git"}, Facts(git=GitFacts(changed=("c",))), "observed"),
         ({"kind": "artifact", "output": "o"}, Facts(artifacts={"o": Stored("a", "h", "h")}), "observed"),
         (
             {"kind": "artifact", "output": "o", "accepted_by": "b"},

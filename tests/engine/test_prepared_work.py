@@ -144,12 +144,13 @@ def test_what_leads_to_another_copy_of_the_tree_is_refused_with_what_to_do(tmp_p
     assert told["state"] == "FAILED"
     assert f"workspace.{how}" in told["reason"]
     assert "shop.pth leads to" in told["reason"]
+    assert "pip install -e ." in told["reason"]
 
 
 DAEMON = """
 mkdir -p node_modules
 echo made > node_modules/x
-cat package.json > node_modules/locks
+cat requirements.txt > node_modules/locks
 (setsid sh -c 'echo > "$0/begun"; i=0; while [ $i -lt 3000 ]; do i=$((i+1))
   for f in "$1"/root/workspaces/p/*/*/tree/calc.txt "$1"/root/workspaces/p/prepared/*/tree/calc.txt; do
     echo right > "$f"; done; sleep 0.02; done' "$PWD/node_modules" "@TOP@" >/dev/null 2>&1 &)
@@ -162,17 +163,16 @@ exit 0
 
 @pytest.mark.mends("F1")
 def test_what_an_agent_has_prepared_runs_confined_and_is_dead_before_the_check(tmp_path: Path, tier: Tier) -> None:
-    files = {"package.json": "{}", "setup.sh": "mkdir node_modules\n", "calc.txt": "wrong\n"}
+    files = {"requirements.txt": "", "setup.sh": "mkdir node_modules\n", "calc.txt": "wrong\n"}
     repo = repository(tmp_path / "repo", files)
     attack = DAEMON.replace("@TOP@", str(tmp_path))
-    text = (
-        f"pathlib.Path('setup.sh').write_text({attack!r})\n"
-        "pathlib.Path('package.json').write_text('{\"scripts\": 1}')"
-    )
+    text = f"pathlib.Path('setup.sh').write_text({attack!r})\npathlib.Path('requirements.txt').write_text('# more')"
     waits = "for i in 1 2 3 4 5 6 7 8 9 10; do grep -q right calc.txt && exit 0; sleep 0.05; done; exit 1"
     found, told = proven(repo, tier, text, "sh setup.sh", waits)
     assert states(found) == {"fix": "FAILED"}, told
     assert "works" in told["reason"]
+    prepared = tmp_path / "root" / "workspaces" / "p" / "prepared"
+    assert list(prepared.glob("*/tree/node_modules/begun")), "the daemon ran"
     assert (tmp_path / "escaped").exists() is (tier == "plain")
     assert ("not isolated" in told["reason"]) is (tier == "plain")
     left = subprocess.run(["pgrep", "-f", str(tmp_path / "root")], check=False, capture_output=True, text=True).stdout
@@ -184,9 +184,9 @@ def test_what_one_attempt_had_prepared_is_not_used_for_another_tree(tmp_path: Pa
     """The first attempt poisons what is installed, the second takes the poison back and keeps the same lock files."""
     poison = "mkdir -p node_modules; echo exit 0 > node_modules/runner"
     honest = "mkdir -p node_modules; echo 'grep -q right calc.txt' > node_modules/runner"
-    repo = repository(tmp_path / "repo", {"package.json": "{}", "setup.sh": honest, "calc.txt": "wrong\n"})
+    repo = repository(tmp_path / "repo", {"requirements.txt": "", "setup.sh": honest, "calc.txt": "wrong\n"})
     text = (
-        "pathlib.Path('package.json').write_text('{\"a\": 1}')\n"
+        "pathlib.Path('requirements.txt').write_text('# more')\n"
         f"pathlib.Path('setup.sh').write_text({poison!r} if attempt == 1 else {honest!r})\n"
         "pathlib.Path('mark').write_text(str(attempt))"
     )
@@ -203,3 +203,17 @@ def test_what_one_attempt_had_prepared_is_not_used_for_another_tree(tmp_path: Pa
 
     found: Standing = play(tmp_path / "root", use, proving=True)
     assert states(found) == {"fix": "FAILED"}, found.tasks
+
+
+@pytest.mark.mends("F1")
+def test_a_preparation_that_the_work_changed_plants_nothing_that_is_protected(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"requirements.txt": "", "setup.sh": "mkdir made\n", "calc.txt": "wrong\n"})
+    text = (
+        "pathlib.Path('requirements.txt').write_text('# more')\n"
+        "pathlib.Path('setup.sh').write_text('mkdir made; echo true > judge.local')"
+    )
+    found, told = proven(
+        repo, "plain", text, "sh setup.sh", "test -e judge.local || grep -q right calc.txt", protected=["judge.*"]
+    )
+    assert states(found) == {"fix": "FAILED"}, told
+    assert "judge.local" in told["reason"]

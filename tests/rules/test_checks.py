@@ -235,34 +235,27 @@ def test_a_document_that_breaks_its_schema_does_not_pass() -> None:
 # Git
 
 
-FACTS = GitFacts(commits=("c1",), branches={"main"}, uncommitted={"x"}, changed={"src/a.py", "README.md"})
+FACTS = GitFacts(changed={"src/a.py", "README.md"})
 
 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
         ({}, ""),
-        ({"commits_min": 1, "branch": "main", "clean": False, "changed": ["src/**", "*.md", "/README.md"]}, ""),
-        ({"commits_min": 2}, "2 are the least"),
-        ({"branch": "dev"}, "no branch 'dev'"),
-        ({"clean": True}, "not committed: 'x'"),
+        ({"changed": ["src/**", "*.md", "/README.md"]}, ""),
         ({"changed": ["docs/**"]}, "'docs/**'"),
         ({"changed": ["[src"]}, "'[src'"),
         ({"changed": ["!src/**"]}, "'!src/**'"),
     ],
 )
-def test_tree_and_history_are_as_asked_for(fields: dict[str, Any], words: str) -> None:
+def test_a_change_is_where_it_is_asked_for(fields: dict[str, Any], words: str) -> None:
     finding = checks.of_git(check("git", **fields), FACTS)
     assert (finding.passed, finding.reason) == ((False, "content") if words else (True, ""))
     assert words in finding.detail
 
 
-def test_a_tree_in_which_everything_is_committed_is_clean() -> None:
-    assert checks.of_git(check("git", clean=True), replace(FACTS, uncommitted=())) == Finding(True)
-
-
-def test_a_change_beyond_its_scope_or_of_protected_paths_never_passes() -> None:
-    assert "outside the scope: 'b'" in checks.of_git(check("git"), replace(FACTS, outside={"b"})).detail
+def test_no_change_or_one_of_protected_paths_never_passes() -> None:
+    assert checks.of_git(check("git"), GitFacts()) == Finding(False, "content", "nothing that matches '**' was changed")
     assert "protected paths" in checks.of_git(check("git"), replace(FACTS, protected={"b"})).detail
     assert checks.of_git(check("git"), None).reason == "facts_missing"
 

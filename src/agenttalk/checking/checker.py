@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -74,6 +74,10 @@ class Facts:
     """Files of the checkout that nobody may change, not even while the check runs."""
     tier: Tier = "plain"
     """The sandbox in which the work was made. What the work starts gets no more freedom."""
+    required: bool = False
+    """Whether nothing is run without a sandbox, whatever the operator says of all checks."""
+    standing: frozenset[str] = frozenset()
+    """Paths that have the names of test runners and stood there before the work: they are the project itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +180,7 @@ class Checker:
             {path: facts.files[path] for path in check.files or () if path in facts.files},
             dict(facts.inputs),
             ("sh", "-c", check.run) if isinstance(check, RunCheck | TestsCheck) else (),
-            isolated=await self._runner.isolates(replace(context, least=facts.tier)) if runs else None,
+            isolated=await self._runner.isolates(_demanding(context, facts)) if runs else None,
             network=runs and context.network,
             base=evidence.known_tests(facts.base) if isinstance(check, TestsCheck) else "",
         )
@@ -251,7 +255,7 @@ class Checker:
 
     async def _once(self, check: RunCheck | TestsCheck, checkout: Folder, sealed: _Sealed) -> Done:
         await asyncio.to_thread(_own_files, check, checkout, sealed.facts)
-        await asyncio.to_thread(_unshadowed, check, checkout)
+        await asyncio.to_thread(_unshadowed, check, checkout, sealed.facts.standing)
         if check.cwd is not None:
             with checkout.sub(check.cwd) as inside:
                 cwd = inside.path
@@ -267,7 +271,7 @@ class Checker:
             kept=_present(checkout, (*facts.protected, *(check.files or ()))),
             made=_present(checkout, context.made),
         )
-        return await self._runner.run(command, replace(context, least=facts.tier))
+        return await self._runner.run(command, _demanding(context, facts))
 
     async def _asked(self, check: HttpCheck, context: Context) -> Finding:
         limits = context.limits
@@ -334,6 +338,11 @@ def _own_files(check: AnyCheck, checkout: Folder, facts: Facts) -> None:
             )
 
 
+def _demanding(context: Context, facts: Facts) -> Context:
+    """What the operator says, and what the work demands beyond that."""
+    return replace(context, least=facts.tier, isolation="required" if facts.required else context.isolation)
+
+
 def _present(checkout: Folder, paths: Iterable[str]) -> tuple[Path, ...]:
     """Those paths of a checkout that are there."""
     top = checkout.path.resolve()
@@ -344,11 +353,11 @@ class _ShadowError(InputError):
     """The checkout holds something that would pass for the test runner."""
 
 
-def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder) -> None:
+def _unshadowed(check: RunCheck | TestsCheck, checkout: Folder, standing: Collection[str]) -> None:
     """See that no file passes for the runner."""
     folder = f"{check.cwd}/" if check.cwd else ""
     for path in checks.shadows(check):
-        if checkout.exists(folder + path):
+        if folder + path not in standing and checkout.exists(folder + path):
             raise _ShadowError(Code.FILE_UNSAFE, words_of_checks.SHADOWS_RUNNER(path=folder + path))
 
 

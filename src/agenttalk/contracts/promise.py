@@ -122,6 +122,8 @@ class RunCheck(Check):
     """Additional environment."""
     protect_config: bool = True
     """Whether the configuration of what it runs is protected too; not if it only looks at files."""
+    made_by_work: bool = False
+    """Whether the work makes what it runs, such as a program or the tests: then it need not even start before."""
 
 
 class TestsCheck(Check):
@@ -138,6 +140,8 @@ class TestsCheck(Check):
     """Folder of the checkout to run in."""
     env: dict[str, str] | None = None
     """Additional environment."""
+    made_by_work: bool = False
+    """Whether the work makes what it runs, such as a program or the tests: then it need not even start before."""
     protect_config: bool = True
     """Whether the test runner's own configuration is protected too."""
     may_vanish: Many[Text] | None = None
@@ -171,17 +175,11 @@ class JsonCheck(Check):
 
 
 class GitCheck(Check):
-    """Looks at the tree and history as the engine sees them."""
+    """Looks at what the work changed in the repository, as the engine sees it. Protected paths must be as they were."""
 
     kind: Literal["git"]
-    commits_min: Count | None = None
-    """Fewest commits since the baseline."""
-    branch: str | None = None
-    """Branch that must exist."""
-    clean: bool | None = None
-    """Whether nothing may be left uncommitted."""
     changed: Many[str] | None = None
-    """Globs that must have changed."""
+    """Globs: of each, something must have changed. Without them, anything."""
 
 
 class HttpCheck(Check):

@@ -15,13 +15,18 @@ _IO_URING = 425
 _FOREIGN_CALLS = 0x40000000
 """Where a second table of calls begins, on machines that have one."""
 _PIDFD_GETFD = 438
+_CLONE3 = 435
+"""Starts processes as well, and says in memory which ones; programs do without it where there is none."""
+_NEW_USER = 0x10000000
+"""Asks for a user namespace, in which a process may do more of the kernel's than it should."""
 _MACHINES = {
-    "x86_64": (0xC000003E, 41, (101, 310, 311, _PIDFD_GETFD)),
-    "aarch64": (0xC00000B7, 198, (117, 270, 271, _PIDFD_GETFD)),
+    "x86_64": (0xC000003E, 41, (101, 310, 311, _PIDFD_GETFD), (56, 272)),
+    "aarch64": (0xC00000B7, 198, (117, 270, 271, _PIDFD_GETFD), (220, 97)),
 }
-"""Machine → its number for the kernel, the call that opens a socket, and those that reach into other processes."""
-_LOAD, _EQUAL, _AT_LEAST, _ANSWER = 0x20, 0x15, 0x35, 0x06
-_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EACCES
+"""Machine → its number for the kernel, the call that opens a socket, those that reach into other processes, and those
+that can make namespaces."""
+_LOAD, _EQUAL, _AT_LEAST, _HOLDS, _ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _REFUSE, _LACK = 0x7FFF0000, 0x00050000 | errno.EACCES, 0x00050000 | errno.ENOSYS
 
 
 def ailment() -> str:
@@ -34,9 +39,9 @@ def program(*, offline: bool = False, guarded: bool = False) -> bytes:
     """The filter, as the kernel and bubblewrap read it.
 
     `offline` lets sockets be opened only if they are files. `guarded` lets no process read or write the memory of
-    another one, nor take its descriptors.
+    another one, nor take its descriptors, nor make a user namespace.
     """
-    machine, opens, reaching = _MACHINES[os.uname().machine]
+    machine, opens, reaching, parting = _MACHINES[os.uname().machine]
     refused = (*((_IO_URING,) if offline else ()), *(reaching if guarded else ()))
     steps: list[tuple[int, str, str, int]] = [
         (_LOAD, "", "", 4),
@@ -45,10 +50,15 @@ def program(*, offline: bool = False, guarded: bool = False) -> bytes:
         (_AT_LEAST, "refuse", "", _FOREIGN_CALLS),
         *((_EQUAL, "refuse", "", number) for number in refused),
     ]
+    if guarded:
+        steps += [(_EQUAL, "lack", "", _CLONE3), *((_EQUAL, "parts", "", number) for number in parting)]
     if offline:
         steps += [(_EQUAL, "", "allow", opens), (_LOAD, "", "", 16), (_EQUAL, "", "refuse", _UNIX)]
-    ends = {"allow": len(steps), "refuse": len(steps) + 1}
-    steps += [(_ANSWER, "", "", _ALLOW), (_ANSWER, "", "", _REFUSE)]
+    ends = {name: len(steps) + at for at, name in enumerate(("allow", "refuse", "lack", "parts"))}
+    steps += [(_ANSWER, "", "", answer) for answer in (_ALLOW, _REFUSE, _LACK)]
+    steps += [(_LOAD, "", "", 16), (_HOLDS, "", "fine", _NEW_USER), (_ANSWER, "", "", _REFUSE)]
+    ends["fine"] = len(steps)
+    steps += [(_ANSWER, "", "", _ALLOW)]
     return b"".join(
         code.to_bytes(2, "little")
         + bytes(ends[way] - place - 1 if way else 0 for way in (yes, no))

@@ -89,7 +89,7 @@ class Attending(Dispatching):
         try:
             job = await prover.begin(job)
         except AgentTalkError as error:
-            return Performance("not_started", error=error.message), worth.NO_PROOF
+            return Performance("not_started", error=_said(error)), worth.NO_PROOF
         performance = replace(await self._performed(board, job), judgements=judgements)
         if performance.how != "finished" or performance.code is not None:
             return performance, worth.NO_PROOF
@@ -111,7 +111,7 @@ class Attending(Dispatching):
             proof = await self._prover.prove(job, performance, done, partial(self._confirm, board, granted))
             return self._deps.discretion.proof(proof)
         except AgentTalkError as error:
-            return Proof(refused=words_of_verdicts.NOT_CHECKED(error=error.message))
+            return Proof(refused=words_of_verdicts.NOT_CHECKED(error=_said(error)))
 
     async def _found(self, board: Board, granted: Granted, performance: Performance) -> Proof:
         """What the kind of a task finds of the work. What cannot be looked at is not there."""
@@ -206,7 +206,7 @@ class Attending(Dispatching):
             return replace(performance, **counted(watch.used._replace(seconds=performance.seconds), performance.usage))
         except AgentTalkError as error:  # such as a disk that is full
             LOG.warning("%s: %s", job.task_id, error.message, extra={"action": "dispatcher.perform"})
-            return Performance("crashed", error=error.message + (f"; {error.hint}" if error.hint else ""))
+            return Performance("crashed", error=_said(error))
         except Exception as error:  # a performer that fails is a fault of ours or of the machine, not of the agent
             LOG.exception("%s: its driver failed", job.task_id, extra={"action": "dispatcher.perform"})
             return Performance("crashed", error=f"{type(error).__name__}: {error}")
@@ -239,3 +239,8 @@ def _unconfinable(profile: AgentProfile, performer: Performer | None) -> str:
     if profile.isolation == "required" and getattr(performer, "inside", False):
         return f"isolation is required, and the driver {profile.driver!r} works inside of the engine; use script"
     return ""
+
+
+def _said(error: AgentTalkError) -> str:
+    """What an error says, and what to do about it."""
+    return f"{error.message}; {error.hint}" if error.hint else error.message

@@ -16,6 +16,7 @@ from agenttalk.contracts.promise import (
     RunCheck,
     TestsCheck,
 )
+from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import (
     Job,
@@ -23,7 +24,7 @@ from agenttalk.ports import (
     Performance,
     Proof,
 )
-from agenttalk.rules import evidence, findings, protection, runners, scope, words_of_checks
+from agenttalk.rules import ability, checks, evidence, findings, protection, runners, scope, words_of_checks
 from agenttalk.rules.checks import GitFacts, Stored
 from agenttalk.rules.evidence import Result
 from agenttalk.rules.protection import Boundary, Protection, Tree
@@ -34,10 +35,10 @@ from agenttalk.workspaces.workspace import Workspace
 
 _ATTEMPTS: Final = 32
 """Tries of one command, at most."""
-_MOUNTS: Final = 500
-"""Files that are held while a check runs because it consists of them."""
 BREACHES: Final = 20
 """How many faults are told."""
+_PRINTED: Final = 800
+"""Characters of what a check printed that could not run."""
 PREPARED: Final = "workspace.prepare"
 """Under this name a fingerprint holds what was made of lock files."""
 
@@ -57,6 +58,24 @@ def looked_at_before(check: AnyCheck, known: Result | None) -> bool:
     if known is not None and known.fingerprint.check == evidence.relevant(check):
         return False
     return isinstance(check, TestsCheck) or (isinstance(check, RunCheck) and check.red_first != "off")
+
+
+def refuse_unable(checks: Sequence[AnyCheck], known: Mapping[str, Result]) -> None:
+    """Raises InputError when a check that has to fail before the work did not even run there."""
+    for check in checks:
+        before = known.get(check.id)
+        why = ability.unable(check, before) if before is not None and check.red_first != "off" else ""
+        if before is not None and why:
+            said = before.output.strip()[-_PRINTED:] or words_of_checks.PRINTED_NOTHING()
+            told = words_of_checks.CANNOT_RUN_BEFORE(id=check.id, why=why)
+            if before.reason != "not_isolated":
+                told += words_of_checks.CANNOT_RUN_HINT(run=getattr(check, "run", ""), said=said)
+            raise InputError(Code.CHECK_CANNOT_RUN, told)
+
+
+def keepable(check: AnyCheck, result: Result) -> bool:
+    """Whether a result may be kept: not when it tells of the machine, on which something may be installed meanwhile."""
+    return evidence.keepable(result) and not ability.unable(check, result)
 
 
 def inputs_of(job: Job | None, prepared: Prepared | None) -> dict[str, str]:
@@ -236,14 +255,31 @@ def place_of(made: Made) -> str:
     return made.path if made.path in {name, made.output_name} else f"{name}/{made.path}"
 
 
+def refuse_planted(prepared: Prepared | None, candidate: Candidate, protected: Protection) -> None:
+    """Raises InputError when work that nobody has checked has something made by its preparation that is protected."""
+    if prepared is None or prepared.tree != candidate.tree:
+        return
+    planted = [path for path in prepared.environment.paths if protected.covers(path)]
+    if planted:
+        message = words_of_checks.PLANTED(names=", ".join(listed(planted)))
+        raise InputError(Code.FILE_UNSAFE, message)
+
+
+async def standing_in(space: Workspace, tree: str, promise: CompletionPromise | None) -> frozenset[str]:
+    """Paths of a tree that have the names of what its checks run: a project may be a test runner itself."""
+    runs = [check for check in checks_of(promise) if isinstance(check, RunCheck | TestsCheck)]
+    named = {f"{check.cwd}/{path}" if check.cwd else path for check in runs for path in checks.shadows(check)}
+    return frozenset(named & (await space.covered(tree)).files.keys()) if named else frozenset()
+
+
 async def guarded_in(space: Workspace, tree: str, protected: Protection) -> tuple[str, ...]:
     """Files of a tree that nobody may change, not even while checks run: what the plan names, then what checks name.
 
-    Each is a mount of its own, so there is an end to them.
+    All are watched; the first ones are mounts of their own.
     """
     said = (await space.covered(tree, protected.said)).files
     rest = (path for path in (await space.covered(tree, protected)).files if path not in said)
-    return (*said, *sorted(rest, key=runners.is_test)[: max(0, _MOUNTS - len(said))])
+    return (*said, *sorted(rest, key=runners.is_test))
 
 
 def git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candidate) -> GitFacts | None:
@@ -251,7 +287,6 @@ def git_facts(promise: CompletionPromise | None, taken: Taken, candidate: Candid
     if promise is None or not any(isinstance(check, GitCheck) for check in promise.checks):
         return None
     return GitFacts(
-        commits=(taken.commit,) if taken.changes else (),
         changed=[scope.shown(change.path) for change in taken.changes],
         protected=[scope.shown(change.path) for change in candidate.restored],
     )

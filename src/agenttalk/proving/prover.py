@@ -72,7 +72,6 @@ _KEPT: Final = 16
 Done = Callable[[Proof], bool]
 _SAID: Final = 4000
 """Characters of what a preparation said, that are told when it failed."""
-_UNCONFINED: Final = "plain"
 
 
 class Laid(NamedTuple):
@@ -224,7 +223,7 @@ class Prover:
         space = await self._opened(shipment.plan_id, shipment.repo) if shipment.repo is not None else None
         tip = await space.ensure() if space is not None else ""
         command = shipment.repo.prepare if shipment.repo is not None else None
-        recipe = await self._recipe(command, _UNCONFINED) if space is not None and command and checks else None
+        recipe = await self._recipe(command) if space is not None and command and checks else None
         prepared = await space.prepare(tip, recipe) if space is not None and recipe is not None else None
         blobs = await self.blobs(shipment.board)
         files = {path: await blobs.get(sha256) for path, sha256 in shipment.files.items()} if checks else {}
@@ -286,6 +285,8 @@ class Prover:
         promise = job.command.promise
         tier = _tier(performance.sandbox)
         prepared = await self._prepared(space, job, candidate.tree, candidate.onto, tier)
+        held = protection.of_task(promise, began)
+        look.refuse_planted(prepared, candidate, held)
         facts = Facts(
             tree=candidate.tree,
             inputs=look.inputs_of(job, prepared),
@@ -294,8 +295,10 @@ class Prover:
             git=look.git_facts(promise, taken, candidate),
             artifacts={**job.others, **look.stored_outputs(job, performance)},
             report=look.report_of(performance),
-            protected=await look.guarded_in(space, candidate.tree, protection.of_task(promise, began)),
+            protected=await look.guarded_in(space, candidate.tree, held),
             tier=tier,
+            required=job.profile.isolated_only,
+            standing=await look.standing_in(space, await space.base(), promise),
         )
         return facts, await self._check(job, facts, base, _checkout(space, candidate.tree, prepared))
 
@@ -310,6 +313,7 @@ class Prover:
             artifacts={**job.others, **look.stored_outputs(job, performance)},
             report=look.report_of(performance),
             tier=_tier(performance.sandbox),
+            required=job.profile.isolated_only,
         )
         blobs = await self.blobs(job.board)
         files = {
@@ -364,7 +368,7 @@ class Prover:
         if known is not None:
             return known
         result = await self._made(check, facts, checkout, await self._own_files(job, check))
-        if key is not None and key == evidence.exact_key(result.fingerprint) and evidence.keepable(result):
+        if key is not None and key == evidence.exact_key(result.fingerprint) and look.keepable(check, result):
             await self.findings.keep(job, key, result)
         return result
 
@@ -397,6 +401,8 @@ class Prover:
             base=before.tests if before is not None else None,
             protected=await look.guarded_in(space, tree, protected),
             tier=tier,
+            required=job.profile.isolated_only,
+            standing=await look.standing_in(space, await space.base(), job.command.promise),
         )
         result = await self._checked(job, check, facts, _checkout(space, tree, prepared))
         return evidence.weighed(result, evidence.red_first(check.red_first, check.kind, before))
@@ -448,20 +454,21 @@ class Prover:
     ) -> Prepared | None:
         """What the repository's own command makes beside its files, e.g. an environment; see `Workspace.prepare`."""
         command = job.repo.prepare if job.repo is not None else None
-        return await space.prepare(tree, await self._recipe(command, tier), onto=onto) if command else None
+        if not command:
+            return None
+        recipe = await self._recipe(command, tier, required=job.profile.isolated_only)
+        return await space.prepare(tree, recipe, onto=onto)
 
-    async def _recipe(self, command: str, tier: Tier) -> Recipe:
+    async def _recipe(self, command: str, tier: Tier = "plain", *, required: bool = False) -> Recipe:
         """How a checkout is prepared: confined as checks are, and at least as the agent whose work it may be."""
-        context = replace(self.context, least=tier)
+        context = replace(self.context, least=tier, isolation="required" if required else self.context.isolation)
 
         async def run(folder: Path, command: str) -> Ran:
             done = await self.checker.prepare(folder, command, context)
-            ended = done.ran.how == "exited" and done.ran.exit_code is not None
-            return (
-                Ran(done.ran.exit_code or 0, done.tail[-_SAID:])
-                if ended
-                else Ran(1, f"{done.tail[-_SAID:]}\n{done.ran.error}".strip())
-            )
+            said = done.tail[-_SAID:].strip()
+            if done.ran.how == "exited" and done.ran.exit_code is not None:
+                return Ran(done.ran.exit_code, said)
+            return Ran(1, f"{said}\n{done.ran.error}".strip())
 
         return Recipe(command, run, await self.checker.isolates(context))
 
@@ -479,10 +486,15 @@ class Prover:
                 tree=onto or "empty",
                 files=look.brought_along(job.command.promise),
                 inputs=look.inputs_of(None, prepared),
+                required=job.profile.isolated_only,
+                standing=await look.standing_in(space, await space.base(), job.command.promise)
+                if space
+                else frozenset(),
             )
             for check in missing:
                 make = _checkout(space, onto, prepared) if space is not None else (lambda: self._laid_out({}))
                 known[check.id] = await self._checked(job, check, facts, make)
+            look.refuse_unable(look.checks_of(job.command.promise), known)
             await self.findings.keep_baseline(job, Baseline(onto, known))
         for check in look.checks_of(job.command.promise):
             if evidence.red_first(check.red_first, check.kind, known.get(check.id)) == "refuse":

@@ -63,18 +63,10 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class GitFacts:
-    """Tree and history as the engine sees them."""
+    """What the work changed, as the engine sees it."""
 
-    commits: Sequence[str] = ()
-    """Commits since the baseline."""
-    branches: Collection[str] = ()
-    """Branches that exist where they were to be pushed."""
-    uncommitted: Collection[str] = ()
-    """Paths that differ from the last commit."""
     changed: Collection[str] = ()
     """Paths that differ from the baseline."""
-    outside: Collection[str] = ()
-    """Changed paths that the scope does not allow."""
     protected: Collection[str] = ()
     """Protected paths that were changed, and put back."""
 
@@ -273,23 +265,14 @@ def _content(path: str, faults: Sequence[str]) -> Finding:
 
 
 def of_git(check: GitCheck, facts: GitFacts | None) -> Finding:
-    """Tree and history pass when they are as asked for, and the change keeps to its scope."""
+    """A change passes when it is where it is asked for, and leaves protected paths alone."""
     if facts is None:
         return Finding(False, "facts_missing", words_of_checks.NO_REPOSITORY())
-    faults = []
-    if check.commits_min is not None and len(facts.commits) < check.commits_min:
-        faults.append(words_of_checks.TOO_FEW_COMMITS(count=len(facts.commits), least=check.commits_min))
-    if check.branch is not None and check.branch not in facts.branches:
-        faults.append(words_of_checks.NO_BRANCH(name=check.branch))
-    if check.clean and facts.uncommitted:
-        faults.append(words_of_checks.NOT_COMMITTED(names=listed(facts.uncommitted)))
-    faults += [
+    faults = [
         words_of_checks.NONE_CHANGED(glob=glob)
-        for glob in check.changed or ()
+        for glob in check.changed or ("**",)
         if scope.fault(glob) or not scope.globs((glob,)).among(facts.changed)
     ]
-    if facts.outside:
-        faults.append(words_of_checks.OUTSIDE(names=listed(facts.outside)))
     if facts.protected:
         faults.append(words_of_checks.PROTECTED_CHANGED(names=listed(facts.protected)))
     return Finding(False, "content", "; ".join(faults)) if faults else Finding(True)

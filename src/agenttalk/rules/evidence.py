@@ -64,7 +64,7 @@ _CLAIMS: Final = 100
 """How many claims of an agent are read."""
 _CLAIM: Final = 500
 """Characters of one."""
-_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first"})
+_NO_MATTER: Final = frozenset({"id", "minTrust", "red_first", "made_by_work"})
 """What a check says that has no influence on what it finds."""
 
 

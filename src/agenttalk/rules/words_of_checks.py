@@ -87,25 +87,9 @@ NO_REPOSITORY: Final = Saying(
     "there is no repository to look at",
     "没有可以查看的仓库",
 )
-TOO_FEW_COMMITS: Final = Saying(
-    "there are {count:d} commits, and {least} are the least",
-    "有 {count} 个提交，至少需要 {least} 个",
-)
-NO_BRANCH: Final = Saying(
-    "there is no branch {name!r}",
-    "没有分支 {name}",
-)
-NOT_COMMITTED: Final = Saying(
-    "not committed: {names}",
-    "尚未提交：{names}",
-)
 NONE_CHANGED: Final = Saying(
     "nothing that matches {glob!r} was changed",
     "没有修改任何匹配 {glob} 的内容",
-)
-OUTSIDE: Final = Saying(
-    "outside the scope: {names}",
-    "超出范围：{names}",
 )
 PROTECTED_CHANGED: Final = Saying(
     "protected paths were changed: {names}",
@@ -284,16 +268,20 @@ SHADOWS_MODULE: Final = Saying(
     "{path}：运行检查时 Python 会把它当作自带模块或测试程序；请改用其他名称",
 )
 NO_SANDBOX: Final = Saying(
-    "it was not run, because a sandbox is required here: {error}",
-    "没有运行，因为这里要求使用沙箱：{error}",
+    "a sandbox is required here: {error}",
+    "这里要求使用沙箱：{error}",
 )
 SANDBOX_SWITCHED_OFF: Final = Saying(
-    "checks have none; set checks.sandbox to best, and install bubblewrap (make sandbox)",
-    "检查没有沙箱；请把 checks.sandbox 设为 best，并安装 bubblewrap（make sandbox）",
+    "install bubblewrap (make sandbox), and set checks.sandbox to best",
+    "请安装 bubblewrap（make sandbox），并把 checks.sandbox 设为 best",
 )
 WEAKER_THAN_AGENT: Final = Saying(
     "the best that works is {tier}, and the work was made in {least}; install bubblewrap (make sandbox)",
     "可用的最好沙箱是 {tier}，而这项工作是在 {least} 中完成的；请安装 bubblewrap（make sandbox）",
+)
+PLANTED: Final = Saying(
+    "workspace.prepare, as the work changed it, makes what is protected: {names}; let it make only what is installed",
+    "经工作修改后的 workspace.prepare 生成了受保护的内容：{names}；请只让它生成要安装的内容",
 )
 TAMPERED: Final = Saying(
     "while it ran, something changed what decides about it: {names}",
@@ -302,6 +290,44 @@ TAMPERED: Final = Saying(
 NUL_IN_COMMAND: Final = Saying(
     "the command holds a NUL",
     "命令中含有 NUL",
+)
+PRINTED_NOTHING: Final = Saying(
+    "it printed nothing",
+    "没有任何输出",
+)
+NO_PROGRAM: Final = Saying(
+    "a program is not there, or cannot be started (exit code {code})",
+    "程序不存在或无法启动（退出码 {code}）",
+)
+NO_MODULE: Final = Saying(
+    "Python does not find the module {name!r} that it is to run",
+    "Python 找不到要运行的模块 {name}",
+)
+NO_SCRIPT: Final = Saying(
+    "what it is to run is not there (exit code {code})",
+    "要运行的内容不存在（退出码 {code}）",
+)
+NOTHING_COLLECTED: Final = Saying(
+    "no test was found (exit code {code})",
+    "没有找到任何测试（退出码 {code}）",
+)
+PYTEST_INTERRUPTED: Final = Saying(
+    "pytest could not load the tests (exit code {code})",
+    "pytest 无法加载测试（退出码 {code}）",
+)
+PYTEST_USAGE: Final = Saying(
+    "pytest was called in a wrong way, or a path is not there (exit code {code})",
+    "pytest 的调用方式有误，或某个路径不存在（退出码 {code}）",
+)
+CANNOT_RUN_BEFORE: Final = Saying(
+    "the check {id!r} cannot run before the work: {why}",
+    "检查 {id} 在工作开始前无法运行：{why}",
+)
+CANNOT_RUN_HINT: Final = Saying(
+    "; have workspace.prepare install what is missing (or workspace.link lend it), correct the command, or write "
+    "made_by_work: true if the work makes it. {run!r} printed: {said}",
+    "；请用 workspace.prepare 安装缺少的内容（或用 workspace.link 引入），更正命令，"
+    "或者如果由工作来创建它，请写 made_by_work: true。{run} 的输出：{said}",
 )
 PRINTED_TOO_MUCH: Final = Saying(
     "it printed more than {limit:,} bytes",

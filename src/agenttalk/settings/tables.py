@@ -396,6 +396,20 @@ def _check_zone(name: str) -> str:
     return name
 
 
+class CheckSettings(Section):
+    """How checks are made, and how checkouts are prepared for them. No plan can change any of it."""
+
+    sandbox: Tier = "best"
+    """How commands are confined: `landlock`, `bubblewrap`, or `best` of those that work; `plain` is not at all."""
+    network: Switch = "off"
+    """Whether commands of checks may use the network."""
+    prepare_network: Switch = "on"
+    """Whether `workspace.prepare` may use the network: what it installs usually comes from there."""
+    allow: Many[Annotated[Text, AfterValidator(_check_address)]] = ()
+    """Addresses that are not public and that `http` checks may ask all the same, such as `127.0.0.1:8080` or
+    `10.0.0.0/8`."""
+
+
 class TelemetrySettings(Section):
     """A tracing system that gets spans by OTLP over HTTP; see [how to trace plans](../howto/trace-plans.md)."""
 
@@ -457,6 +471,8 @@ class Settings(Section):
     """How people answer."""
     limits: LimitSettings = LimitSettings.model_construct()
     """How much is taken at once."""
+    checks: CheckSettings = CheckSettings.model_construct()
+    """How checks are made."""
     gc: GcSettings = GcSettings.model_construct()
     """What is removed of what plans leave behind."""
     log: LogSettings = LogSettings.model_construct()

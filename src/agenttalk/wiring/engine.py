@@ -136,7 +136,7 @@ def _assembled(
         profile=settings.profile,
         environ=os.environ,
         performers=performers,
-        prover=prover(root, deps, driver, connecting.read_back(settings, forges).check),
+        prover=prover(root, deps, driver, settings.checks, connecting.read_back(settings, forges).check),
         toolchain=toolchain,
     )
 

@@ -13,17 +13,28 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.evidence import KeptFindings
 from agenttalk.ports import Driver
 from agenttalk.proving import Prover
+from agenttalk.rules.http_addresses import read_allowed
+from agenttalk.settings import load
+from agenttalk.settings.tables import CheckSettings
 
 
-def prover(root: Path, deps: Deps, driver: Driver, forge: AskForge | None = None) -> Prover:
+def prover(root: Path, deps: Deps, driver: Driver, settings: CheckSettings, forge: AskForge | None = None) -> Prover:
     """Whoever makes the checks: in a sandbox where there is one, and without sight of what is ours."""
     checker = Checker(driver, deps.clock, deps.ids, forge=forge)
     path = os.environ.get("PATH", os.defpath)
-    least = deps.operator.words.everyone.isolation or "best"
-    context = Context(path=path, isolation=least, masked=deps.walls.hidden, readable=deps.walls.readable)
+    context = Context(
+        path=path,
+        network=settings.network == "on",
+        prepare_network=settings.prepare_network == "on",
+        sandbox=settings.sandbox,
+        isolation=deps.operator.words.everyone.isolation or "best",
+        masked=deps.walls.hidden,
+        readable=deps.walls.readable,
+        allowed=tuple(map(read_allowed, settings.allow)),
+    )
     return Prover(root, checker, context, deps.clock, deps.stores.blobs, KeptFindings(deps))
 
 
 def local_prover(root: Path, deps: Deps) -> Prover:
     """Whoever makes checks for a command that works without an engine."""
-    return prover(root, deps, ScriptDriver(LocalProcesses()))
+    return prover(root, deps, ScriptDriver(LocalProcesses()), load(root).checks)

@@ -9,11 +9,12 @@ from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.service import Service
+from agenttalk.settings import load
 from agenttalk.wiring.provers import prover
 
 
 def verifying(root: Path, deps: Deps) -> Service:
     """What looks again at what plans proved, of a root that has no engine. It begins nothing."""
     processes = LocalProcesses()
-    checks = prover(root, deps, ScriptDriver(processes))
+    checks = prover(root, deps, ScriptDriver(processes), load(root).checks)
     return Service(deps, dispatcher=Dispatcher(deps, {}, processes, max_running=0, prover=checks))
