@@ -122,6 +122,25 @@ def test_a_hook_lets_go_who_has_done_it_and_who_cannot_be_counted(
     assert told(capsys, "--hook") == ""
 
 
+@pytest.mark.mends("C7")
+def test_a_hook_whose_own_look_fails_keeps_nobody_and_blames_nobody(
+    attempt: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promised(attempt, {"id": "right", "kind": "run", "run": "false"})
+    monkeypatch.setattr("tempfile.tempdir", str(attempt / "nowhere"))
+    capsys.readouterr()
+    assert call(["promise", "check", "--hook"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "which is no fault of yours" in printed.err
+    gone = attempt / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert call(["promise", "check", "--hook"]) == 0
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize("text", [None, "{", '{"prompt": 3}'])
 def test_who_is_at_no_attempt_is_told_so(
     attempt: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ def run(
     *,
     profile: dict[str, Any] | None = None,
     day_cost_usd: float | None = None,
+    proving: bool = False,
     **keys: Any,
 ) -> dict[str, Any]:
     """What became of the only task of a plan, whose agent behaves like this."""
@@ -61,7 +63,7 @@ def run(
         await engine.submit(compiled)
         return await engine.ended()
 
-    found: Standing = play(folder / "root", use, day_cost_usd=day_cost_usd)
+    found: Standing = play(folder / "root", use, day_cost_usd=day_cost_usd, proving=proving)
     return found.tasks[0] | {"states": states(found)}
 
 
@@ -128,6 +130,43 @@ def test_the_same_again_and_again_is_getting_nowhere(tmp_path: Path) -> None:
     promise = {"objective": "It is done", "acceptance": shown, "abortWhen": [{"type": "stuck", "target": "10m"}]}
     found = run(tmp_path, "while True:\n    tool('Bash', command='true')", promise=promise)
     assert found["reason"].startswith("stuck: ")
+
+
+NOTE = [{"name": "note.txt", "deliverable": True}]
+CHECKED = {
+    "objective": "o",
+    "acceptance": [{"id": "a", "description": "d", "evidenceRequired": ["there"]}],
+    "checks": [{"id": "there", "kind": "run", "run": "grep -q good note.txt", "red_first": "off"}],
+}
+LOOKED_AT = """tool("Write", file_path="note.txt")
+for folder in (".", os.environ["AGENTTALK_OUTPUTS"]):
+    pathlib.Path(folder, "note.txt").write_text("good" if going_on or not LATE else "bad")
+pathlib.Path(__file__).with_name("asked").open("a").write(f"{going_on} {prompt}") if going_on else None
+end('It is done.')
+"""
+
+
+@pytest.mark.mends("C7")
+@pytest.mark.parametrize("broken", [True, False], ids=["our program is broken", "our program works"])
+def test_a_look_that_crashed_is_not_told_to_the_agent_as_something_that_it_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, broken: bool
+) -> None:
+    if broken:
+        monkeypatch.setattr("agenttalk.wiring.opening.OURSELVES", (sys.executable, "-m", "no_such_program"))
+    found = run(tmp_path, f"LATE = {not broken}\n{LOOKED_AT}", promise=CHECKED, proving=True, outputs=NOTE)
+    assert found["state"] == "COMPLETED", found["reason"]
+    asked = tmp_path / "asked"
+    assert asked.exists() is not broken
+    shown = explained(tmp_path / "root")
+    assert ("our own look before it stopped failed, which is no fault of its agent" in shown) is broken
+    assert ("No module named no_such_program" in shown) is broken
+
+
+def explained(root: Path) -> str:
+    """What explain says of the task."""
+    command = [sys.executable, "-m", "agenttalk", "explain", "p/t", "--root", str(root)]
+    environ = {**os.environ, "COLUMNS": "400"}
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
 
 
 ASKED = """if not going_on:

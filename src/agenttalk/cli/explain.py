@@ -157,6 +157,9 @@ def _tell_seen(out: Output, turn: dict[str, Any]) -> None:
     events = turn.get("usage", {}).get("events")
     if events:
         out.say(f"    [dim]·[/] what it told meanwhile ({events['count']} events): {plain(events['file'])}")
+    if turn.get("usage", {}).get("self_check"):
+        why = gist(turn["usage"]["self_check"], 200)
+        out.say(f"    [yellow]![/] our own look before it stopped failed, which is no fault of its agent: {why}")
     for check in turn.get("checks", ()):
         _tell_check(out, check)
     for claim in turn.get("claims", ()):

@@ -12,6 +12,7 @@ from agenttalk.errors import Code, ContractError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agenttalk.cli.attempt import Attempt
     from agenttalk.contracts.agent import Locale
     from agenttalk.contracts.promise import CompletionPromise
     from agenttalk.rules.done import Verdict
@@ -107,12 +108,28 @@ def check(
     return 0 if verdict.fulfilled else NOT_SO
 
 
-def _mine(out: Output, locale: str, *, hook: bool) -> int:
-    """Tell an agent what it has forgotten."""
+def _answer_hook(own: Attempt, language: Locale) -> int:
+    """Keep an agent from stopping while something is missing. A look that fails is our fault, and keeps nobody."""
     import json
 
-    from agenttalk.cli import attempt
     from agenttalk.rules import words_of_answers
+    from agenttalk.rules.spoken import spoken
+
+    try:
+        missing = [spoken(each, language) for each in own.missing()]
+    except Exception as error:  # noqa: BLE001 - whatever it is, the agent can do nothing about it
+        typer.echo(f"agenttalk: the look before you stop failed, which is no fault of yours: {error}", err=True)
+        return 0
+    if missing and not own.blocked_before():
+        first = spoken(words_of_answers.STILL_MISSING(), language)
+        reason = "\n".join([first, *(f"- {each}" for each in missing)])
+        typer.echo(json.dumps({"decision": "block", "reason": reason}))
+    return 0
+
+
+def _mine(out: Output, locale: str, *, hook: bool) -> int:
+    """Tell an agent what it has forgotten."""
+    from agenttalk.cli import attempt
     from agenttalk.rules.spoken import spoken
 
     if locale not in {"en", "zh"}:
@@ -121,17 +138,13 @@ def _mine(out: Output, locale: str, *, hook: bool) -> int:
 
     try:
         own = attempt.mine()
-    except UsageError:
+    except (UsageError, OSError):
         if hook:
             return 0  # the code for bad input would keep the agent from stopping, and it can do nothing about it
         raise
-    missing = [spoken(each, language) for each in own.missing()]
     if hook:
-        if missing and not own.blocked_before():
-            first = spoken(words_of_answers.STILL_MISSING(), language)
-            reason = "\n".join([first, *(f"- {each}" for each in missing)])
-            typer.echo(json.dumps({"decision": "block", "reason": reason}))
-        return 0
+        return _answer_hook(own, language)
+    missing = [spoken(each, language) for each in own.missing()]
     if out.as_json:
         out.data({"ok": not missing, "missing": missing})
     else:

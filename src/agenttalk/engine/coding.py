@@ -6,30 +6,35 @@ They share everything with other programs: their files, their sandbox, their lim
 from __future__ import annotations
 
 import asyncio
+import logging
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
+from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
 from agenttalk.engine.layout import Layout
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import ENDING, Transcript
-from agenttalk.errors import AgentTalkError, Code, InputError
+from agenttalk.errors import AgentTalkError, Code, InputError, JsonError
 from agenttalk.ports import Confinement, Ended, Folder, Job, Performance, Tiers, Turn
 from agenttalk.prompts.missing import still_missing
-from agenttalk.rules import codecs, coding_agents, coding_events, model_services, spoken
+from agenttalk.rules import codecs, coding_agents, coding_events, model_services, results, spoken
 from agenttalk.rules.coding_agents import CodingAgent, Room, Start
 from agenttalk.rules.coding_events import Account, Event
 from agenttalk.rules.notes import Note
 from agenttalk.rules.usage import NOTHING, Bill, Used
 
+LOG = logging.getLogger(__name__)
 HOME: Final = "home"
 """The home folder of an agent in a sandbox, in the folder of its attempt. It is gone after the attempt."""
 ASKED: Final = 2
 """How often an agent that stopped too early is asked for the rest, before its work is looked at."""
 _KEPT: Final = 4096
+_FAULT: Final = 400
+"""Characters that are kept of why our own look failed."""
 _SHORTEST: Final = 5.0
 """Seconds that must be left to ask once more."""
 _CRASHES: Final = frozenset({Code.COMMAND_FAILED, Code.AGENT_PROTOCOL})
@@ -132,6 +137,8 @@ class CodingAgents(Programs):
             locale = attempt.job.profile.locale
             ended = await attempt.go(still_missing(spoken.spoken(why, locale), locale=locale), going_on=True)
             performance = await self._judged(attempt, ended)
+        if attempt.self_check_fault:
+            performance = replace(performance, usage=attempt.usage(ended))
         return performance
 
     async def _judged(self, attempt: Attempt, ended: Ended) -> Performance:
@@ -162,16 +169,32 @@ class CodingAgents(Programs):
             return ""
         turn = replace(
             attempt.turn,
-            argv=(*self.deps.self_check, *_in(attempt.job.profile)),
+            argv=(*self.deps.self_check, "--json", *_in(attempt.job.profile)),
             prompt="",
             hear=None,
             longest=None,
             keep=64 * 1024,
         )
         ended = self.deps.discretion.ended(await self.driver.run(replace(turn, timeout=attempt.left)))
-        if ended.how != "exited" or ended.exit_code != 1:
+        missing = _read_missing(ended)
+        if missing is None:  # our own program failed, which is nothing that the agent left out
+            why = results.error_of(ended.error, ended.stderr)
+            attempt.self_check_fault = why[:_FAULT]
+            LOG.warning("%s: the look before it stopped failed: %s", attempt.job.task_id, why, extra={"action": "look"})
             return ""
-        return (ended.stdout + ended.stderr).decode(errors="replace").strip()
+        return "\n".join(missing)
+
+
+def _read_missing(ended: Ended) -> list[str] | None:
+    """What a look before an agent stops found missing; None when the look itself failed."""
+    if ended.how != "exited" or ended.exit_code not in {0, 1}:
+        return None
+    try:
+        said: Any = wire.read(ended.stdout)
+    except JsonError:
+        return None
+    missing = said.get("missing") if isinstance(said, dict) else None
+    return [str(each) for each in missing] if isinstance(missing, list) else None
 
 
 @dataclass(slots=True)
@@ -191,6 +214,8 @@ class Attempt:
     account: Account = field(default_factory=Account)
     seconds: float = 0.0
     runs: int = 0
+    self_check_fault: str = ""
+    """Why our own look before it stopped failed, if it did."""
     _before: Used = NOTHING
     _bill: Bill = field(init=False)
 
@@ -301,6 +326,7 @@ class Attempt:
             "unpriced": self._bill.unknown if not used.cost_usd else None,
             "turns": self.runs if self.runs > 1 else None,
             "fault": str(Code.AGENT_PROTOCOL) if self.account.broken else None,
+            "self_check": self.self_check_fault,
             "events": self.transcript.told(),
         }
         return {name: value for name, value in told.items() if value or name == "exit_code"}
