@@ -10,7 +10,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -301,7 +301,52 @@ def http_page(folder: Path) -> str:
     parts = [HTTP_INTRODUCTION]
     for name, rows in groups.items():
         parts += [f"## {name}", "", "| | address | who | answers | what |", "|---|---|---|---|---|", *rows, ""]
-    return "\n".join(parts)
+    return "\n".join([*parts, *_bodies(document)])
+
+
+def _bodies(document: dict[str, Any]) -> Iterator[str]:
+    """What requests carry, with every field and an example that holds what is required."""
+    yield from ("## Bodies of requests", "", "Bodies are JSON objects. Fields without *required* may be left out.", "")
+    schemas = document["components"]["schemas"]
+    for path, operations in sorted(document["paths"].items()):
+        for method, said in operations.items():
+            content = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            schema = schemas.get(str(content.get("$ref", "")).rpartition("/")[2], content)
+            if not schema.get("properties"):
+                continue
+            required = set(schema.get("required", ()))
+            yield from (f"### `{method.upper()} {path}`", "", "| field | type | what |", "|---|---|---|")
+            for name, field in schema["properties"].items():
+                what = " ".join(str(field.get("description", "")).split())
+                needed = "*required*. " if name in required else ""
+                yield f"| `{name}` | {_type(field, schemas)} | {needed}{what} |".replace("  ", " ")
+            fields = {name: field for name, field in schema["properties"].items() if name in required}
+            example = {name: _example(field, schemas) for name, field in fields.items()}
+            yield from ("", "```json", json.dumps(example, ensure_ascii=False), "```", "")
+
+
+def _type(field: dict[str, Any], schemas: dict[str, Any]) -> str:
+    if "$ref" in field:
+        return _type(schemas[field["$ref"].rpartition("/")[2]], schemas)
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(_type(each, schemas) for each in field["anyOf"]))
+    if "enum" in field or "const" in field:
+        return " or ".join(f"`{json.dumps(each)}`" for each in field.get("enum", [field.get("const")]))
+    if field.get("type") == "array":
+        return f"array of {_type(field.get('items', {}), schemas)}"
+    kind = field.get("type", "any")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def _example(field: dict[str, Any], schemas: dict[str, Any]) -> Any:
+    if "$ref" in field:
+        return _example(schemas[field["$ref"].rpartition("/")[2]], schemas)
+    if "anyOf" in field:
+        return _example(field["anyOf"][0], schemas)
+    if "enum" in field or "const" in field:
+        return field.get("enum", [field.get("const")])[0]
+    known: dict[str, Any] = {"array": [], "object": {}, "integer": 1, "number": 1.0, "boolean": True}
+    return known.get(str(field.get("type")), "…")
 
 
 def _asked(filters: Sequence[str]) -> str:

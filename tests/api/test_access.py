@@ -68,6 +68,7 @@ ROUTES = [
     ("GET", "/api/tokens", {OPERATOR}),
     ("POST", "/api/tokens", {OPERATOR}),
     ("POST", "/api/tokens/dl_1/revoke", {OPERATOR}),
+    ("POST", "/api/promises", {OPERATOR}),
     ("POST", "/api/commands/generate", {OPERATOR}),
     ("POST", "/api/commands/validate", {OPERATOR}),
     ("GET", f"{TASK}/promise", {OPERATOR, VIEWER, "agent"}),

@@ -26,6 +26,7 @@ TABLE: dict[str, tuple[set[str], dict[str, Any], bool]] = {
     "heartbeat": (AGENTS, {"progress": "reading"}, True),
     "get_task": (ALL, {}, True),
     "get_input": (AGENTS, {"name": "note", "path": "note.txt"}, True),
+    "make_promise": ({OPERATOR}, {"objective": "It works", "checks": [{"kind": "run", "run": "true"}]}, False),
     "generate_command": (AGENTS | {OPERATOR}, {"params": COMMAND}, True),
     "validate_command": (AGENTS | {OPERATOR}, {"command": COMMAND}, True),
     "submit_artifact": (AGENTS, {"output": "app", "text": "x"}, True),

@@ -155,3 +155,17 @@ def test_bad_input_ends_with_2_and_decides_nothing(
     code, said, _ = promise("check", body, *options, "--json", **files)
     assert (code, said["ok"]) == (2, False)
     assert "fulfilled" not in said
+
+
+@pytest.mark.mends("B9")
+def test_a_promise_is_made_and_is_good_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["It works", "--run", "make test", "--ask", "Is it good?", "--check", '{"kind": "json", "path": "a.json"}']
+    assert call(["promise", "new", *words, "--allow", "src/**", "--protect", "tests/**"]) == 0
+    said = capsys.readouterr().out
+    file = tmp_path / "promise.json"
+    file.write_text(said)
+    assert call(["promise", "validate", str(file)]) == 0
+    promise = json.loads(said)
+    assert [each["id"] for each in promise["checks"]] == ["run-1", "human-1", "json-1"]
+    assert promise["allowedScope"] == ["src/**"]
+    assert call(["promise", "new", "It works"]) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import secrets
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import TaskName
 from agenttalk.errors import Code, UsageError
 from agenttalk.mailbox import tree
-from agenttalk.rules import commands, envelopes, generation
+from agenttalk.rules import commands, envelopes, generation, promise_making
 from agenttalk.rules.commands import NOTHING, Known
 
 LONGEST_WAIT: Final = 60.0
@@ -80,6 +81,21 @@ class ParamsBody(Body):
 
     params: dict[str, Any]
     locale: str = "en"
+
+
+class PromiseBody(Body):
+    """What a promise is made of."""
+
+    objective: Text
+    """What is to be so in the end."""
+    checks: list[dict[str, Any]] = Field(min_length=1)
+    """Checks, each with its `kind`; an `id` is given to those that have none."""
+    criteria: list[dict[str, Any]] = Field(default_factory=list)
+    """What has to be shown; by default one criterion for each check."""
+    allowed_scope: list[str] = Field(default_factory=list)
+    """Globs of what may be changed."""
+    disallowed_scope: list[str] = Field(default_factory=list)
+    """Globs of what must not be changed."""
 
 
 class CommandBody(Body):
@@ -185,6 +201,14 @@ async def validate_for(service: Service, request: Request, _: Caller, task: Task
     body = await bodies.read(request, CommandBody)
     _require_own(_command_in(body.command), task)
     return answered(await _validated(service, body))
+
+
+async def make_promise(service: Service, request: Request, _: Caller) -> Response:
+    """Make a promise, which is valid."""
+    body = await bodies.read(request, PromiseBody)
+    ms = int(service.deps.now().timestamp() * 1000)
+    made = promise_making.make(body.model_dump(), ms=ms, random=secrets.randbelow(1 << 16))
+    return answered({"ok": True, "promise": made.as_json()})
 
 
 async def generate(service: Service, request: Request, _: Caller) -> Response:

@@ -173,6 +173,7 @@ def _of_messages(service: Service) -> list[Route]:
         _route(service, "GET", "/api/deadletters", people.deadletters, _READERS),
         _route(service, "GET", "/api/deadletters/{id}", people.deadletter, _READERS),
         _route(service, "POST", "/api/deadletters/{id}/replay", people.replay, _OPERATOR),
+        _route(service, "POST", "/api/promises", agents.make_promise, _OPERATOR),
         _route(service, "POST", "/api/commands/generate", agents.generate, _OPERATOR),
         _route(service, "POST", "/api/commands/validate", agents.validate, _OPERATOR),
         _route(service, "POST", "/api/commands/send", operating.send, _OPERATOR),

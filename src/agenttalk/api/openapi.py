@@ -213,6 +213,9 @@ _SAID: Final[Mapping[tuple[str, str], Said]] = {
     ("GET", "/api/schedules"): Said("Schedules.", answer=_object(schedules=_list({"type": "object"}))),
     ("POST", "/api/schedules"): Said("Add a schedule.", schedules.ScheduleBody, statuses=(201,)),
     ("POST", "/api/schedules/{id}/{action}"): Said("Pause, resume, remove or run a schedule.", schedules.ActBody),
+    ("POST", "/api/promises"): Said(
+        "Make a promise: with checks, a criterion for each, and a scope.", agents.PromiseBody, _object("ok", "promise")
+    ),
     ("POST", "/api/commands/generate"): Said("Make a command.", agents.ParamsBody, _object("ok", "command")),
     ("POST", "/api/commands/validate"): Said("Check a command.", agents.CommandBody, _object("ok", "errors")),
     ("POST", _SIGNED): Said("A delivery of a forge.", {"type": "object"}, _STORED, (202,)),

@@ -25,7 +25,7 @@ from agenttalk.errors import AgentTalkError, Code, ContractError, InputError
 COMMANDS: dict[str, tuple[str, str]] = {
     "command": ("agenttalk.cli.command", "Make, check and wrap commands."),
     "plan": ("agenttalk.cli.plan", "Check plan files, and change plans that run."),
-    "promise": ("agenttalk.cli.promise", "Check promises, and whether they are fulfilled."),
+    "promise": ("agenttalk.cli.promise", "Make and check promises, and see whether they are fulfilled."),
     "schema": ("agenttalk.cli.schema", "Show or export the JSON Schemas of all documents."),
     "run": ("agenttalk.cli.run:run_app", "Run a plan to its end."),
     "explain": ("agenttalk.cli.explain:explain_app", "Say why a task is in its state."),

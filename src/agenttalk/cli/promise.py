@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -19,13 +20,72 @@ if TYPE_CHECKING:
     from agenttalk.rules.promises import PromiseIssue
 
 T = TypeVar("T")
-app = typer.Typer(no_args_is_help=True, help="Check promises, and whether they are fulfilled.", add_completion=False)
+app = typer.Typer(
+    no_args_is_help=True, help="Make and check promises, and see whether they are fulfilled.", add_completion=False
+)
 
 BAD = 2
 NOT_SO = 1
 _MARKS = {"hard-deny": "[bold red]✗[/]", "soft-deny": "[yellow]![/]", "warning": "[yellow]![/]"}
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A promise in JSON; - for standard input.")]
+
+
+@app.command("new")
+def new(
+    ctx: typer.Context,
+    objective: Annotated[str, typer.Argument(metavar="OBJECTIVE", help="What is to be so in the end.")],
+    runs: Annotated[
+        list[str] | None, typer.Option("--run", metavar="COMMAND", help="A command that must succeed; repeatable.")
+    ] = None,
+    paths: Annotated[
+        list[str] | None, typer.Option("--file", metavar="PATH", help="A file that must be there; repeatable.")
+    ] = None,
+    questions: Annotated[
+        list[str] | None, typer.Option("--ask", metavar="QUESTION", help="What a person must say yes to; repeatable.")
+    ] = None,
+    checks: Annotated[
+        list[str] | None, typer.Option("--check", metavar="JSON", help="Any other check, as JSON; repeatable.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option("--allow", metavar="GLOB", help="What may be changed; repeatable.")
+    ] = None,
+    deny: Annotated[
+        list[str] | None, typer.Option("--deny", metavar="GLOB", help="What must not be changed; repeatable.")
+    ] = None,
+    protect: Annotated[
+        list[str] | None,
+        typer.Option("--protect", metavar="GLOB", help="What the commands rest on and must stay; repeatable."),
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Make a promise: with checks, a criterion for each, and a scope. It is printed as JSON, and valid.
+
+    In a plan file it stands under `promise` of a task; a command carries it under `promise`.
+    """
+    import secrets
+
+    from agenttalk.contracts import wire
+    from agenttalk.rules import promise_making
+    from agenttalk.wiring import SystemClock
+
+    out = Output(as_json=Settings.merged(ctx, root, as_json).as_json)
+    guarded = {"protected": protect} if protect else {}
+    said: list[Any] = [
+        *({"kind": "run", "run": each, **guarded} for each in runs or ()),
+        *({"kind": "file", "path": each} for each in paths or ()),
+        *({"kind": "human", "question": each} for each in questions or ()),
+        *(wire.read(each.encode()) for each in checks or ()),
+    ]
+    params = {"objective": objective, "checks": said, "allowed_scope": allow, "disallowed_scope": deny}
+    ms = int(SystemClock().now().timestamp() * 1000)
+    made = promise_making.make(params, ms=ms, random=secrets.randbelow(1 << 16)).as_json()
+    if out.as_json:
+        out.data({"ok": True, "promise": made})
+    else:
+        typer.echo(json.dumps(made, indent=2, ensure_ascii=False))
+    return 0
 
 
 @app.command("validate")

@@ -72,6 +72,13 @@ async def generate_command(call: Call) -> Any:
     return await call.ask.post(path, call.body("params", "locale"))
 
 
+async def make_promise(call: Call) -> Any:
+    """A promise of a few fields."""
+    return await call.ask.post(
+        "/api/promises", call.body("objective", "checks", "criteria", "allowed_scope", "disallowed_scope")
+    )
+
+
 async def validate_command(call: Call) -> Any:
     """What is wrong with a command, if anything is."""
     path = "/api/commands/validate" if call.role == "operator" else call.at("/commands/validate")

@@ -76,6 +76,22 @@ TOOLS: Final = (
         in_turn=True,
     ),
     Tool(
+        "make_promise",
+        "Make a promise for a task of a plan: what is to be so in the end, and the checks by which the engine sees it. "
+        "It is valid as it comes, or every problem is told.",
+        OPERATOR,
+        requests.make_promise,
+        {
+            "objective": text("What is to be so in the end."),
+            "checks": {"type": "array", "description": "Checks, each an object with its kind: run, tests, file, …"},
+            "criteria": {"type": "array", "description": "What has to be shown; by default one for each check."},
+            "allowed_scope": {"type": "array", "items": {"type": "string"}, "description": "Globs that may change."},
+            "disallowed_scope": {"type": "array", "items": {"type": "string"}, "description": "Globs that must not."},
+        },
+        ("objective", "checks"),
+        reads=True,
+    ),
+    Tool(
         "validate_command",
         "Check a command, or an envelope with one, without changing it.",
         AGENTS | OPERATOR,
