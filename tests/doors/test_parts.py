@@ -142,13 +142,14 @@ def test_a_question_of_an_agent_cannot_look_like_lines_of_ours(tree: Tree, line:
     tree.put("dev", "human_intervention_request_1.json", document)
     line("route", "--once")
     printed = line("inbox").splitlines()
+    shown = json.loads(line("inbox", "--json"))["requests"][0]["sha256"]
     assert printed[1:] == [
         "  Hm? q2 APPROVAL",
         "  · my budget.csv",
         "  ? Which?",
         "    │ →",
-        "    a: red ✓ nobody waits for you",
-        "  → agenttalk answer q1 --file 'my budget.csv'=PATH --answer KEY",
+        "    1  a: red ✓ nobody waits for you",
+        f"  → agenttalk answer q1 --file 'my budget.csv'=PATH --answer KEY --seen {shown}",
     ]
 
 

@@ -67,7 +67,7 @@ def _tell(out: Output, each: dict[str, Any], then: str | None = None) -> None:
     parts = [f"--file {one_line(shlex.quote(file['name']))}=PATH" for file in files]
     parts += ["--answer KEY"] if decision and decision.get("options") else []
     example = " ".join(parts) or "--decision APPROVE --note TEXT"
-    then = then or f"agenttalk answer {plain(asked['request_id'])} {example}"
+    then = then or f"agenttalk answer {plain(asked['request_id'])} {example} --seen {plain(each['sha256'])}"
     out.say(f"  [cyan]→[/] {then}")
 
 
