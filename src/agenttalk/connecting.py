@@ -64,6 +64,12 @@ class ConfiguredSource:
         found = webhooks.check_signature(self.kind, headers, body, self.secret)
         return "" if found.good else found.reason
 
+    def signing(self, headers: Headers) -> webhooks.Signing | None:
+        """The signature of a delivery, computed while its body is read; None where none is asked for."""
+        if self.insecure and not self.secret:
+            return None
+        return webhooks.Signing(self.kind, headers, self.secret)
+
     def label(self, headers: Headers) -> tuple[str, str]:
         """The forge's number of a delivery, and what it calls the event."""
         return webhooks.label(self.kind, headers)

@@ -29,6 +29,7 @@ from agenttalk.api import (
     schedules,
     toolchain,
 )
+from agenttalk.api.incoming import Unfinished
 from agenttalk.api.openapi import Guarded
 from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered, failed, refused
@@ -62,11 +63,12 @@ _TASK: Final = "/api/projects/{board}/tasks/{task}"
 
 def create_app(service: Service, *, serves: Literal["everything", "agents"] = "everything") -> Starlette:
     """The HTTP API of an engine; or only what the agents of a part need."""
-    routes = [*(_for_engines(service) if serves == "everything" else ()), *_for_agents(service)]
+    door = Webhooks(service, Unfinished(service.deps.root.path / "data"))
+    routes = [*(_for_engines(service, door) if serves == "everything" else ()), *_for_agents(service)]
     routes.append(_route(service, "GET", "/api/openapi.json", _described(routes), _WHO_BUILDS))
     shown = pages.routes(service) if serves == "everything" else []
     app = Doors(routes=[*routes, *shown], exception_handlers={HTTPException: _no_such_route})
-    app.direct = _direct(service) if serves == "everything" else {}
+    app.direct = _direct(service, door) if serves == "everything" else {}
     mcp = Guarded("/mcp", _Mcp(service, app), methods=["POST"])
     mcp.roles = _MCP
     app.router.routes.append(mcp)
@@ -99,10 +101,10 @@ def _for_agents(service: Service) -> list[Route]:
     ]
 
 
-def _for_engines(service: Service) -> list[Route]:
+def _for_engines(service: Service, door: Webhooks) -> list[Route]:
     """What people, programs and forges ask an engine for."""
     return [
-        *_of_forges(service),
+        *_of_forges(service, door),
         *_of_plans(service),
         *_of_messages(service),
         *_of_agents(service),
@@ -110,10 +112,10 @@ def _for_engines(service: Service) -> list[Route]:
     ]
 
 
-def _of_forges(service: Service) -> list[Route]:
+def _of_forges(service: Service, door: Webhooks) -> list[Route]:
     """What forges and pipelines tell, and what came of it."""
     return [
-        Route("/api/webhooks/{source}", Webhooks(service), methods=["POST"]),
+        Route("/api/webhooks/{source}", door, methods=["POST"]),
         _route(service, "GET", "/api/webhooks", ledger.webhooks, _READERS),
         _route(service, "GET", "/api/webhooks/{id}", toolchain.delivery, _READERS),
         _route(service, "POST", "/api/webhooks/{id}/replay", ledger.replay, _OPERATOR),
@@ -287,9 +289,8 @@ async def _acting(service: Service, request: Request, caller: Caller, task: Task
     return found
 
 
-def _direct(service: Service) -> dict[str, ASGIApp]:
+def _direct(service: Service, door: Webhooks) -> dict[str, ASGIApp]:
     """Where the configured forges deliver. Any other name of one takes its route, and is told that there is none."""
-    door = Webhooks(service)
     return {f"{PATH}{name}": door for name in service.receiver.sources}
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import binascii
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -230,6 +230,22 @@ async def read(request: Request, kind: type[Model], *, limit: int = LIMIT) -> Mo
 async def raw(request: Request, limit: int) -> bytes:
     """The bytes of a body; raises JsonError when there are more than `limit`."""
     return await whole(request.headers.get("content-length", ""), request.receive, limit)
+
+
+async def parts(receive: Receive) -> AsyncIterator[bytes]:
+    """A body as it comes. Raises MachineError when it does not come to its end, or not in time."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE
+    more = True
+    while more:
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError as error:
+            raise _unended() from error
+        if message["type"] != "http.request":
+            raise _unended()
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
 
 
 async def whole(told: str, receive: Receive, limit: int) -> bytes:

@@ -8,12 +8,11 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenttalk.api import bodies
+from agenttalk.api.incoming import Incoming, Unfinished
 from agenttalk.api.problems import JSON, failed
 from agenttalk.engine.receiving import Received
 from agenttalk.engine.service import Service
 
-LIMIT: Final = 25 * 1024 * 1024
-"""Bytes of a webhook's body; GitHub sends no more either."""
 PATH: Final = "/api/webhooks/"
 _HEADERS: Final = [(b"cache-control", b"no-store"), (b"content-type", JSON.encode())]
 
@@ -21,8 +20,9 @@ _HEADERS: Final = [(b"cache-control", b"no-store"), (b"content-type", JSON.encod
 class Webhooks:
     """Takes deliveries. Whoever comes proves itself by a signature instead of a token."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, unfinished: Unfinished) -> None:
         self._service = service
+        self.unfinished = unfinished
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One delivery, under the name of its source. It is answered once it is stored."""
@@ -38,10 +38,22 @@ class Webhooks:
 
     async def _received(self, scope: Scope, receive: Receive) -> Received:
         receiver, name = self._service.receiver, scope["path"].removeprefix(PATH)
-        receiver.source(name)
+        source = receiver.source(name)
         headers = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]]
         length = next((value for key, value in headers if key == "content-length"), "")
-        return await receiver.receive(name, headers, await bodies.whole(length, receive, LIMIT))
+        signed = source.signing(headers)
+        if signed is not None and signed.refusal:
+            raise receiver.not_genuine(name, signed.refusal)
+        incoming = Incoming(self.unfinished, name, signed, length)
+        try:
+            async for part in bodies.parts(receive):
+                incoming.take(part)
+            if why := incoming.refusal():
+                raise receiver.not_genuine(name, why)
+            body = incoming.whole()
+        finally:
+            incoming.close()
+        return await receiver.keep(name, headers, body)
 
 
 class Doors(Starlette):

@@ -10,10 +10,12 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.base import instant
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine import plans
 from agenttalk.engine.deps import Deps
@@ -36,8 +38,8 @@ BREATH: Final = 0.05
 """Seconds without a delivery after which a rush is over; and between two looks at a few."""
 LONGEST: Final = 1.0
 """Seconds that any delivery waits for a rush to be over."""
-_LARGE: Final = 1024 * 1024
-"""Larger bodies are hashed in another thread."""
+SAME: Final = timedelta(minutes=1)
+"""Within which a forge may say the same of two events in the same words: it tells times by the second."""
 _KEPT_HEADERS: Final = ("content-type", "x-gitea-", "x-gogs-", "x-forgejo-", "x-github-", "x-hub-")
 
 
@@ -58,6 +60,8 @@ class Coming(NamedTuple):
     row: dict[str, Value]
     fact: dict[str, Any]
     stored: asyncio.Future[Received]
+    until: str = ""
+    """The same body that came before this time is the same delivery: nothing but the body is signed."""
 
 
 class Crowd:
@@ -159,15 +163,21 @@ class Receiver:
 
     async def receive(self, name: str, headers: Headers, body: bytes) -> Received:
         """Store a delivery durably. Raises UsageError (FORGE_SIGNATURE_REFUSED) when it is not genuine."""
-        source = self.source(name)
-        large = len(body) > _LARGE
-        why = await asyncio.to_thread(source.refusal, headers, body) if large else source.refusal(headers, body)
-        if why:
-            LOG.warning("source %s: %s", name, why, extra={"action": "webhooks.refused"})
-            hint = "the secret of the hook and that of the source have to be the same"
-            raise UsageError(Code.FORGE_SIGNATURE_REFUSED, why, hint=hint)
-        delivery, event = source.label(headers)
+        if why := self.source(name).refusal(headers, body):
+            raise self.not_genuine(name, why)
+        return await self.keep(name, headers, body)
+
+    async def keep(self, name: str, headers: Headers, body: bytes) -> Received:
+        """Store a delivery durably, which is genuine."""
+        delivery, event = self.source(name).label(headers)
         return await self._store(name, "forge", delivery, event, _kept(headers), body)
+
+    @staticmethod
+    def not_genuine(name: str, why: str) -> UsageError:
+        """What is said of a delivery that nobody signed who knows the secret."""
+        LOG.warning("source %s: %s", name, why, extra={"action": "webhooks.refused"})
+        hint = "the secret of the hook and that of the source have to be the same"
+        return UsageError(Code.FORGE_SIGNATURE_REFUSED, why, hint=hint)
 
     async def report(self, name: str, result: PipelineResult) -> Received:
         """Store what a pipeline reports."""
@@ -194,7 +204,8 @@ class Receiver:
         }
         fact = {"source": source, "kind": kind, "event": event, "delivery": delivery, "sha256": sha256}
         stored: asyncio.Future[Received] = asyncio.get_running_loop().create_future()
-        self._crowd.come(Coming(system, row, fact, stored))
+        until = instant(self._deps.now() - SAME) if kind == "forge" else ""
+        self._crowd.come(Coming(system, row, fact, stored, until))
         return await stored
 
     def _store_all(self, came: list[Coming]) -> None:
@@ -249,6 +260,10 @@ def _kept(headers: Headers) -> list[tuple[str, str]]:
 
 def _add(tx: Tx, coming: Coming) -> Received:
     row = coming.row
+    if coming.until:
+        before = tx.run("webhook_before", source=row["source"], sha256=row["sha256"], until=coming.until)
+        if before:
+            return Received(f"wh-{before[0][0]}", again=True)
     added = tx.run("add_webhook", **row)
     if added:
         tx.record("webhook.received", f"webhooks/{added[0][0]}", coming.fact)

@@ -16,7 +16,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.forge import ForgeEvent
 from agenttalk.contracts.words import ForgeKind
 from agenttalk.errors import Code, InputError, JsonError
-from agenttalk.forge import gitea_events, github_events
+from agenttalk.forge import gitea_events, github_events, shapes
 from agenttalk.forge.reading import UnreadableError
 
 LIMIT: Final = 25 * 1024 * 1024
@@ -59,35 +59,68 @@ class Ignored:
     """What is wrong with it, when it is not simply of no interest."""
 
 
-def check_signature(kind: ForgeKind, headers: Headers, body: bytes, secret: str) -> Signature:
-    """Whether somebody who knows the secret signed the body.
+class Signing:
+    """The signature of a delivery, computed while its body is read.
 
     Every signature that came along must be good, and there must be one. An empty one is that of a hook without a
-    secret; one that stands twice could be read in two ways.
+    secret; one that stands twice could be read in two ways. What cannot be genuine is known before the body.
     """
-    if not secret:
-        return Signature(good=False, reason="no secret is configured")
-    if len(body) > LIMIT:
+
+    def __init__(self, kind: ForgeKind, headers: Headers, secret: str) -> None:
+        found = _gathered(headers)
+        self._present = {name: found[name] for name in _SIGNATURES[kind] if name in found}
+        self._prefixes = _SIGNATURES[kind]
+        self.in_form = kind != "github" and _is_form(found)
+        """Whether a field of the body is signed, so that all of it has to be here first."""
+        self._mac = hmac.new(secret.encode(), digestmod="sha256")
+        self._form = bytearray()
+        self._found = found
+        self.refusal = "no secret is configured" if not secret else self._misshapen()
+        """Why it is not genuine, whatever the body says; empty when only the body can tell."""
+
+    def _misshapen(self) -> str:
+        if not self._present:
+            return f"there is no {' or '.join(self._prefixes)} header"
+        for name, values in self._present.items():
+            if len(values) != 1:
+                return f"{name} stands there {len(values)} times"
+            value, prefix = values[0].strip(), self._prefixes[name]
+            if not value.startswith(prefix) or not _HEX.match(value.removeprefix(prefix)):
+                return f"{name} is empty or no signature"
+        return ""
+
+    def update(self, data: bytes) -> None:
+        """More of the body."""
+        if self.in_form:
+            self._form += data
+        else:
+            self._mac.update(data)
+
+    def verdict(self) -> str:
+        """Why the body, which is all here now, is not genuine; empty when it is."""
+        if self.refusal:
+            return self.refusal
+        if self.in_form:
+            try:
+                self._mac.update(_json_text(self._found, bytes(self._form)))
+            except JsonError as error:
+                return error.message
+        digest = self._mac.hexdigest()
+        for name, values in self._present.items():
+            if not hmac.compare_digest(values[0].strip().removeprefix(self._prefixes[name]), digest):
+                return f"{name} is not the signature of this body"
+        return ""
+
+
+def check_signature(kind: ForgeKind, headers: Headers, body: bytes, secret: str) -> Signature:
+    """Whether somebody who knows the secret signed the body, which is all here."""
+    if secret and len(body) > LIMIT:
         return Signature(good=False, reason="the body is too large")
-    found = _gathered(headers)
-    present = {name: found[name] for name in _SIGNATURES[kind] if name in found}
-    if not present:
-        return Signature(good=False, reason=f"there is no {' or '.join(_SIGNATURES[kind])} header")
-    try:
-        signed = body if kind == "github" else _json_text(found, body)
-    except JsonError as error:
-        return Signature(good=False, reason=error.message)
-    digest = hmac.digest(secret.encode(), signed, "sha256").hex()
-    for name, values in present.items():
-        prefix = _SIGNATURES[kind][name]
-        if len(values) != 1:
-            return Signature(good=False, reason=f"{name} stands there {len(values)} times")
-        value = values[0].strip()
-        if not value.startswith(prefix) or not _HEX.match(value.removeprefix(prefix)):
-            return Signature(good=False, reason=f"{name} is empty or no signature")
-        if not hmac.compare_digest(value.removeprefix(prefix), digest):
-            return Signature(good=False, reason=f"{name} is not the signature of this body")
-    return Signature(good=True)
+    signing = Signing(kind, headers, secret)
+    if not signing.refusal:
+        signing.update(body)
+    why = signing.verdict()
+    return Signature(good=not why, reason=why)
 
 
 def label(kind: ForgeKind, headers: Headers) -> tuple[str, str]:
@@ -114,6 +147,8 @@ def read(source: str, kind: ForgeKind, headers: Headers, body: bytes) -> ForgeEv
         data = wire.read(_json_text(found, body), limit=LIMIT)
         if not isinstance(data, dict):
             raise UnreadableError("the body is no JSON object")
+        if why := shapes.misfit(name, data):
+            raise UnreadableError(why)
         event = readers[name](data, source=source, kind=kind)
     except InputError as error:
         return Ignored(error.message, error.code)
@@ -134,10 +169,14 @@ def _single(found: Mapping[str, list[str]], names: tuple[str, ...]) -> str:
     return next((found[name][0].strip() for name in names if len(found.get(name, ())) == 1 and found[name][0]), "")
 
 
+def _is_form(found: Mapping[str, list[str]]) -> bool:
+    kinds = {value.partition(";")[0].strip().lower() for value in found.get("content-type", [])}
+    return "application/x-www-form-urlencoded" in kinds
+
+
 def _json_text(found: Mapping[str, list[str]], body: bytes) -> bytes:
     """The JSON of a body: as it is, or the field `payload` of a form."""
-    kinds = {value.partition(";")[0].strip().lower() for value in found.get("content-type", [])}
-    if "application/x-www-form-urlencoded" not in kinds:
+    if not _is_form(found):
         return body
     if len(body) > LIMIT:
         raise JsonError(Code.JSON_TOO_LARGE, "the body is too large")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from agenttalk.ports.dialogues import Asks, Dialogue, Dialogues, Opening, Speaks
     from agenttalk.ports.folders import Digest, Entry, Folder
-    from agenttalk.ports.forge import EventSource, Forge, Headers, Merged, Unread
+    from agenttalk.ports.forge import EventSource, Forge, Headers, Merged, Signed, Unread
     from agenttalk.ports.kinds import (
         Away,
         FollowUp,
@@ -87,6 +87,7 @@ _HOMES: Final = {
     "Entry": "folders",
     "Folder": "folders",
     "EventSource": "forge",
+    "Signed": "forge",
     "Forge": "forge",
     "Headers": "forge",
     "Merged": "forge",
@@ -172,6 +173,7 @@ __all__ = [
     "Row",
     "Said",
     "Shipment",
+    "Signed",
     "Speaks",
     "Store",
     "Stores",

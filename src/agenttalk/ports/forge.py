@@ -135,6 +135,21 @@ class Unread(Protocol):
         """What is wrong with it, when it is not simply of no interest."""
 
 
+class Signed(Protocol):
+    """A signature that is computed while a body is read."""
+
+    refusal: str
+    """Why the delivery is not genuine, whatever its body says; empty when only the body can tell."""
+    in_form: bool
+    """Whether a field of the body is signed, so that all of it has to be here first."""
+
+    def update(self, data: bytes) -> None:
+        """More of the body."""
+
+    def verdict(self) -> str:
+        """Why the body, which is all here now, is not genuine; empty when it is."""
+
+
 class EventSource(Protocol):
     """A configured forge: who may tell us something in its name, and what that means. Without input or output."""
 
@@ -152,6 +167,9 @@ class EventSource(Protocol):
 
     def refusal(self, headers: Headers, body: bytes) -> str:
         """Why a delivery is not genuine; empty when it is. It never repeats what was sent."""
+
+    def signing(self, headers: Headers) -> Signed | None:
+        """The signature of a delivery, computed while its body is read; None where none is asked for."""
 
     def label(self, headers: Headers) -> tuple[str, str]:
         """The forge's number of a delivery, and what it calls the event."""

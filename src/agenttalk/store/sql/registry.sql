@@ -84,6 +84,11 @@ RETURNING id
 -- name: webhook_again
 SELECT id FROM webhooks WHERE source = :source AND delivery = :delivery AND delivery <> '' AND sha256 = :sha256
 
+-- name: webhook_before
+SELECT id FROM webhooks
+WHERE source = :source AND sha256 = :sha256 AND kind = 'forge' AND received_at < :until
+ORDER BY received_at LIMIT 1
+
 -- name: new_webhooks
 SELECT id, source, kind, headers, body, content, received_at FROM webhooks WHERE state = 'new' ORDER BY id LIMIT :limit
 
