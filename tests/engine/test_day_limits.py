@@ -252,3 +252,24 @@ def test_a_limit_that_is_changed_during_a_look_is_not_overlooked(tmp_path: Path)
         assert await known.look()
 
     play(tmp_path, use)
+
+
+@pytest.mark.mends("F14")
+def test_a_limit_that_is_set_during_a_turn_counts_it_and_stops_it(tmp_path: Path) -> None:
+    spender = Spender()
+
+    async def use(engine: Engine) -> None:
+        await engine.submit(plan(task("one", "s"), agents={"s": {"driver": "python"}}))
+        await engine.until(lambda _: bool(spender.attempts))
+        await limited(engine, 5.0)
+        await limited(engine, 0.3)
+        found = await engine.ended()
+        assert states(found) == {"one": "BLOCKED_WAITING_REVIEW"}
+        told = await days.told(engine.deps, None)
+        assert (told["spent_usd"], told["paused"]) == (0.4, True)
+        spender.ends = True
+        await limited(engine, 5.0)
+        assert states(await engine.until(lambda now: now.state == "ENDED"))["one"] == "COMPLETED"
+        assert (await days.told(engine.deps, None))["spent_usd"] == pytest.approx(0.8)
+
+    play(tmp_path, use, s=spender.work)

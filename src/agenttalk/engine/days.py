@@ -21,6 +21,7 @@ from agenttalk.rules import budgets, usage
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps
     from agenttalk.engine.spending import Purse
+    from agenttalk.engine.watching import Watches
     from agenttalk.ports import Tx
 
 _NAME: Final = "cost_usd"
@@ -110,6 +111,8 @@ class Days:
     deps: Deps
     purse: Purse
     configured: float | None
+    watches: Watches | None = None
+    """Who looks on at turns under way: a limit holds for them from the moment at which it is set."""
     _known: bool = False
     _let_go: tuple[str, float | None] | None = None
     """The day and the limit at which everything that waited was let go on."""
@@ -125,6 +128,9 @@ class Days:
             day = self.deps.stamp()
             for store in await boards(self.deps):
                 await store.transact(partial(_recount, day=day, anew=before is None))
+        if now != before and self.watches is not None:
+            await spending.see_the_day(self.deps, self.purse)
+            self.watches.limit_day(self.purse, self.deps.stamp())
         return now != before or first
 
     async def look(self) -> bool:

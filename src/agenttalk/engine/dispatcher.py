@@ -70,11 +70,11 @@ class Dispatcher(Attending, Operating, Recovering):
         owner = wire.write(processes.me()._asdict()).decode()
         purse = Purse(day_cost_usd)
         self._desk = Desk(owner, str(deps.root.path.absolute()), self._slots, purse)
-        self.days = days.Days(deps, purse, day_cost_usd)
         """What may be spent on a day."""
         self._boards: dict[str, Board] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
         self.watches = Watches()
+        self.days = days.Days(deps, purse, day_cost_usd, self.watches)
         self.only_new = False
         """Whether plans that were open before it began are left as they are, until somebody takes them up."""
         self._closings: dict[str, asyncio.Task[None]] = {}
@@ -337,7 +337,7 @@ class Dispatcher(Attending, Operating, Recovering):
             self._free(granted)
             self._wake.set()
         except asyncio.CancelledError:
-            self._unpaid[job.lease] = (granted.allowance, granted.watch.used)
+            self._unpaid[job.lease] = (granted.watch.allowance, granted.watch.used)
             self._free(granted)
             raise
         except Exception:
@@ -434,7 +434,7 @@ def _is_common(end: End) -> bool:
     """Whether the end of a turn concerns nobody but those who wait for it, so that it can be written with others."""
     granted, performance = end.granted, end.performance
     finished = performance.how == "finished" and performance.code is None and not performance.judgements
-    return finished and granted.allowance is None and granted.job.command.command_seq == 1
+    return finished and granted.watch.allowance is None and granted.job.command.command_seq == 1
 
 
 def _conclude(end: End, seen: Review | None, moves: Moves) -> None:

@@ -217,8 +217,8 @@ def _end_turn(
     job = granted.job
     bad_score = performance.code in SCORE_CODES
     used = usage.spent(performance.usage, seconds=performance.seconds)
-    if granted.allowance is not None:
-        granted.allowance.write(moves.tx, job.lease, used)
+    if granted.watch.allowance is not None:
+        granted.watch.allowance.write(moves.tx, job.lease, used)
     lost = ConflictError(
         Code.LEASE_LOST,
         f"attempt {job.attempt} of task {job.task_id!r} has lost its lease (epoch {job.epoch})",

@@ -18,7 +18,7 @@ from agenttalk.engine.gating import PLAIN
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.noting import changed_meanwhile
 from agenttalk.engine.slots import Slots
-from agenttalk.engine.spending import Allowance, Purse
+from agenttalk.engine.spending import Purse
 from agenttalk.engine.watching import Watching
 from agenttalk.ports import Handed, Job, KindTask, Row, Tx
 from agenttalk.rules.checkpoints import Decision
@@ -51,8 +51,6 @@ class Granted:
     """Who looks on."""
     gates: tuple[Decision, ...] = ()
     """What checkpoints before the turn decided; none of a task that has nothing to be decided."""
-    allowance: Allowance | None = None
-    """What limits it."""
     kind_task: KindTask | None = None
     """The task as its kind has it, if its board has a kind of its own."""
 
@@ -217,7 +215,7 @@ def _start(moves: Moves, desk: Desk, made: tuple[Order, Picked, Cause], ticket: 
     attempts.note(moves, attempt, order.message_id, sha256, used, order.line)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, order.message_id, retries, sent_back, ticket, moves.at, fact, attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
 def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> Granted | None:
@@ -256,7 +254,7 @@ def _resume(moves: Moves, desk: Desk, agent_id: str, row: Row, ticket: int) -> G
     attempts.note(moves, attempt, message_id, sha256, used)
     job = attempt.job(prompt, History(crashes=retries, bad_scores=sent_back))
     known = (delivery, message_id, retries, sent_back, ticket, consumed_at, fact, attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
 def take_over(
@@ -273,7 +271,7 @@ def take_over(
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
     job = replace(attempt.job("", History(crashes=task[11], bad_scores=task[12])), again=True)
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
 def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: int, task: Row) -> Granted | None:
@@ -291,7 +289,7 @@ def take_back(moves: Moves, desk: Desk, agent_id: str, delivery: int, ticket: in
     [(consumed_at,)] = tx.run("consumed_at", id=delivery)
     job = attempt.job(attempt.prompt(), History(crashes=task[11], bad_scores=task[12]))
     known = (delivery, message_id, task[11], task[12], ticket, consumed_at, task[19], attempt.node)
-    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.passage.allowance, attempt.own_task)
+    return Granted(job, *known, attempt.watch(), attempt.passage.decisions, attempt.own_task)
 
 
 def _ordered(tx: Tx, desk: Desk, delivery: int) -> tuple[str, Command]:

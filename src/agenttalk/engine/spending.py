@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agenttalk.engine.boards import boards
+from agenttalk.rules.budgets import Limit
 from agenttalk.rules.usage import NOTHING, Used
 
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps
     from agenttalk.engine.watching import Watching
     from agenttalk.ports import Tx
-    from agenttalk.rules.budgets import Limit, Scope
+    from agenttalk.rules.budgets import Scope
 
 
 def name_of(scope: Scope, plan_id: str, task_id: str, at: str) -> str:
@@ -130,6 +131,18 @@ class Purse:
         own = used(tx, names["task"]) if "task" in names else NOTHING
         return Allowance(limits, own, names, tallies)
 
+    def of_the_day(self, known: Allowance | None, board: str, at: str) -> Allowance | None:
+        """What limits an attempt that is under way, when the limit of the day is what it is now."""
+        old = known or Allowance((), NOTHING, {}, {})
+        limits = tuple(each for each in old.limits if each.scope != "day")
+        names: dict[Scope, str] = {scope: name for scope, name in old.names.items() if scope != "day"}
+        tallies: dict[Scope, Tally] = {scope: tally for scope, tally in old.tallies.items() if scope != "day"}
+        if self.day_cost_usd is not None:
+            limits = (*limits, Limit("day", "cost_usd", self.day_cost_usd))
+            names["day"] = name_of("day", "", "", at)
+            tallies["day"] = self.tallies.setdefault((board, names["day"]), Tally())
+        return Allowance(limits, old.own, names, tallies) if limits else None
+
     def seen_elsewhere(self, day: str, costs: Mapping[str, float]) -> None:
         """What each board has spent today: it counts on all others, too."""
         name = name_of("day", "", "", day)
@@ -139,6 +152,7 @@ class Purse:
         for board in costs:
             tally = self.tallies.setdefault((board, name), Tally())
             tally.elsewhere = Used(cost_usd=sum(cost for other, cost in costs.items() if other != board))
+            tally.base = tally.base._replace(cost_usd=costs[board])
 
 
 async def see_the_day(deps: Deps, purse: Purse) -> None:

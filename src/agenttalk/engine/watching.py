@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from agenttalk.engine.spending import Allowance
+from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.ports import Job
 from agenttalk.rules import budgets, notes, stuck, usage
 from agenttalk.rules.aborts import Abort
@@ -23,7 +23,6 @@ class Watching:
     """Looks on at one attempt. Everything but its making happens in the thread of the loop."""
 
     __slots__ = (
-        "_allowance",
         "_before",
         "_began",
         "_lease",
@@ -34,6 +33,7 @@ class Watching:
         "_timer",
         "_trail",
         "abort",
+        "allowance",
         "last",
     )
 
@@ -44,7 +44,8 @@ class Watching:
         """Whether the program has told that its work is finished."""
         self._lease = lease
         self._rule = rule
-        self._allowance = allowance
+        self.allowance = allowance
+        """What limits it. A limit of the day can come and go while it runs."""
         self._before = NOTHING
         self._now = NOTHING
         self._seconds = 0.0
@@ -56,14 +57,25 @@ class Watching:
     def attach(self, stop: Callable[[], Any]) -> None:
         """From now on `stop` ends the turn."""
         self._stop = stop
-        if self._allowance is not None:
-            for tally in self._allowance.tallies.values():
+        if self.allowance is not None:
+            for tally in self.allowance.tallies.values():
                 tally.watchers[self._lease] = self
+
+    def limit(self, allowance: Allowance | None) -> None:
+        """Something else limits the turn from now on; if that is used up already, it is stopped."""
+        for tally in self.allowance.tallies.values() if self.allowance is not None else ():
+            tally.leave(self._lease)
+        self.allowance = allowance
+        for tally in allowance.tallies.values() if allowance is not None else ():
+            tally.watchers[self._lease] = self
+        self.look()
+        if self.abort is None and self._began is not None:
+            self._set_timer()
 
     def begin(self) -> None:
         """A program starts. What one before it told, which judged an input, stays counted."""
         self._began = asyncio.get_running_loop().time()
-        if self._rule.seconds is not None or self._allowance is not None:
+        if self._rule.seconds is not None or self.allowance is not None:
             self._set_timer()
 
     def rest(self) -> None:
@@ -81,8 +93,8 @@ class Watching:
     def leave(self) -> None:
         """The turn is over."""
         self.rest()
-        if self._allowance is not None:
-            for tally in self._allowance.tallies.values():
+        if self.allowance is not None:
+            for tally in self.allowance.tallies.values():
                 tally.leave(self._lease)
 
     @property
@@ -133,13 +145,13 @@ class Watching:
         if self.abort is not None or self._began is None:
             return
         now = self.used
-        if self._allowance is not None:
-            passed = budgets.overrun(self._allowance.limits, self._counted(self._allowance, now))
+        if self.allowance is not None:
+            passed = budgets.overrun(self.allowance.limits, self._counted(self.allowance, now))
             if passed is not None:
                 abort = passed.abort
                 if not (self.last and abort.pauses):
                     self.stop(abort)
-                for tally in self._allowance.tallies.values():
+                for tally in self.allowance.tallies.values():
                     for other in list(tally.watchers.values()):
                         if not (other.last and abort.pauses):
                             other.look()
@@ -167,9 +179,9 @@ class Watching:
         due = []
         if self._rule.seconds is not None:
             due.append((self._trail.at if self._trail is not None else self._began) + self._rule.seconds)
-        if self._allowance is not None:
-            left = budgets.seconds_left(self._allowance.limits, self._counted(self._allowance, self.used))
-            sharing = max([1, *(len(tally.watchers) for tally in self._allowance.tallies.values())])
+        if self.allowance is not None:
+            left = budgets.seconds_left(self.allowance.limits, self._counted(self.allowance, self.used))
+            sharing = max([1, *(len(tally.watchers) for tally in self.allowance.tallies.values())])
             due += [loop.time() + max(_SOONEST, left / sharing)] if left is not None else []
         if due:
             self._timer = loop.call_at(min(due), self._late)
@@ -177,11 +189,11 @@ class Watching:
     def _late(self) -> None:
         """The time that was waited for has come."""
         self._timer = None
-        if self.abort is None and self._allowance is not None:
+        if self.abort is None and self.allowance is not None:
             now = self.used
             over = [
                 each
-                for each in budgets.used_up(self._allowance.limits, self._counted(self._allowance, now))
+                for each in budgets.used_up(self.allowance.limits, self._counted(self.allowance, now))
                 if each.kind == "seconds"
             ]
             if over:
@@ -214,6 +226,11 @@ class Watches:
         """Who looks on at a task."""
         known = self._known.get((board, plan_id, task_id))
         return known[1] if known is not None else None
+
+    def limit_day(self, purse: Purse, at: str) -> None:
+        """The limit of the day is another one: it holds for every turn under way, too."""
+        for (board, _, _), (_, watch) in list(self._known.items()):
+            watch.limit(purse.of_the_day(watch.allowance, board, at))
 
     def told(self, board: str, plan_id: str, task_id: str, epoch: int, note: Note) -> str | None:
         """What an attempt tells of itself while it runs; why it is stopped, if it is. An old one is not listened to."""

@@ -72,7 +72,7 @@ def gated(moves: Moves, sheet: Sheet, node: Node, granted: Granted, performance:
     """What a turn is worth, with what the checkpoints after it decided."""
     job = granted.job
     promise = job.command.promise
-    abort = gating.stopped_by(promise, granted.allowance, job.lease, performance)
+    abort = gating.stopped_by(promise, granted.watch.allowance, job.lease, performance)
     if promise is None and abort is None and not proof.breach:
         return judge(moves, sheet, node, granted, performance, proof)
     ends = _breach_ends(moves, sheet, node, granted, proof)
