@@ -1,16 +1,24 @@
-"""One engine per root: a lock on `data/engine.lock`, and `data/engine.json` that tells who holds it."""
+"""One engine per root: a lock on the root's folder and on `data/engine.lock`; `data/engine.json` tells who holds it.
+
+A file can be deleted while it is locked, and then another one of its name be locked by somebody else. The folder itself
+stays what it is. Where folders cannot be locked (some network file systems), the file alone has to do.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from agenttalk.contracts import wire
 from agenttalk.errors import Code, JsonError, MachineError
 from agenttalk.store import files
+
+_NO_LOCKS: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS})
+"""How a file system says that it cannot lock a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +35,10 @@ class Engine:
 class RootLock:
     """Held while the object lives and is not released; the kernel lets go of it when the process dies."""
 
-    def __init__(self, root: Path, descriptor: int, kind: Literal["engine", "part"]) -> None:
+    def __init__(self, root: Path, descriptors: tuple[int, ...], kind: Literal["engine", "part"]) -> None:
         self._root = root
-        self._descriptor = descriptor
+        self._descriptors = descriptors
+        self._data = (root / "data").stat()
         self.kind = kind
 
     @classmethod
@@ -38,15 +47,37 @@ class RootLock:
         path = root / "data" / "engine.lock"
         files.make_folder(path.parent)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError:
+                os.close(folder)
+                raise
         except OSError as error:
             raise files.unwritable(path, error) from error
+        for each in (folder, descriptor):
+            try:
+                fcntl.flock(each, (fcntl.LOCK_EX if kind == "engine" else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            except OSError as error:
+                if each == folder and error.errno in _NO_LOCKS:
+                    continue
+                os.close(folder)
+                os.close(descriptor)
+                raise _refusal(root) from error
+        return cls(root, (folder, descriptor), kind)
+
+    def require_data(self) -> None:
+        """Raise MachineError when the folder with everything that is durable is not what it was."""
         try:
-            fcntl.flock(descriptor, (fcntl.LOCK_EX if kind == "engine" else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            raise _refusal(root) from error
-        return cls(root, descriptor, kind)
+            now = (self._root / "data").stat()
+        except OSError:
+            now = None
+        if now is None or (now.st_dev, now.st_ino) != (self._data.st_dev, self._data.st_ino):
+            raise MachineError(
+                Code.STORE_DAMAGED,
+                f"{self._root / 'data'} was deleted or replaced while it was in use: what happened since is lost",
+                hint="restore a backup ('agenttalk restore'), or begin anew in another root",
+            )
 
     def announce(self, *, http: str | None, socket: str | None, passing: bool = False) -> None:
         """Tell where this engine can be reached, and whether it is there for one plan only."""
@@ -60,7 +91,8 @@ class RootLock:
         """Let go; an engine's `engine.json` goes with it."""
         if self.kind == "engine":
             _json(self._root).unlink(missing_ok=True)
-        os.close(self._descriptor)
+        for each in self._descriptors:
+            os.close(each)
 
     def __enter__(self) -> Self:
         return self

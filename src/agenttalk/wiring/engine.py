@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -44,6 +44,8 @@ Job: TypeAlias = "Callable[[Running], Coroutine[None, None, None]]"
 """What an engine is started for, if it is not to serve for good."""
 LOCKED: Final = 2.0
 """How long an engine that starts waits for commands that just have the root, in seconds."""
+GUARD: Final = 1.0
+"""Seconds between looks whether the state is still where it was."""
 LAST_WORD: Final = 5.0
 """Seconds in which whoever runs a single plan tells others how it ended."""
 
@@ -90,10 +92,32 @@ async def serve(
                 lock.announce(http=where.http, socket=where.socket, passing=job is not None)
                 key = running.service.sessions.link("operator", name, lasts=FIRST_LINK)
                 tell(where._replace(pages=f"{where.http}/login?key={key}"))
-                with what_is_there_spared():
+                with what_is_there_spared(), _guarding(lock, stop):
                     await _until(
                         running, running.run(stop, watch, Api(where.http, where.socket, where.doors)), job, stop
                     )
+
+
+@contextmanager
+def _guarding(lock: RootLock, stop: asyncio.Event) -> Iterator[None]:
+    """End the engine when what it keeps its state in is gone. Raises MachineError then, however it ended."""
+
+    async def guard() -> None:
+        while True:
+            await asyncio.sleep(GUARD)
+            try:
+                lock.require_data()
+            except MachineError as error:
+                LOG.critical("%s", error.message, extra={"action": "engine.data"})
+                stop.set()
+                return
+
+    task = asyncio.create_task(guard())
+    try:
+        yield
+    finally:
+        task.cancel()
+    lock.require_data()
 
 
 async def _locked(root: Path) -> RootLock:
