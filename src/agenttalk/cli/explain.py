@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenttalk.cli import decisions
-from agenttalk.cli.output import JsonOption, Output, RootOption, gist, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, gist, plain, tell_printed
 from agenttalk.cli.prompting import show_prompt
 from agenttalk.cli.rework import tell_rounds
 from agenttalk.cli.steering import named_task
@@ -190,6 +190,8 @@ def _tell_check(out: Output, check: dict[str, Any]) -> None:
     notes += [f"as seen at {check['seen_at']} for {check['seen_for']}"] if check.get("seen_at") else []
     detail = f": {plain(check['detail'][:160])}" if check.get("detail") else ""
     out.say(f"    {mark} {plain(check['id'])} ({plain(', '.join(notes))}){detail}")
+    if not check["passed"] and check.get("output"):
+        tell_printed(out, check["output"], "      ")
 
 
 def _tell_messages(out: Output, told: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -149,3 +149,19 @@ def counted(number: int, thing: str) -> str:
     """So many of a thing, in words."""
     plural = f"{thing[:-1]}ies" if thing.endswith("y") and not thing.endswith(("ay", "ey", "oy")) else f"{thing}s"
     return f"{number:,} {thing if number == 1 else plural}"
+
+
+PRINTED: Final = 8
+"""Lines of what a check printed that are shown: the last."""
+
+
+def tell_printed(out: Output, printed: str, margin: str) -> None:
+    """Show the end of what a check printed, and the tests that failed by name."""
+    from agenttalk.rules.failed_tests import failed, last_lines
+
+    lines = last_lines(printed, PRINTED)
+    before = [name for name in failed(printed) if not any(name in line for line in lines)]
+    for name in before:
+        out.say(f"{margin}[red]failed:[/] {one_line(name)}")
+    for line in lines:
+        out.say(f"{margin}[dim]│[/] {plain(line[-200:])}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, one_line, plain, tell_printed
 
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps
@@ -64,11 +64,23 @@ def _tell(out: Output, each: dict[str, Any], then: str | None = None) -> None:
         for number, option in enumerate(decision.get("options", []), 1):
             label = f": {one_line(option['label'])}" if option["label"] != option["key"] else ""
             out.say(f"    {number}  {one_line(option['key'])}{label}")
+    _tell_refused(out, needed.get("criteria"))
     parts = [f"--file {one_line(shlex.quote(file['name']))}=PATH" for file in files]
     parts += ["--answer KEY"] if decision and decision.get("options") else []
     example = " ".join(parts) or "--decision APPROVE --note TEXT"
     then = then or f"agenttalk answer {plain(asked['request_id'])} {example} --seen {plain(each['sha256'])}"
     out.say(f"  [cyan]→[/] {then}")
+
+
+def _tell_refused(out: Output, criteria: object) -> None:
+    """What was found wrong last, of a task about whose rounds a person decides."""
+    history = criteria.get("history") if isinstance(criteria, dict) else None
+    last = history[-1] if isinstance(history, list) and history else None
+    for issue in last.get("issues", ()) if isinstance(last, dict) else ():
+        first, *more = str(issue.get("description", "")).splitlines() or [""]
+        out.say(f"  · {one_line(first[:200])}")
+        if more:
+            tell_printed(out, "\n".join(more), "    ")
 
 
 @answer_app.command("answer")

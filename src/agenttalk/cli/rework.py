@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agenttalk.cli.output import JsonOption, Output, RootOption, counted, one_line, plain
+from agenttalk.cli.output import JsonOption, Output, RootOption, counted, one_line, plain, tell_printed
 
 app = typer.Typer(add_completion=False)
 
@@ -60,4 +60,7 @@ def _tell_refusal(out: Output, each: dict[str, Any], by: str) -> None:
     score = f", {each['score']:g} of 100" if each["by"] != "engine" else ""
     out.say(f"  {number}: refused by {by}{score}: {one_line(each['reason'][:200])}")
     for issue in each["issues"]:
-        out.say(f"    · {one_line(issue['description'][:200])}")
+        first, *more = issue["description"].splitlines() or [""]
+        out.say(f"    · {one_line(first[:200])}")
+        if more:
+            tell_printed(out, "\n".join(more), "      ")

@@ -18,7 +18,7 @@ from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code
 from agenttalk.ports import Made, Performance, Proof, Row, Tx
-from agenttalk.rules import rework, words_of_answers, words_of_verdicts
+from agenttalk.rules import failed_tests, rework, words_of_answers, words_of_verdicts
 from agenttalk.rules.checks import shown_hash
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.lifecycle import Cause
@@ -331,7 +331,7 @@ def _printed(proof: Proof) -> list[Issue]:
         Issue(
             severity="HIGH",
             category="check",
-            description=_failure(check, check["output"][-_PRINTED:]),
+            description=_failure(check, failed_tests.ending(check["output"], _PRINTED)),
         )
         for check in proof.told
         if check.get("passed") is False and check.get("output")

@@ -1,0 +1,37 @@
+"""Which tests failed, as far as what a runner printed says it, and what of that is shown: its end, never its head."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MOST: Final = 20
+"""Tests that are named."""
+_LINES: Final = (
+    re.compile(r"^(?:FAILED|ERROR) ([^\s:]+::\S+)", re.MULTILINE),  # pytest
+    re.compile(r"^(?:FAIL|ERROR): (\S+ \([\w.]+\))", re.MULTILINE),  # unittest
+    re.compile(r"^\s*--- FAIL: (\S+)", re.MULTILINE),  # go
+    re.compile(r"^test (\S+) \.\.\. FAILED$", re.MULTILINE),  # cargo
+    re.compile(r"^not ok \d+ (?:- )?(.{1,160})$", re.MULTILINE),  # TAP
+    re.compile(r"^\s*(?:✕|✗|×) (.{1,160})$", re.MULTILINE),  # noqa: RUF001 - jest and vitest
+)
+
+
+def failed(printed: str) -> tuple[str, ...]:
+    """Names of failed tests in what was printed, each once, in the order in which they stand there."""
+    found = [(match.start(), match[1].strip()) for line in _LINES for match in line.finditer(printed)]
+    return tuple(dict.fromkeys(name for _, name in sorted(found)))[:MOST]
+
+
+def ending(printed: str, room: int) -> str:
+    """The end of what was printed, behind the names of failed tests that stand before it."""
+    end = printed[-room:]
+    before = [name for name in failed(printed) if name not in end]
+    if not before:
+        return end
+    return "\n".join([*(f"FAILED {name}" for name in before), "…", end])
+
+
+def last_lines(printed: str, number: int) -> list[str]:
+    """The last lines that say something."""
+    return [line.rstrip() for line in printed.splitlines() if line.strip()][-number:]
