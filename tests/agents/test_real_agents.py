@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,24 @@ def _left_behind(folder: Path) -> list[str]:
         if where.is_relative_to(folder):
             left.append(process.name)
     return left
+
+
+@pytest.mark.mends("C3")
+@pytest.mark.parametrize(
+    ("name", "sandbox"),
+    [*((each, "best") for each in AGENTS), ("claude", "plain"), ("qwen", "plain"), ("opencode", "plain")],
+)
+@pytest.mark.parametrize(
+    "script", [[*[Say("All tests pass.")] * 3, *behaves({"price.py": RIGHT})]], indirect=True, ids=["at last"]
+)
+def test_rework_goes_on_with_the_session(shop: Shop, name: str, sandbox: str) -> None:
+    """The model says three times that it is done, and works then: a session that began anew would never get there."""
+    require(name)
+    shop.plan(name, profile={"sandbox": sandbox})
+    document = json.loads((shop.folder / "plan.json").read_text())
+    document["tasks"][0]["max_reexecute_times"] = 1
+    (shop.folder / "plan.json").write_text(json.dumps(document))
+    (shop.folder / "root").mkdir()
+    (shop.folder / "root/agenttalk.toml").write_text(f'[agents.dev]\nsandbox = "{sandbox}"\n')
+    code, task = shop.run()
+    assert (code, task["state"], task["reexecutions"]) == (0, "COMPLETED", 1), (task["reason"], shop.events())

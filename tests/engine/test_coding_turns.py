@@ -395,3 +395,35 @@ def test_what_a_coding_agent_was_refused_is_a_remark_if_its_work_passes(repo: Pa
     else:
         assert told["state"] == "FAILED"
         assert words in told["reason"]
+
+
+OUT = [{"name": "note.txt", "deliverable": True}]
+GOES_ON = """tool('Write', file_path='a.py')
+rework = 'What to mend' in prompt
+note = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"], "note.txt")
+if rework or not note.exists():
+    note.write_text(('right' if going_on and rework else 'wrong') + str(sys.argv[2:]))
+end('It is done.', cost=0.9 if rework else 0.5)
+"""
+RIGHT = {
+    "objective": "It is right",
+    "acceptance": [{"id": "right", "description": "It is right", "evidenceRequired": ["right"]}],
+    "checks": [{"id": "right", "kind": "file", "path": "note.txt", "contains": "right"}],
+}
+
+
+@pytest.mark.mends("C3")
+def test_rework_goes_on_with_the_session_and_counts_what_is_new(tmp_path: Path) -> None:
+    found = run(tmp_path, GOES_ON, outputs=OUT, promise=RIGHT, max_reexecute_times=2, proving=True)
+    assert (found["state"], found["reexecutions"]) == ("COMPLETED", 1)
+    assert found["usage"]["cost_usd"] == pytest.approx(0.9), "0.5 and, of what the session has cost by then, 0.4"
+    [note] = (tmp_path / "root").glob("agents/dev/workspace/p/t/.agenttalk/cmd_t_002-1/outputs/note.txt")
+    assert note.read_text() == "right['ses-1']"
+
+
+@pytest.mark.mends("C3")
+def test_rework_begins_anew_where_the_session_is_gone(tmp_path: Path) -> None:
+    lost = "if going_on and 'What to mend' in prompt:\n    sys.exit('No conversation found')\n"
+    gone = lost + GOES_ON.replace("going_on and rework", "rework")
+    found = run(tmp_path, gone, outputs=OUT, promise=RIGHT, max_reexecute_times=2, proving=True)
+    assert (found["state"], found["reexecutions"]) == ("COMPLETED", 1)

@@ -14,7 +14,7 @@ from agenttalk.errors import Code
 from agenttalk.rules import codecs
 from agenttalk.rules.codecs import CODECS, codec
 from agenttalk.rules.coding_agents import TABLE
-from agenttalk.rules.coding_events import Account, Event, about, answer, onwards
+from agenttalk.rules.coding_events import Account, Event, about, answer, onwards, since
 from agenttalk.rules.usage import Used
 from effort import EFFORT
 
@@ -381,3 +381,11 @@ def test_what_is_cut_off_before_it_says_that_it_went_well_is_no_end(line: bytes)
 def test_any_beginning_of_a_line_is_read_without_an_error(value: Any, data: st.DataObject) -> None:
     line = json.dumps({"type": "result", "value": value, "result": "x"}).encode()
     assert isinstance(account("claude", line[: data.draw(st.integers(0, len(line)))]), Account)
+
+
+@pytest.mark.mends("C3")
+def test_of_a_session_that_goes_on_only_what_is_new_counts() -> None:
+    now, earlier = Used(100, 0.75, 5, 2), Used(60, 0.5, 9, 9)
+    assert since(now, earlier, {"cost_usd"}) == Used(100, 0.25, 5, 2)
+    assert since(now, earlier, {"tokens"}) == Used(40, 0.75, 5, 2)
+    assert since(earlier, now, {"tokens", "cost_usd"}) == Used(0, 0.0, 9, 9)

@@ -651,7 +651,7 @@ def test_a_sweep_keeps_what_it_is_told_to_and_removes_the_rest(space: Workspace,
     (space._home / "temporary" / "half").mkdir()
     (space._home / "sealed" / "half").mkdir(parents=True)
     run(space.sweep([attempt("one")]))
-    assert [path.name for path in (space._home / "attempts").iterdir()] == ["cmd_one_001-1"]
+    assert [path.name for path in (space._home / "attempts").iterdir()] == ["one"]
     left = git(tmp_path / "shop", "for-each-ref", "--format=%(refname)", "refs/agenttalk").split()
     assert [ref.removeprefix("refs/agenttalk/shop/") for ref in left] == [
         "attempts/cmd_one_001-1",

@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
+from agenttalk.engine import coding_sessions
 from agenttalk.engine.layout import Layout
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import ENDING, Transcript
 from agenttalk.errors import AgentTalkError, Code, InputError, JsonError
-from agenttalk.ports import Confinement, Ended, Folder, Job, Performance, Tiers, Turn
+from agenttalk.ports import Confinement, Ended, Job, Performance, Tiers, Turn
 from agenttalk.prompts.missing import still_missing
 from agenttalk.rules import codecs, coding_agents, coding_events, model_services, results, spoken
 from agenttalk.rules.coding_agents import CodingAgent, Room, Start
@@ -52,12 +53,16 @@ class CodingAgents(Programs):
 
     async def carry_out(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Performance:
         """Run a turn that is laid out, ask for what is missing, take in."""
+        attempt = None
         try:
-            return await self._performed(await self._attempt(seat, job, layout, turn, hooked=True))
+            attempt = await self._attempt(seat, job, layout, turn, hooked=True)
+            return await self._performed(attempt)
         except InputError as error:
             return self._not_started(error)
         finally:
-            await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
+            if attempt is not None:
+                await asyncio.to_thread(attempt.keep_session)
+            await asyncio.to_thread(coding_sessions.erase, seat.root, f"{layout.base}/{HOME}")
 
     async def _run(self, seat: Seat, job: Job, layout: Layout, turn: Turn) -> Ended:
         """Run it once, as for a judgement. Raises InputError when it cannot be started."""
@@ -65,7 +70,7 @@ class CodingAgents(Programs):
         try:
             return attempt.answered(await attempt.go(turn.prompt))
         finally:
-            await asyncio.to_thread(_erase, seat.root, f"{layout.base}/{HOME}")
+            await asyncio.to_thread(coding_sessions.erase, seat.root, f"{layout.base}/{HOME}")
 
     async def _attempt(self, seat: Seat, job: Job, layout: Layout, turn: Turn, *, hooked: bool = False) -> Attempt:
         """How the agent is to be started. Raises InputError with what to do."""
@@ -128,7 +133,7 @@ class CodingAgents(Programs):
         return shlex.join((*self.deps.self_check, "--hook", *_in(job.profile)))
 
     async def _performed(self, attempt: Attempt) -> Performance:
-        ended = await attempt.go(attempt.turn.prompt)
+        ended = await attempt.go_on_from_before() or await attempt.go(attempt.turn.prompt)
         performance = await self._judged(attempt, ended)
         for _ in range(ASKED):
             why = await self._missing(attempt, performance) if attempt.can_go_on else ""
@@ -217,6 +222,8 @@ class Attempt:
     self_check_fault: str = ""
     """Why our own look before it stopped failed, if it did."""
     _before: Used = NOTHING
+    _earlier: Used = NOTHING
+    """What its session had used before this attempt, of what the agent counts from the beginning of a session."""
     _bill: Bill = field(init=False)
 
     def __post_init__(self) -> None:
@@ -242,7 +249,52 @@ class Attempt:
     @property
     def used(self) -> Used:
         """What all its runs have used so far."""
-        return coding_events.onwards(self._before, self.account.used, self.agent.going_on if self.runs > 1 else ())
+        onwards = self.agent.going_on if self.runs > 1 else ()
+        return coding_events.since(
+            coding_events.onwards(self._before, self.account.used, onwards), self._earlier, self.agent.going_on
+        )
+
+    @property
+    def _turns(self) -> str:
+        return self.layout.base.rpartition("/")[0]
+
+    async def go_on_from_before(self) -> Ended | None:
+        """Go on with the session of the attempt that is sent back; None if there is none, or it cannot be gone on with.
+
+        An agent that has read the code once need not read and pay for it again.
+        """
+        root = self.seat.root
+        if self.job.command.reexecute is None or not self.agent.resume or not isinstance(self.use, CliUse):
+            return None
+        known = await asyncio.to_thread(coding_sessions.find, root, self._turns)
+        mine = (self.job.agent_id, self.use.agent, self.confined)
+        if known is None or (known.agent_id, known.agent, known.confined) != mine:
+            return None
+        self.account.take(Event("session", known.session))
+        try:
+            if self.room.home:
+                await asyncio.to_thread(coding_sessions.lay_out, root, self._turns, f"{self.layout.base}/{HOME}")
+        except AgentTalkError:
+            return None
+        self._earlier = known.used
+        ended = await self.go(self.turn.prompt, going_on=True) if self.can_go_on else None
+        if ended is not None and (self.account.tools or self.account.used.tokens or ended.how != "exited"):
+            return ended
+        self._earlier = self._before = NOTHING  # it knows nothing of that session: begin anew
+        self.account, self.runs = Account(), 0
+        return None
+
+    def keep_session(self) -> None:
+        """Keep the session, for the case that the work is sent back."""
+        if not self.agent.resume or not self.account.session or not isinstance(self.use, CliUse):
+            return
+        used = self.account.used
+        kept = coding_sessions.CodingSession(
+            self.job.agent_id, self.use.agent, self.account.session, self.confined, used.tokens, used.cost_usd
+        )
+        home = f"{self.layout.base}/{HOME}" if self.room.home else ""
+        discretion = self.owner.deps.discretion
+        coding_sessions.keep(self.seat.root, self._turns, home, self.agent.sessions, kept, discretion)
 
     async def go(self, prompt: str, *, going_on: bool = False) -> Ended:
         """Run it. Raises InputError when it cannot be started like this."""
@@ -335,21 +387,3 @@ class Attempt:
 def _in(profile: AgentProfile) -> tuple[str, ...]:
     """How the command line is told the language of who reads it."""
     return () if profile.locale == "en" else ("--locale", profile.locale)
-
-
-def _erase(root: Folder, path: str) -> None:
-    """Remove a folder with all that is in it. What cannot be removed stays."""
-    try:
-        with root.sub(path) as folder:
-            _empty(folder)
-        root.remove(path)
-    except (AgentTalkError, OSError):
-        return
-
-
-def _empty(folder: Folder) -> None:
-    for entry in list(folder.scan()):
-        if entry.kind == "folder":
-            with folder.sub(entry.name) as inner:
-                _empty(inner)
-        folder.remove(entry.name)

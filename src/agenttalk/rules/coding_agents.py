@@ -78,6 +78,8 @@ class CodingAgent:
     """Variables of ours that it gets if they are set: its keys, and where its model is."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Files that it needs in its home folder when that is an empty one, in a sandbox."""
+    sessions: tuple[str, ...] = ()
+    """Where in its home folder its sessions lie."""
     going_on: frozenset[Totals] = frozenset()
     """What it counts from the beginning of a session, and not of a run."""
     denied: tuple[str, ...] = ()
@@ -168,6 +170,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             handed=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
             going_on=frozenset({"cost_usd"}),
             denied=(r"requires approval", r"requested permissions? to", r"[Pp]ermission to use .* has been denied"),
+            sessions=(".claude/projects",),
             install="npm install -g @anthropic-ai/claude-code",
         ),
         "codex": CodingAgent(
@@ -186,6 +189,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             handed=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"),
             going_on=frozenset({"tokens"}),
             denied=(r"rejected by user approval", r"rejected: blocked by policy"),
+            sessions=(".codex/sessions",),
             install="npm install -g @openai/codex",
         ),
         "gemini": CodingAgent(
@@ -208,6 +212,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
                 '"general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}'
             },
             denied=(r"denied by policy", r"policy.violation", r"[Uu]ser denied", r"[Pp]ath not in workspace"),
+            sessions=(".gemini/tmp",),
             install="npm install -g @google/gemini-cli",
         ),
         "opencode": CodingAgent(
@@ -223,6 +228,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             variables={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
             handed=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_CONFIG_CONTENT"),
             denied=(r"rejected permission", r"rule which prevents"),
+            sessions=(".local/share/opencode",),
             install="npm install -g opencode-ai",
         ),
         "qwen": CodingAgent(
@@ -246,6 +252,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             },
             going_on=frozenset({"tokens"}),
             denied=(r"requires (user )?approval", r"[Pp]ermission denied by", r"[Uu]ser denied"),
+            sessions=(".qwen/projects", ".qwen/tmp"),
             install="npm install -g @qwen-code/qwen-code",
         ),
         "aider": CodingAgent(

@@ -132,6 +132,14 @@ def onwards(before: Used, now: Used, going_on: Collection[Totals]) -> Used:
     )
 
 
+def since(now: Used, earlier: Used, going_on: Collection[Totals]) -> Used:
+    """What was used of a session since an earlier moment, where its agent counts from the beginning of the session."""
+    return now._replace(
+        tokens=max(0, now.tokens - earlier.tokens) if "tokens" in going_on else now.tokens,
+        cost_usd=max(0.0, now.cost_usd - earlier.cost_usd) if "cost_usd" in going_on else now.cost_usd,
+    )
+
+
 def answer(text: str) -> str:
     """A text whose last line is the object that it holds, be it written over several lines or as a block of code."""
     for part in (*reversed(_BLOCK.findall(text)), text):

@@ -23,7 +23,7 @@ from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agenttalk.errors import Code, UsageError
 from agenttalk.rules.scope import Covering, Globs
@@ -164,7 +164,7 @@ class Workspace:
             places.clone_dir(self._objects, tree, self.branch, start, top / "index", attempt.author)
         links = self._checkouts.linked(tree, listing, None if prepared and prepared.bound else prepared)
         folders.write(top / "record.json", taking.note(tree, listing, top / "mark"))
-        state = {"onto": onto, "start": start, "foreign": sorted(links)}
+        state = {"attempt": attempt.key, "onto": onto, "start": start, "foreign": sorted(links)}
         folders.write(top / "state.json", json.dumps(state).encode())
         place = self._attempt(attempt)
         folders.remove(place, self._trash)
@@ -196,10 +196,9 @@ class Workspace:
         when the attempt has no clone.
         """
         place = self._attempt(attempt)
-        try:
-            state = json.loads((place / "state.json").read_bytes())
-        except (OSError, ValueError):
-            raise UsageError(Code.NAME_UNKNOWN, f"the attempt {attempt.key} has no clone") from None
+        state = self._state(attempt)
+        if state is None:
+            raise UsageError(Code.NAME_UNKNOWN, f"the attempt {attempt.key} has no clone")
         onto, start = str(state["onto"]), str(state["start"])
         known = self._objects.listing(start)
         rules = taking.Rules(
@@ -244,7 +243,8 @@ class Workspace:
     @threaded
     def drop(self, attempt: Attempt) -> None:
         """Remove an attempt's clone. Its commit stays."""
-        folders.remove(self._attempt(attempt), self._trash)
+        if self._state(attempt) is not None:
+            folders.remove(self._attempt(attempt), self._trash)
 
     # Merging
 
@@ -392,9 +392,10 @@ class Workspace:
         attempts stay.
         """
         keys = {attempt.key for attempt in keep}
+        kept = {self._attempt(attempt) for attempt in keep if self._state(attempt) is not None}
         attempts = self._home / "attempts"
         for path in list(attempts.iterdir()) if attempts.is_dir() else []:
-            if path.name not in keys:
+            if path not in kept:
                 folders.remove(path, self._trash)
         for path in (self._temporary, self._trash):
             folders.empty(path)
@@ -418,7 +419,16 @@ class Workspace:
         return self._home / "trash"
 
     def _attempt(self, attempt: Attempt) -> Path:
-        return self._home / "attempts" / attempt.key
+        """Where a task's clone lies: at one place in every attempt, so that an agent can go on with its session."""
+        return self._home / "attempts" / attempt.task
+
+    def _state(self, attempt: Attempt) -> dict[str, Any] | None:
+        """What was written down of an attempt's clone; None if what lies there is another attempt's."""
+        try:
+            state: dict[str, Any] = json.loads((self._attempt(attempt) / "state.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return state if state.get("attempt") == attempt.key else None
 
 
 def _covered(listing: Listing, globs: Covering) -> Covered:
