@@ -161,7 +161,7 @@ put("tests/test_more.py", "from prices import total\\n\\n\\ndef test_one():\\n  
         "adds-tests-where-they-are-protected",
         "Adds tests among protected ones; they are taken out again, and the fix stays",
         SHOP_JOB,
-        FIX + 'put("tests/test_more.py", "def test_more():\\n    assert True\\n")',
+        FIX + "put('tests/test_more.py', 'import prices\\n\\ndef test_none():\\n    assert prices.total([]) == 0\\n')",
     ),
     case(
         "writes-the-first-tests",
@@ -469,4 +469,40 @@ path.write_text((path.read_text() if path.exists() else "") + "mine\\n")
     ),
 )
 
-CASES = (*FIXES, *ROUNDS, *TREES, *OUTPUTS, *TEAMS)
+MORE_TESTS = """
+put("tests/test_more.py", "from prices import total\\n\\n\\ndef test_none():\\n    assert total([]) == 0\\n")
+"""
+BOUNDS = (
+    case(
+        "leaves-its-scope-once",
+        "Does the work and one thing too much, and leaves that out when it is told",
+        SCOPED_SHOP,
+        FIX + 'if ROUND == 1:\n    put("extra.py", "x = 1\\n")',
+        from_round=2,
+        task={"max_reexecute_times": 2},
+    ),
+    case(
+        "adds-tests-of-its-own",
+        "Fixes it, and adds a test beside the old ones that nobody protected by name",
+        replace(SHOP_JOB, name="open shop", checks=(SUITE,)),
+        FIX + MORE_TESTS,
+    ),
+    case(
+        "writes-tests-as-asked",
+        "Its scope names the tests, and it writes into an old one",
+        replace(SHOP_JOB, name="shop with tests", checks=(SUITE,), promise={"allowedScope": ["prices.py", "tests/**"]}),
+        FIX
+        + """
+path = TREE / "tests/test_prices.py"
+path.write_text(path.read_text() + "\\n\\ndef test_all_off():\\n    assert total([(10, 1)], discount=100) == 0\\n")
+""",
+    ),
+    case(
+        "ends-with-an-error",
+        "Does the work, and its program ends with an error all the same",
+        CALC_JOB,
+        ADD + 'print("I am not sure.")\nsys.exit(1)',
+    ),
+)
+
+CASES = (*FIXES, *ROUNDS, *TREES, *OUTPUTS, *TEAMS, *BOUNDS)
