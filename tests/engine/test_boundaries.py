@@ -308,3 +308,21 @@ def test_a_test_file_is_moved_where_scope_and_check_permit_it(tmp_path: Path) ->
     [told] = told_of(repo, fixing(repo, text, check, promise=keys))
     assert told["state"] == "COMPLETED", told["reason"]
     assert git(repo, "ls-tree", "--name-only", "agenttalk/p") == "test_new.py"
+
+
+@pytest.mark.mends("A3", "A5")
+def test_who_submits_a_plan_is_told_what_no_task_sees_and_what_is_left_open(repo: Path) -> None:
+    (repo / "more.txt").write_text("x")
+    made = fixing(repo, FIXES, SUITE_CHECK | {"protected": []})
+
+    async def use(engine: Engine) -> list[dict[str, Any]]:
+        gone = made.manifest.model_copy(
+            update={"workspace": made.manifest.workspace.model_copy(update={"repo": str(repo / "gone")})}
+        )
+        [missing] = await engine.dispatcher.remarks(made.dag, gone)
+        assert missing["field"] == "workspace"
+        return await engine.dispatcher.remarks(made.dag, made.manifest)
+
+    told = play(repo.parent / "root", use, proving=True)
+    assert [each["code"] for each in told] == ["UNCOMMITTED", "PLAN_DOUBTFUL"]
+    assert "more.txt" in told[0]["message"]
