@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.forge import ForgeEvent, Repository
+from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.contracts.words import ForgeKind
@@ -259,6 +259,7 @@ async def clients(
     What they need is loaded only where a source is configured.
     """
     found: dict[str, Forge] = {}
+    known = registry(settings)
     async with AsyncExitStack() as stack:
         for name, said in settings.sources.items():
             try:
@@ -268,18 +269,21 @@ async def clients(
                     raise
                 continue
             if token:
-                found[name] = await stack.enter_async_context(_client(name, said, token))
+                found[name] = await stack.enter_async_context(_client(name, said, token, known))
         yield found
 
 
-def _client(name: str, said: SourceSettings, token: str) -> AbstractAsyncContextManager[Forge]:
+def _client(name: str, said: SourceSettings, token: str, known: Registry) -> AbstractAsyncContextManager[Forge]:
+    def is_agent(user: ForgeUser) -> bool:
+        return known.agent(user) is not None
+
     if said.kind == "github":
         from agenttalk.forge.github import GitHub
 
-        return GitHub.opened(name, api_url(said), token)
+        return GitHub.opened(name, api_url(said), token, is_agent=is_agent)
     from agenttalk.forge.gitea import Gitea
 
-    return Gitea.opened(name, said.base_url.rstrip("/"), token)
+    return Gitea.opened(name, said.base_url.rstrip("/"), token, is_agent=is_agent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,7 @@ class Code(StrEnum):
     FORGE_NOT_READY = "FORGE_NOT_READY"
     FORGE_REFUSED = "FORGE_REFUSED"
     FORGE_MISSING = "FORGE_MISSING"
+    FORGE_UNSEEN = "FORGE_UNSEEN"
     FORGE_CONFLICT = "FORGE_CONFLICT"
     FORGE_ANSWER_INVALID = "FORGE_ANSWER_INVALID"
     UNHANDLED_EXCEPTION = "UNHANDLED_EXCEPTION"
@@ -329,6 +330,7 @@ MEANINGS: dict[Code, Meaning] = {
     Code.FORGE_NOT_READY: Meaning("The forge is still working something out; it may agree later.", retriable=True),
     Code.FORGE_REFUSED: Meaning("The forge will not do it: not allowed, or not in this state."),
     Code.FORGE_MISSING: Meaning("The forge has no such thing, or does not show it to this token."),
+    Code.FORGE_UNSEEN: Meaning("The engine's own account is not shown the repository, so nobody can look there."),
     Code.FORGE_CONFLICT: Meaning("Something changed at the forge meanwhile, such as the head or the base."),
     Code.FORGE_ANSWER_INVALID: Meaning("The forge answered something that cannot be read."),
     Code.UNHANDLED_EXCEPTION: Meaning("A fault of AgentTalk itself; please report it."),

@@ -375,7 +375,7 @@ def test_github_merges_a_head_and_knows_when_it_was_merged_before() -> None:
 
 def test_github_lists_statuses_and_checks_together_and_issues_without_pull_requests() -> None:
     async def scene() -> None:
-        statuses = {"statuses": [{"state": "error", "context": "old"}]}
+        statuses = [{"state": "error", "context": "old", "creator": USER}]
         checks = {"check_runs": [{"name": "new", "conclusion": "timed_out"}, {"name": "run", "conclusion": None}]}
         client, _ = answering(statuses, checks)
         found = await GitHub("hub", Caller(client)).statuses("a/b", "a" * 40)

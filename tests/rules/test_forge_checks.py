@@ -19,6 +19,9 @@ from rules.test_read_back_rules import ANN, DEV, HEAD, NEW, REPO, review
 REGISTRY = Registry(identities=(Identity("dev", "work", "agent-dev", 7),))
 PULL = PullRequest(number=5, author=ANN, head_sha=HEAD, merged=True, merged_by=ANN)
 READ: dict[Look, Any] = {
+    Look("head", REPO, "5"): HEAD,
+    Look("content", REPO, NEW): "one",
+    Look("content", REPO, HEAD): "two",
     Look("pull", REPO, "5"): PULL,
     Look("pull", REPO, "6"): None,
     Look("reviews", REPO, "5"): [

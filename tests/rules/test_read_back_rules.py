@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from agenttalk.contracts.forge import (
     Comment,
+    Commit,
     Comparison,
     ForgeUser,
     Issue,
     PullRequest,
+    Push,
     Review,
     ReviewVerdict,
     Status,
@@ -31,7 +33,7 @@ from agenttalk.rules.report_claims import Claim, Declared, Said
 REPO = "acme/widgets"
 DEV = ForgeUser(source="work", login="Agent-Dev", id=7)
 ANN = ForgeUser(source="work", login="ann", id=8)
-OLD, HEAD, NEW = "a" * 40, "b" * 40, "c" * 40
+OLD, HEAD, NEW, MERGE = "a" * 40, "b" * 40, "c" * 40, "d" * 40
 BEFORE, SINCE, AFTER = "2026-05-01T10:00:00Z", "2026-05-01T11:00:00Z", "2026-05-01T12:00:00Z"
 NOTHING = Said()
 
@@ -54,8 +56,12 @@ def comment(**changes: Any) -> Comment:
 def facts(**read: Any) -> Facts:
     """What was read of pull request 5, issue 4 and the commits."""
     keys = {"pull": "5", "reviews": "5", "comments": "5", "issue": "4", "compare": f"{HEAD}...{NEW}"}
-    keys |= {"pulls_since": SINCE, "review_comments": "5/3", "statuses": "main"}
-    return Facts({Look(name, REPO, keys[name]): value for name, value in read.items()})  # type: ignore[arg-type]
+    keys |= {"pulls_since": SINCE, "review_comments": "5/3", "statuses": "main", "head": "5", "commit": MERGE}
+    keys |= {"open_pulls": "", "pushes": "5", "files": "5", "content": NEW}
+    usual: dict[str, Any] = {"head": HEAD, "commit": Commit(sha=MERGE, parents=(OLD, HEAD)), "open_pulls": ()}
+    usual |= {"pushes": (), "files": ("x.py",), "content": "new", "reviews": None, "pull": pull()}
+    known = {Look(name, REPO, keys[name]): value for name, value in (usual | read).items()}  # type: ignore[arg-type]
+    return Facts({Look("content", REPO, HEAD): "old", **known})
 
 
 def order(action: str, **context: Any) -> Order:
@@ -70,7 +76,7 @@ def issue_order() -> Order:
     return Order("issue_assigned", DEV, {"repo": REPO, "issue_number": 4}, "", SINCE)
 
 
-MERGED = pull(merged=True, is_open=False, merged_by=DEV)
+MERGED = pull(merged=True, is_open=False, merged_by=DEV, merged_at=AFTER, merge_sha=MERGE)
 PUSHED = {"pull": pull(head_sha=NEW), "compare": Comparison(commits=(NEW,), authors=(DEV,))}
 THREADS = [{"path": "x.py", "line": 3}, {"path": "x.py", "line": 9}, {"path": "x.py", "line": 3}, "odd"]
 
@@ -101,11 +107,16 @@ THREADS = [{"path": "x.py", "line": 3}, {"path": "x.py", "line": 9}, {"path": "x
             "merged by ann, not by Agent-Dev",
         ),
         (order("review_result", result="APPROVED"), {"pull": pull(merged=True)}, False, "by nobody knows whom"),
+        (order("review_result"), {"pull": MERGED}, False, "was still bbbbbbbbbb when it was closed"),
+        (order("review_result"), {"pull": MERGED, "head": None}, False, "nobody knows which head"),
+        (order("ci_failure"), PUSHED | {"content": "old"}, False, "all its files are as at bbbb"),
+        (order("ci_failure"), PUSHED | {"content": None}, False, "does not show what differs from bbbb"),
+        (order("ci_failure"), PUSHED | {"pushes": [Push(by=ANN, commits=(NEW,))]}, False, "were brought by ann"),
         (
-            order("review_result", result="APPROVED"),
-            {"pull": pull(merged=True, merged_by=DEV, head_sha=NEW)},
-            False,
-            "was merged at cccccccccc, and bbbbbbbbbb was approved",
+            order("ci_failure"),
+            PUSHED | {"pushes": [Push(by=DEV, commits=(NEW,))], "compare": Comparison(commits=(NEW,), authors=(ANN,))},
+            True,
+            "new head",
         ),
         (order("review_result", result="REQUEST_CHANGES"), PUSHED, True, "a new head cccc"),
         (order("ci_failure"), PUSHED, True, "1 commit after bbbb"),
@@ -118,7 +129,7 @@ THREADS = [{"path": "x.py", "line": 3}, {"path": "x.py", "line": 9}, {"path": "x
             order("ci_failure"),
             PUSHED | {"compare": Comparison(commits=(NEW,), authors=(ANN,))},
             False,
-            "are ann's, not Agent-Dev's",
+            "were brought by ann, not by Agent-Dev",
         ),
         (order("ci_failure"), PUSHED | {"compare": Comparison(commits=(NEW,), authors=(ANN, DEV))}, True, "new head"),
         (order("ci_failure"), PUSHED | {"compare": Comparison(commits=(OLD, NEW))}, True, "2 commits after"),
@@ -162,8 +173,25 @@ THREADS = [{"path": "x.py", "line": 3}, {"path": "x.py", "line": 9}, {"path": "x
         (issue_order(), {"pulls_since": [pull(body="Closes #4")]}, True, "acme/widgets#5 by Agent-Dev names #4"),
         (issue_order(), {"pulls_since": [pull(body="Closes #41")]}, False, "acme/widgets#5 does not"),
         (issue_order(), {"pulls_since": [pull(body="#4", author=ANN)]}, False, "no pull request by Agent-Dev"),
-        (issue_order(), {"pulls_since": [pull(body="#4", created_at=BEFORE)]}, False, "no pull request"),
-        (issue_order(), {"pulls_since": [pull(body="#4", created_at="")]}, False, "no pull request"),
+        (issue_order(), {"pulls_since": [], "open_pulls": [pull(body="#4", created_at=BEFORE)]}, True, "names #4"),
+        (issue_order(), {"pulls_since": [pull(body="#4", created_at=BEFORE, is_open=False)]}, False, "no pull request"),
+        (issue_order(), {"pulls_since": [pull(body="#4", created_at="", is_open=False)]}, False, "no pull request"),
+        (
+            issue_order(),
+            {"pulls_since": [MERGED.model_copy(update={"body": "#4", "created_at": BEFORE})]},
+            True,
+            "names #4",
+        ),
+        (
+            issue_order(),
+            {"pulls_since": [MERGED.model_copy(update={"body": "#4", "created_at": BEFORE, "merged_at": BEFORE})]},
+            False,
+            "no pull request",
+        ),
+        (issue_order(), {"pulls_since": [pull(body="#4", is_open=False)]}, False, "was closed and not merged"),
+        (issue_order(), {"pulls_since": [pull(body="#4")], "pull": pull(files=0)}, False, "changes no file"),
+        (issue_order(), {"pulls_since": [pull(body="#4")], "pull": None, "files": ()}, False, "changes no file"),
+        (issue_order(), {"pulls_since": [pull(body="#4")], "pull": pull(files=2)}, True, "names #4"),
         (order("mention", intent_hint="question"), {"comments": [comment()]}, True, "wrote comment 9"),
         (order("mention"), {"comments": [comment(author=ANN)]}, False, "the last one is ann's"),
         (order("mention"), {"comments": []}, False, f"by Agent-Dev since {SINCE}"),
@@ -482,7 +510,9 @@ def test_no_report_makes_done_what_the_forge_does_not_show(said: list[Any], merg
             found = read_back.evidence(wanted, read, Facts(known), AFTER)
             break
         except UnreadError as missing:
-            known[missing.look] = (MERGED if merged else pull()) if missing.look.what == "pull" else None
+            merge = Commit(sha=MERGE, parents=(OLD, HEAD))
+            there = {"pull": MERGED if merged else pull(), "head": HEAD, "commit": merge}
+            known[missing.look] = there.get(missing.look.what)
     everything = read_back.spoiled([*words(REPORT, OUTPUT, REMARK), *found])
     verdict = decided("review_result", "observed", everything)
     assert not verdict.fulfilled or merged

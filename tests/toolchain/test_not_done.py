@@ -130,6 +130,45 @@ def _crashing() -> Any:
     return Player(crash)
 
 
+def unseen(_: KindTask) -> Sequence[Evidence]:
+    why = "verify_error: FORGE_UNSEEN: the engine's account does not see acme/widgets"
+    return [Evidence("read_back", False, True, "observed", "forge", AT, why)]
+
+
+@pytest.mark.mends("E4")
+def test_a_repository_that_the_engine_does_not_see_is_one_question_to_people_and_no_blame(tmp_path: Path) -> None:
+    async def work(stage: Stage) -> None:
+        events = [issue_event("issue_assigned", 0, "agent-dev", number=number) for number in (7, 8)]
+        await stage.board.take([(each, {}) for each in events])
+        await stage.ran(ended)
+        await stage.said()
+        titles = [each for each in await stage.asked() if "does not see" in each]
+        assert titles == ["The engine's account does not see acme/widgets at work"]
+        assert stage.comments() == []
+        assert {each["assignee"] for each in await stage.tasks()} == {"agent-dev"}, "ops cannot mend it"
+
+    play(tmp_path, work, found=unseen)
+
+
+def unapproved(_: KindTask) -> Sequence[Evidence]:
+    why = "unapproved_merge: agent-dev merged acme/widgets#7 at abc, which nobody approved"
+    return [Evidence("read_back", False, True, "observed", "forge", AT, why)]
+
+
+@pytest.mark.mends("E1")
+def test_a_merge_that_nobody_approved_is_told_to_the_lead_after_one_turn(tmp_path: Path) -> None:
+    async def work(stage: Stage) -> None:
+        await stage.board.take([(ASSIGNED, {})])
+        [task] = await stage.ran(ended)
+        await stage.said()
+        assert (task["status"], len(stage.player.turns), stage.comments()) == ("failed", 1, [])
+        [issue] = stage.issues()
+        assert [each.login for each in issue.assignees] == ["agent-lead"]
+        assert "which nobody approved" in issue.body
+
+    play(tmp_path, work, found=unapproved)
+
+
 @pytest.mark.shows("T13")
 def test_a_forge_that_is_away_is_one_task_for_ops_and_no_blame_and_no_second_outage(tmp_path: Path) -> None:
     async def work(stage: Stage) -> None:

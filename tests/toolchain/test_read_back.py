@@ -459,15 +459,16 @@ def test_an_outage_is_told_once_and_waited_for_and_nobody_works_again(tmp_path: 
     play(tmp_path, work)
 
 
-def test_a_token_that_may_not_read_is_an_error_and_no_outage(tmp_path: Path) -> None:
+@pytest.mark.mends("E4")
+def test_a_token_that_may_not_read_is_an_error_of_nobody_who_worked(tmp_path: Path) -> None:
     async def work(place: Place) -> None:
         await approved(place)
         for each in place.forge.state.users.values():
             each.tokens.clear()
         await place.ran()
         [outcome] = place.outcomes
-        assert (outcome.code, outcome.infrastructure) == ("verify_error", False)
-        assert outcome.detail.startswith("FORGE_REFUSED: ")
+        assert (outcome.code, outcome.infrastructure) == ("verify_error", True)
+        assert outcome.detail.startswith("FORGE_UNSEEN: ")
 
     play(tmp_path, work)
 

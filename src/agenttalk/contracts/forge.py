@@ -92,8 +92,12 @@ class PullRequest(Part):
     """Whether it was merged."""
     merged_by: ForgeUser | None = None
     """Who merged it."""
+    merged_at: str = ""
+    """When it was merged."""
+    merge_sha: str = ""
+    """The commit at which the base was after the merge."""
     head_sha: str = ""
-    """The newest commit."""
+    """The newest commit. Of one that is closed some forges show where its branch is now; `Forge.pull_head` knows."""
     head_ref: str = ""
     """The branch it comes from."""
     base_ref: str = ""
@@ -205,7 +209,7 @@ class Status(Part):
     at: str = ""
     """When it was set, by the forge's clock; empty when the forge does not say."""
     creator: ForgeUser | None = None
-    """Who set it, where the forge says it."""
+    """Who wrote it, where the forge says it."""
 
 
 class Run(Part):
@@ -273,6 +277,30 @@ class Branch(Part):
     """How many approvals it takes."""
     checked: bool = False
     """Whether statuses have to be good."""
+
+
+class Commit(Part):
+    """A commit."""
+
+    sha: str
+    """Its number."""
+    parents: Many[str] = ()
+    """The commits before it."""
+    message: str = ""
+    """What it says."""
+    address: str = ""
+    """The author's git address, which anybody can write."""
+    authored_at: str = ""
+    """When its author wrote it, which stays when it is rebased."""
+
+
+class Push(Part):
+    """Somebody moved the head of a pull request."""
+
+    by: ForgeUser
+    """Who did it: the account, whatever the commits say."""
+    commits: Many[str] = ()
+    """Commits that it brought, as far as the forge says them."""
 
 
 class Comparison(Part):

@@ -100,10 +100,20 @@ class Desk:
                     self._outages.gone(tx, task.source, texts.line_of(said["reason"]))
                 case "conflict":
                     self._board.put(tx, _conflict(task))
+                case "access":
+                    self._to_operator(tx, task, texts.line_of(said["reason"]), at)
                 case "business":
                     self._to_agent(tx, key, task, said, at)
                 case _:
                     self._to_lead(tx, key, task, said["cause"], said["reason"], at)
+
+    def _to_operator(self, tx: Tx, task: KindTask, reason: str, at: str) -> None:
+        """The engine's own account is not shown a repository: one question, however many tasks wait for it."""
+        repository = str(task.context.get("repo", ""))
+        words = self._words(self._board.setup.registry.ops or "")
+        about = {"source": task.source, "repo": texts.inline(repository), "reason": reason}
+        subject = f"unseen/{task.source}/{repository.lower()}"
+        appeals.ask_once(tx, subject, words.unseen_title.format(**about), words.unseen.format(**about), at=at)
 
     def _to_agent(self, tx: Tx, key: str, task: KindTask, said: Mapping[str, Any], at: str) -> None:
         told = triage.to_agent(_failure(task, said["cause"]), self._board.setup.registry, self._reached)

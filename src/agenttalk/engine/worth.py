@@ -14,7 +14,7 @@ from agenttalk.engine.granting import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Performance, Proof
-from agenttalk.rules import aborts, checkpoints, done, failure, gates, honesty, words_of_verdicts
+from agenttalk.rules import aborts, checkpoints, done, failure, gates, honesty, read_back, words_of_verdicts
 from agenttalk.rules.aborts import Abort
 from agenttalk.rules.checkpoints import Decision
 from agenttalk.rules.done import Evidence, Verdict
@@ -213,6 +213,8 @@ def _sent_back(
     moves: Moves, sheet: Sheet, node: Node, granted: Granted, proof: Proof, verdict: Verdict, reason: str
 ) -> Outcome:
     """Whether work that is not good enough is done once more, and why it is not."""
+    if read_back.is_beyond_repair(proof.evidence):
+        return Outcome("REWORK_EXHAUSTED", reason)
     used = moves.tx.run("engine_task", plan_id=sheet.plan_id, task_id=node.task_id)[0][14]
     judgement = reworking.by_engine(reason, verdict, proof)
     issues = reworking.told_of(moves.tx, sheet.plan_id, node.task_id, judgement)

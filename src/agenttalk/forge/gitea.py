@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
-from agenttalk.contracts.forge import Branch, Change, ChangeKind, Comment, Issue, Outcome, ReviewVerdict, Status
+from agenttalk.contracts.forge import Branch, Change, ChangeKind, Comment, Issue, Outcome, Push, ReviewVerdict, Status
 from agenttalk.errors import Code, ForgeError
 from agenttalk.forge import reading
 from agenttalk.forge.client import Caller, Patience, Sleep, in_path, refusal
 from agenttalk.forge.reading import text
-from agenttalk.forge.rest import Rest
+from agenttalk.forge.rest import IsAgent, Rest
 from agenttalk.ports import Merged
 
 _OUTCOMES: Final[dict[str, Outcome]] = {"success": "success", "failure": "failure", "error": "failure"}
@@ -35,6 +36,7 @@ class Gitea(Rest):
 
     page = ("limit", 50)
     wip_titles = True
+    commits = "/git/commits"
     lists_asked = False  # it lists everybody who approved, rejected or only commented as well
     history = "timeline"
     newest_first: ClassVar[Mapping[str, str]] = {"sort": "recentupdate"}
@@ -52,12 +54,19 @@ class Gitea(Rest):
     @classmethod
     @asynccontextmanager
     async def opened(
-        cls, source: str, base_url: str, token: str, *, patience: Patience | None = None, sleep: Sleep = asyncio.sleep
+        cls,
+        source: str,
+        base_url: str,
+        token: str,
+        *,
+        patience: Patience | None = None,
+        sleep: Sleep = asyncio.sleep,
+        is_agent: IsAgent = lambda _: False,
     ) -> AsyncIterator[Gitea]:
         """The forge at `https://git.example.test`, as the one whose token it is."""
         headers = {"Authorization": f"token {token}", "Accept": "application/json", "User-Agent": "agenttalk"}
         async with Caller.opened(f"{base_url.rstrip('/')}/api/v1", headers, patience=patience, sleep=sleep) as caller:
-            yield cls(source, caller)
+            yield cls(source, caller, is_agent=is_agent)
 
     async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
         """Comments on an issue or pull request, the oldest first. This list has no pages.
@@ -76,18 +85,42 @@ class Gitea(Rest):
         """The newest status of each context of a commit. Lists call the state `status`, webhooks `state`."""
         path = f"{in_path(repository)}/commits/{quote(sha, safe='')}/statuses"
         found = await self.caller.pages(path, size=self.page)
-        newest: dict[str, Status] = {}
-        for each in sorted(found, key=lambda data: reading.number(data, "id") or 0):
-            newest[text(each, "context")] = Status(
-                sha=sha,
-                outcome=_OUTCOMES.get(text(each, "status", "state"), "other"),
-                context=text(each, "context"),
-                description=text(each, "description"),
-                url=reading.whole(text(each, "target_url"), self.caller.address),
-                at=reading.moment(each, "updated_at", "created_at"),
-                creator=reading.user(reading.part(each, "creator"), self.source),
-            )
-        return tuple(newest[name] for name in sorted(newest))
+        every = [self._status(each, sha) for each in sorted(found, key=lambda data: reading.number(data, "id") or 0)]
+        return reading.newest((each, self.by_service(each.creator)) for each in every)
+
+    def _status(self, data: Mapping[str, Any], sha: str) -> Status:
+        return Status(
+            sha=sha,
+            outcome=_OUTCOMES.get(text(data, "status", "state"), "other"),
+            context=text(data, "context"),
+            description=text(data, "description"),
+            url=reading.whole(text(data, "target_url"), self.caller.address),
+            at=reading.moment(data, "updated_at", "created_at"),
+            creator=reading.user(reading.part(data, "creator"), self.source),
+        )
+
+    async def pull_head(self, repository: str, number: int) -> str:
+        """The newest commit while it was open: the ref stays when the branch moves on, or is merged or removed."""
+        wanted = f"refs/pull/{number}/head"
+        data = (await self.caller.ask("GET", f"{in_path(repository)}/git/{wanted}")).data
+        listed = data if isinstance(data, list) else [data]
+        refs = [each for each in listed if isinstance(each, dict) and text(each, "ref") == wanted]
+        sha = text(reading.part(refs[0], "object"), "sha") if refs else ""
+        if not sha:
+            raise ForgeError(Code.FORGE_MISSING, f"{repository} has no {wanted}")
+        return sha
+
+    async def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
+        """Who moved the head: the timeline tells it, with the commits as JSON in a text."""
+        path = f"{in_path(repository)}/issues/{number}/timeline"
+        found = [each for each in await self.caller.pages(path, size=self.page) if text(each, "type") == "pull_push"]
+        told = [(reading.user(reading.part(each, "user"), self.source), _commits(each)) for each in found]
+        return tuple(Push(by=by, commits=commits) for by, commits in told if by is not None)
+
+    def handed_in(self, data: Mapping[str, Any]) -> str:
+        """When a review was handed in: `submitted_at` is the time of its draft. Who takes it back changes it, too."""
+        begun = reading.moment(data, "submitted_at")
+        return begun if reading.flag(data, "dismissed") else max(begun, reading.moment(data, "updated_at"))
 
     async def branch(self, repository: str, name: str) -> Branch:
         """What a branch asks of those who merge into it. Readers see it, unlike the protection itself."""
@@ -139,6 +172,16 @@ class Gitea(Rest):
         if _LATER in answer.message.lower():
             raise ForgeError(Code.FORGE_NOT_READY, f"{repository}#{number}: {answer.message}", status=answer.status)
         now = await self.pull_request(repository, number)
-        if now.merged and now.head_sha == head:
+        if now.merged and await self.pull_head(repository, number) == head:
             return "merged"
         raise refusal("POST", path, answer)
+
+
+def _commits(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The commits of a push in a timeline."""
+    try:
+        told = json.loads(reading.body(data, "body"))
+    except ValueError:
+        return ()
+    ids = told.get("commit_ids") if isinstance(told, dict) else None
+    return tuple(each for each in ids if isinstance(each, str)) if isinstance(ids, list) else ()

@@ -8,11 +8,21 @@ from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
-from agenttalk.contracts.forge import Branch, Change, ChangeKind, Comment, Outcome, ReviewVerdict, Status
+from agenttalk.contracts.forge import (
+    Branch,
+    Change,
+    ChangeKind,
+    Comment,
+    ForgeUser,
+    Outcome,
+    Push,
+    ReviewVerdict,
+    Status,
+)
 from agenttalk.forge import reading
 from agenttalk.forge.client import Caller, Patience, Sleep, in_path, refusal
 from agenttalk.forge.reading import text
-from agenttalk.forge.rest import Rest
+from agenttalk.forge.rest import IsAgent, Rest
 from agenttalk.ports import Merged
 
 _OUTCOMES: Final[dict[str, Outcome]] = {
@@ -41,6 +51,7 @@ class GitHub(Rest):
 
     page = ("per_page", 100)
     wip_titles = False
+    commits = "/commits"
     lists_asked = True
     history = "events"
     newest_first: ClassVar[Mapping[str, str]] = {"sort": "updated", "direction": "desc"}
@@ -58,7 +69,14 @@ class GitHub(Rest):
     @classmethod
     @asynccontextmanager
     async def opened(
-        cls, source: str, api_url: str, token: str, *, patience: Patience | None = None, sleep: Sleep = asyncio.sleep
+        cls,
+        source: str,
+        api_url: str,
+        token: str,
+        *,
+        patience: Patience | None = None,
+        sleep: Sleep = asyncio.sleep,
+        is_agent: IsAgent = lambda _: False,
     ) -> AsyncIterator[GitHub]:
         """The forge whose API is at `https://api.github.com`, as the one whose token it is."""
         headers = {
@@ -68,7 +86,7 @@ class GitHub(Rest):
             "User-Agent": "agenttalk",
         }
         async with Caller.opened(api_url.rstrip("/"), headers, patience=patience, sleep=sleep) as caller:
-            yield cls(source, caller)
+            yield cls(source, caller, is_agent=is_agent)
 
     async def comments(self, repository: str, number: int) -> tuple[Comment, ...]:
         """Comments on an issue or pull request, the oldest first."""
@@ -76,9 +94,12 @@ class GitHub(Rest):
         return tuple(map(self.read_comment, await self.caller.pages(path, size=self.page)))
 
     async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
-        """The newest status of each context, and the newest run of each check."""
+        """The newest status of each context, and the newest run of each check.
+
+        Only the list says who wrote a status; the combined status does not. Runs of checks are apps' alone.
+        """
         here = f"{in_path(repository)}/commits/{quote(sha, safe='')}"
-        combined = (await self.caller.ask("GET", f"{here}/status", query={"per_page": 100})).part
+        listed = await self.caller.pages(f"{here}/statuses", size=self.page)
         checks = (await self.caller.ask("GET", f"{here}/check-runs", query={"per_page": 100})).part
         found = [
             Status(
@@ -88,8 +109,9 @@ class GitHub(Rest):
                 description=text(each, "description"),
                 url=text(each, "target_url"),
                 at=reading.moment(each, "updated_at", "created_at"),
+                creator=reading.user(reading.part(each, "creator"), self.source),
             )
-            for each in reading.parts(combined, "statuses") or ()
+            for each in reversed(listed)  # which has the newest first
         ]
         found += [
             Status(
@@ -98,10 +120,31 @@ class GitHub(Rest):
                 context=text(each, "name"),
                 url=text(each, "html_url"),
                 at=reading.moment(each, "completed_at", "started_at"),
+                creator=self._app(reading.part(each, "app")),
             )
             for each in reading.parts(checks, "check_runs") or ()
         ]
-        return tuple(sorted(found, key=lambda each: each.context))
+        return reading.newest((each, self.by_service(each.creator)) for each in found)
+
+    def _app(self, data: Mapping[str, Any]) -> ForgeUser | None:
+        """The account of an app."""
+        name = text(data, "slug", longest=200)
+        return ForgeUser(source=self.source, login=f"{name}[bot]") if name else None
+
+    async def pull_head(self, repository: str, number: int) -> str:
+        """The newest commit while it was open: a closed pull request does not follow its branch here."""
+        return (await self.pull_request(repository, number)).head_sha
+
+    async def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
+        """Who moved the head: the activity of the branch, in whichever repository it is."""
+        head = reading.part((await self.caller.ask("GET", f"{in_path(repository)}/pulls/{number}")).part, "head")
+        where = text(reading.part(head, "repo"), "full_name")
+        if not where:
+            return ()
+        query: dict[str, str | int] = {"ref": text(head, "ref"), "direction": "asc"}
+        found = await self.caller.pages(f"{in_path(where)}/activity", size=self.page, query=query)
+        told = [(reading.user(reading.part(each, "actor"), self.source), text(each, "after")) for each in found]
+        return tuple(Push(by=by, commits=(after,)) for by, after in told if by is not None and after)
 
     async def branch(self, repository: str, name: str) -> Branch:
         """What a branch asks of those who merge into it: by its rules, and by its protection as far as it is shown."""

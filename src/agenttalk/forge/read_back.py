@@ -56,7 +56,9 @@ class ReadBack:
             text = f"{task.agent_id} has no account at {task.source}, so nobody can tell what it did there"
             return [read_back.failed(text, None, turn.at)]
         since = task.event_at or task.made_at
-        order = Order(task.action_type, account, task.context, task.head_sha, since, self.registry.deploys)
+        order = Order(
+            task.action_type, account, task.context, task.head_sha, since, self.registry.deploys, task.task_id
+        )
         own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
         said = report_claims.read(own, len(task.steps))
 
@@ -103,7 +105,8 @@ class ReadBack:
         try:
             return await self._settled(forge, look, lambda found: found.passed)
         except ForgeError as error:
-            reason: Reason = "unreachable" if error.code in OUTAGES else "unreadable"
+            away = error.code in OUTAGES and error.code is not Code.FORGE_UNSEEN
+            reason: Reason = "unreachable" if away else "unreadable"
             return Finding(False, reason, f"{error.code}: {error.message}")
 
     async def _settled(
@@ -133,8 +136,9 @@ class ReadBack:
                 pause = max(pause, error.retry_after)
                 if error.code not in OUTAGES or not self.patience:
                     raise
-                if waited + pause > self.patience:
-                    if away is None or waited + pause > self.longest:
+                unseen = error.code is Code.FORGE_UNSEEN  # it does not pass by itself: who can mend it hears of it now
+                if unseen or waited + pause > self.patience:
+                    if away is None or (not unseen and waited + pause > self.longest):
                         raise
                     if not told:
                         await away(f"{error.code}: {error.message}")
@@ -157,13 +161,22 @@ async def answered(forge: Forge, look: Callable[[Facts], T]) -> T:
 
 
 async def _read(forge: Forge, look: Look) -> Any:
-    """Read one thing; None when the forge has none."""
+    """Read one thing; None when the forge has none. Raises FORGE_UNSEEN where the engine is not shown anything."""
     try:
         return await _READERS[look.what](forge, look.repository, look.key)
     except ForgeError as error:
-        if error.code is Code.FORGE_MISSING:
+        if error.code is Code.FORGE_MISSING and await forge.sees(look.repository):
             return None
+        if error.code is Code.FORGE_MISSING or error.status in {401, 403}:
+            raise _unseen(look.repository, error) from error
         raise
+
+
+def _unseen(repository: str, error: ForgeError) -> ForgeError:
+    """The engine's account may not look, which says nothing of what is there."""
+    why = f"the engine's account does not see {repository}: {error.message}"
+    hint = "give the account of the source's token read access to the repository, or the token its scopes"
+    return ForgeError(Code.FORGE_UNSEEN, why, status=error.status, hint=hint)
 
 
 async def _compare(forge: Forge, repository: str, key: str) -> Any:
@@ -186,5 +199,11 @@ _READERS: Final[Mapping[str, Callable[[Forge, str, str], Awaitable[Any]]]] = {
     "compare": _compare,
     "changes": lambda forge, repository, key: forge.changes(repository, int(key)),
     "branch": lambda forge, repository, key: forge.branch(repository, key),
+    "open_pulls": lambda forge, repository, _: forge.open_pull_requests(repository),
+    "head": lambda forge, repository, key: forge.pull_head(repository, int(key)),
+    "commit": lambda forge, repository, key: forge.commit(repository, key),
+    "content": lambda forge, repository, key: forge.content(repository, key),
+    "pushes": lambda forge, repository, key: forge.pushes(repository, int(key)),
+    "files": lambda forge, repository, key: forge.changed_files(repository, int(key)),
     "pulls_since": lambda forge, repository, key: forge.pull_requests_since(repository, key),
 }

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agenttalk.contracts.base import MAX_INTEGER
-from agenttalk.contracts.forge import Comment, ForgeEvent, ForgeUser, Issue, PullRequest, Repository
+from agenttalk.contracts.forge import (
+    Comment,
+    Commit,
+    ForgeEvent,
+    ForgeUser,
+    Issue,
+    Outcome,
+    PullRequest,
+    Repository,
+    Status,
+)
 from agenttalk.errors import Code, InputError
 
 LONGEST_TEXT: Final = 256 * 1024
@@ -40,6 +50,14 @@ def parts(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]] | None:
         return None
     found: list[Mapping[str, Any]] = [each for each in value if isinstance(each, dict)]
     return found[:MOST_ITEMS]
+
+
+def every(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """All objects of a list, however long it is; raises UnreadableError when there is no list."""
+    value = data.get(name)
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise UnreadableError(f"there is no list {name!r}")
+    return value
 
 
 def text(data: Mapping[str, Any], *names: str, longest: int = LONGEST_NAME) -> str:
@@ -167,10 +185,12 @@ def pull_request(
         draft=flag(data, "draft") or (wip_titles and is_wip(title)),
         merged=flag(data, "merged") or bool(moment(data, "merged_at")),
         merged_by=user(part(data, "merged_by"), source),
+        merged_at=moment(data, "merged_at"),
+        merge_sha=text(data, "merge_commit_sha"),
         head_sha=text(head, "sha"),
         head_ref=text(head, "ref"),
         base_ref=text(base, "ref"),
-        base_sha=text(base, "sha"),
+        base_sha=text(data, "merge_base") or text(base, "sha"),
         fork=_is_fork(head, base),
         requested_reviewers=users(data, "requested_reviewers", source),
         labels=labels(data),
@@ -225,3 +245,33 @@ def comment(data: Mapping[str, Any], source: str) -> Comment:
         line=max(0, number(data, "line") or number(data, "position") or number(data, "original_position") or 0),
         created_at=moment(data, "created_at"),
     )
+
+
+def commit(data: Mapping[str, Any]) -> Commit:
+    """A commit as the APIs of all three forges write it."""
+    sha, words = text(data, "sha"), part(data, "commit")
+    if not sha:
+        raise UnreadableError("the commit has no number")
+    return Commit(
+        sha=sha,
+        parents=tuple(text(each, "sha") for each in parts(data, "parents") or ()),
+        message=body(words, "message"),
+        address=text(part(words, "author"), "email"),
+        authored_at=moment(part(words, "author"), "date"),
+    )
+
+
+def newest(statuses: Iterable[tuple[Status, bool]]) -> tuple[Status, ...]:
+    """The newest status of each context, from all of them, the oldest first; each with whether a service wrote it.
+
+    What a service says is not overwritten by what an agent says, and an agent's word alone is no success.
+    """
+    found: dict[str, tuple[Status, bool]] = {}
+    for status, by_service in statuses:
+        known = found.get(status.context)
+        if by_service:
+            found[status.context] = (status, True)
+        elif known is None or not known[1]:
+            outcome: Outcome = "other" if status.outcome == "success" else status.outcome
+            found[status.context] = (status.model_copy(update={"outcome": outcome}), False)
+    return tuple(found[name][0] for name in sorted(found))

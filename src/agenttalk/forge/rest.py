@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import quote
 
 from agenttalk.contracts.forge import (
     Change,
     Comment,
+    Commit,
     Comparison,
     ForgeUser,
     Issue,
@@ -24,8 +27,10 @@ from agenttalk.forge.reading import UnreadableError, moment, part, text
 from agenttalk.rules.forge_registry import same_user
 
 T = TypeVar("T")
+IsAgent = Callable[[ForgeUser], bool]
 _REQUEST: Final = "REQUEST_REVIEW"
 """The state of a request for a review where requests are listed among reviews."""
+_MOST_TREES: Final = 50
 
 
 class Rest:
@@ -39,6 +44,8 @@ class Rest:
     """Whether `requested_reviewers` are those who are asked, and nobody else."""
     history: ClassVar[str]
     """The list that tells what was done to an issue or pull request."""
+    commits: ClassVar[str]
+    """Where one commit is found."""
     newest_first: ClassVar[Mapping[str, str]]
     """Parameters that list what changed last first."""
     events: ClassVar[Mapping[ReviewVerdict, str]]
@@ -46,9 +53,11 @@ class Rest:
     states: ClassVar[Mapping[str, ReviewVerdict]]
     """The word that a review then has → verdict. Others are requests and drafts."""
 
-    def __init__(self, source: str, caller: Caller) -> None:
+    def __init__(self, source: str, caller: Caller, *, is_agent: IsAgent = lambda _: False) -> None:
+        """`is_agent` says whether an account is an agent's: whoever works is no service that judges work."""
         self.source = source
         self.caller = caller
+        self._is_agent = is_agent
 
     async def me(self) -> ForgeUser:
         """Whose token this is."""
@@ -75,6 +84,32 @@ class Rest:
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
         return self.read_pull((await self.caller.ask("GET", f"{in_path(repository)}/pulls/{number}")).part)
+
+    async def sees(self, repository: str) -> bool:
+        """Whether the repository exists for this account: forges hide what they do not show."""
+        answer = await self.caller.ask("GET", in_path(repository), bearing=frozenset({404}))
+        return answer.status < 300
+
+    async def commit(self, repository: str, sha: str) -> Commit:
+        """A commit."""
+        path = f"{in_path(repository)}{self.commits}/{quote(sha, safe='')}"
+        data = (await self.caller.ask("GET", path)).part
+        return _understood(lambda: reading.commit(data))
+
+    async def content(self, repository: str, sha: str) -> str:
+        """A text that is the same for two commits whose files are the same: objects below the top have their hashes."""
+        path, found = f"{in_path(repository)}/git/trees/{quote(sha, safe='')}", list[str]()
+        for page in range(1, _MOST_TREES + 1):
+            data = (await self.caller.ask("GET", path, query={"page": page, "per_page": 1000})).part
+            entries = _understood(partial(reading.every, data, "tree"))
+            found += [f"{text(each, 'mode')} {text(each, 'sha')} {text(each, 'path')}" for each in entries]
+            if not reading.flag(data, "truncated"):
+                return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()
+        raise ForgeError(Code.FORGE_ANSWER_INVALID, f"the top of {repository} at {sha[:10]} has too many files")
+
+    def by_service(self, creator: ForgeUser | None) -> bool:
+        """Whether a status is a service's word. That of nobody known is nobody's."""
+        return creator is not None and not self._is_agent(creator)
 
     async def asked(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
         """A pull request with those who are asked now, which its own list need not tell; and its reviews."""
@@ -120,11 +155,12 @@ class Rest:
         """What lies between two commits."""
         path = f"{in_path(repository)}/compare/{quote(base, safe='')}...{quote(head, safe='')}"
         data = (await self.caller.ask("GET", path)).part
-        commits, files = reading.parts(data, "commits") or (), reading.parts(data, "files") or ()
+        commits = reading.parts(data, "commits") or []
+        files = [name for each in (data, *commits) for name in reading.parts(each, "files") or ()]
         authors = [reading.user(part(each, who), self.source) for each in commits for who in ("author", "committer")]
         return Comparison(
             commits=tuple(text(each, "sha") for each in commits),
-            files=tuple(text(each, "filename") for each in files),
+            files=tuple(dict.fromkeys(text(each, "filename") for each in files)),
             authors=tuple(dict.fromkeys(each for each in authors if each is not None)),
         )
 
@@ -228,9 +264,13 @@ class Rest:
             body=reading.body(data, "body"),
             id=reading.number(data, "id"),
             commit=text(data, "commit_id"),
-            submitted_at=moment(data, "submitted_at"),
+            submitted_at=self.handed_in(data),
             dismissed=reading.flag(data, "dismissed"),
         )
+
+    def handed_in(self, data: Mapping[str, Any]) -> str:
+        """When a review was handed in."""
+        return moment(data, "submitted_at")
 
 
 def _understood(read: Callable[[], T]) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agenttalk.contracts.toolchain import NOT_DONE
+from agenttalk.errors import Code
 from agenttalk.ports import FollowUp, KindOutcome, KindTask
 from agenttalk.rules import triage, words_of_verdicts
 
@@ -16,7 +17,8 @@ def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
         conflict = FollowUp(NOT_DONE, key, {"task_id": task.task_id, "ways": ["conflict"]})
         return [conflict] if outcome.code == "conflict" else []
     found = (*outcome.blockers, *(words_of_verdicts.MISSING(name=each) for each in outcome.missing))
-    ways = triage.ways(task.action_type, outcome.cause, away=outcome.infrastructure)
+    unseen = outcome.detail.startswith(f"{Code.FORGE_UNSEEN}:")
+    ways = triage.ways(task.action_type, outcome.cause, away=outcome.infrastructure, unseen=unseen)
     if not ways:
         return []
     body: dict[str, Any] = {
@@ -28,4 +30,4 @@ def follow_ups(task: KindTask, outcome: KindOutcome) -> list[FollowUp]:
         "round": task.reexecutions + 1,
     }
     key = f"{NOT_DONE}/{task.task_id}/{outcome.command_id}"
-    return [FollowUp(NOT_DONE, f"{key}/away" if ways == ("infrastructure",) else key, body)]
+    return [FollowUp(NOT_DONE, f"{key}/away" if ways in {("infrastructure",), ("access",)} else key, body)]

@@ -10,11 +10,13 @@ if TYPE_CHECKING:
         Branch,
         Change,
         Comment,
+        Commit,
         Comparison,
         ForgeEvent,
         ForgeUser,
         Issue,
         PullRequest,
+        Push,
         Repository,
         Review,
         ReviewVerdict,
@@ -60,6 +62,21 @@ class Forge(Protocol):
     async def pull_request(self, repository: str, number: int) -> PullRequest:
         """A pull request as it is now."""
 
+    async def sees(self, repository: str) -> bool:
+        """Whether the repository exists for this account."""
+
+    async def pull_head(self, repository: str, number: int) -> str:
+        """The newest commit of a pull request while it was open, whatever became of its branch. Or FORGE_MISSING."""
+
+    async def commit(self, repository: str, sha: str) -> Commit:
+        """A commit."""
+
+    async def content(self, repository: str, sha: str) -> str:
+        """A text that two commits share exactly when their files are the same."""
+
+    async def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
+        """Who moved the head of a pull request, the oldest first."""
+
     async def asked(self, repository: str, pull: PullRequest) -> tuple[PullRequest, tuple[Review, ...]]:
         """A pull request with those who are really asked for a review now, and who have had their say; its reviews."""
 
@@ -76,7 +93,7 @@ class Forge(Protocol):
         """Comments on an issue or pull request, the oldest first."""
 
     async def statuses(self, repository: str, sha: str) -> tuple[Status, ...]:
-        """The newest status of each context of a commit."""
+        """The newest status of each context of a commit. What an agent wrote of its own work is no success."""
 
     async def issue(self, repository: str, number: int) -> Issue:
         """An issue as it is now."""

@@ -34,6 +34,8 @@ class FailureWording(NamedTuple):
     unassigned: str
     nobody: str
     outage: str
+    unseen_title: str
+    unseen: str
 
 
 WORDING: Final[dict[Locale, FailureWording]] = {
@@ -55,6 +57,9 @@ WORDING: Final[dict[Locale, FailureWording]] = {
         unassigned="{source} opened {object} but did not assign it to {login}. Who looks after it?",
         nobody="{source} cannot be reached, and nobody is configured as toolchain.ops: {reason}. Who restores it?",
         outage="{source} cannot be reached",
+        unseen_title="The engine's account does not see {repo} at {source}",
+        unseen="Nobody can tell whether work in {repo} at {source} is done, so tasks there wait: {reason}. Give the "
+        "account of the source's token read access to it; what was done is then found.",
     ),
     "zh": FailureWording(
         not_done="@{login} 尚未完成：{title}（任务 `{task}`，第 {round} 轮）。",
@@ -74,6 +79,9 @@ WORDING: Final[dict[Locale, FailureWording]] = {
         unassigned="{source} 已创建 {object}，但没有指派给 {login}。由谁负责？",
         nobody="无法连接 {source}，且没有配置 toolchain.ops：{reason}。由谁恢复？",
         outage="无法连接 {source}",
+        unseen_title="引擎的账号看不到 {source} 上的 {repo}",
+        unseen="无法判断 {source} 上 {repo} 的工作是否完成，相关任务正在等待：{reason}。"
+        "请给该来源令牌的账号读取权限；之后即可看到已完成的工作。",
     ),
 }
 

@@ -58,7 +58,7 @@ def _answers(check: ForgeCheck, facts: Facts, registry: Registry, source: str) -
     if check.review_by is not None:
         verdicts: tuple[ReviewVerdict, ...] = (check.verdict,) if check.verdict else ("APPROVED", "REQUEST_CHANGES")
         found, by = facts.pull(repo, pull), _account(check.review_by, registry, source)
-        head = found.head_sha if found else ""
+        head = forge_facts.head_of(facts, repo, found) if found else ""
         yield forge_facts.reviewed(facts, repo, pull, Wanted(by, "", head, verdicts, newest=True))
     if check.new_head_since is not None:
         yield forge_facts.new_head(facts, repo, pull, check.new_head_since)
@@ -76,7 +76,7 @@ def _status(check: ForgeCheck, facts: Facts) -> Answer:
         pull = facts.pull(check.repo, check.pull_request or 0)
         if pull is None:
             return Answer(False, words_of_forges.NO_PULL(place=f"{check.repo}#{check.pull_request}"))
-        ref = pull.head_sha
+        ref = forge_facts.head_of(facts, check.repo, pull)
     return forge_facts.succeeded(facts, check.repo, ref, "" if context == "*" else context)
 
 

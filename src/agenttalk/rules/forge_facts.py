@@ -15,17 +15,19 @@ from agenttalk.contracts.forge import (
     Branch,
     Change,
     Comment,
+    Commit,
     Comparison,
     ForgeUser,
     Issue,
     PullRequest,
+    Push,
     Review,
     ReviewVerdict,
     Status,
 )
 from agenttalk.rules import words_of_forges
 from agenttalk.rules.forge_registry import same_user
-from agenttalk.rules.mentions import read_marker
+from agenttalk.rules.threads import is_by
 
 What = Literal[
     "pull",
@@ -38,6 +40,12 @@ What = Literal[
     "pulls_since",
     "changes",
     "branch",
+    "open_pulls",
+    "head",
+    "commit",
+    "content",
+    "pushes",
+    "files",
 ]
 _SHORT: Final = 10
 """Characters of a commit that are shown."""
@@ -119,6 +127,31 @@ class Facts:
         """Pull requests, open or not, that changed since then."""
         return tuple(self._get("pulls_since", repository, at) or ())
 
+    def open_pulls(self, repository: str) -> tuple[PullRequest, ...]:
+        """All pull requests that are open."""
+        return tuple(self._get("open_pulls", repository, "") or ())
+
+    def head(self, repository: str, number: int) -> str:
+        """The newest commit of a pull request while it was open; empty when the forge has none."""
+        return str(self._get("head", repository, str(number)) or "")
+
+    def commit(self, repository: str, sha: str) -> Commit | None:
+        """A commit."""
+        found: Commit | None = self._get("commit", repository, sha)
+        return found
+
+    def content(self, repository: str, sha: str) -> str:
+        """What two commits share when their files are the same; empty when the forge has no such commit."""
+        return str(self._get("content", repository, sha) or "")
+
+    def pushes(self, repository: str, number: int) -> tuple[Push, ...]:
+        """Who moved the head of a pull request, the oldest first."""
+        return tuple(self._get("pushes", repository, str(number)) or ())
+
+    def files(self, repository: str, number: int) -> tuple[str, ...]:
+        """Paths that a pull request changes."""
+        return tuple(self._get("files", repository, str(number)) or ())
+
     def _get(self, what: What, repository: str, key: str) -> Any:
         look = Look(what, repository, key)
         if look not in self.read:
@@ -142,8 +175,39 @@ def same_commit(left: str, right: str) -> bool:
     return len(one) >= _LEAST_SHA and other.startswith(one)
 
 
-def merged(facts: Facts, repository: str, number: int, *, by: ForgeUser | None = None, head: str = "") -> Answer:
-    """Whether a pull request is merged; if asked for, by somebody, and at a head."""
+def head_of(facts: Facts, repository: str, pull: PullRequest) -> str:
+    """The newest commit of a pull request. Once it is closed its branch may go anywhere, and is not asked any more."""
+    return pull.head_sha if pull.is_open else facts.head(repository, pull.number)
+
+
+def merged_head(facts: Facts, repository: str, pull: PullRequest) -> str:
+    """The head that was merged; empty when the forge does not show it without doubt.
+
+    A merge names it among its parents, a fast-forward is it. After a squash or a rebase the base has other commits, and
+    only the pull request's own ref still tells; where that and a merge contradict each other, nothing does.
+    """
+    head = facts.head(repository, pull.number)
+    merge = facts.commit(repository, pull.merge_sha) if pull.merge_sha else None
+    if merge is None:
+        return ""
+    second = merge.parents[1] if len(merge.parents) > 1 else ""
+    if not head:
+        return second
+    agree = same_commit(head, merge.sha) or any(same_commit(head, each) for each in merge.parents)
+    if agree or not second:
+        return head
+    rebased, own = facts.commit(repository, second), facts.commit(repository, head)
+    return head if rebased is not None and own is not None and _same_work(rebased, own) else ""
+
+
+def _same_work(left: Commit, right: Commit) -> bool:
+    """Whether one commit is the other, rebased: that keeps the author, the author's time and the words."""
+    told = [(each.address, each.authored_at, each.message.strip()) for each in (left, right)]
+    return told[0] == told[1]
+
+
+def merged(facts: Facts, repository: str, number: int, *, by: ForgeUser | None = None) -> Answer:
+    """Whether a pull request is merged; if asked for, by somebody. Whether it was to be, `unapproved` says."""
     pull = facts.pull(repository, number)
     place = f"{repository}#{number}"
     if pull is None:
@@ -153,9 +217,34 @@ def merged(facts: Facts, repository: str, number: int, *, by: ForgeUser | None =
         return Answer(False, unmerged(place=place))
     if by is not None and not same_user(pull.merged_by, by):
         return Answer(False, words_of_forges.MERGED_BY_OTHER(place=place, who=named(pull.merged_by), by=by.login))
-    if head and not same_commit(pull.head_sha, head):
-        return Answer(False, words_of_forges.MERGED_ELSEWHERE(place=place, at=short(pull.head_sha), head=short(head)))
-    return Answer(True, words_of_forges.MERGED(place=place, who=named(pull.merged_by), at=short(pull.head_sha)))
+    at = short(merged_head(facts, repository, pull) or pull.merge_sha)
+    return Answer(True, words_of_forges.MERGED(place=place, who=named(pull.merged_by), at=at))
+
+
+def unapproved(facts: Facts, repository: str, number: int, by: ForgeUser, approved: str = "") -> str:
+    """Why what somebody merged was not to be merged: it is of a head that somebody wants changed, or nobody approved.
+
+    `approved` is a head of which an approval was told.
+    """
+    pull, place = facts.pull(repository, number), f"{repository}#{number}"
+    if pull is None or not pull.merged or not same_user(pull.merged_by, by):
+        return ""
+    head = merged_head(facts, repository, pull)
+    given = {
+        each.author: each
+        for each in facts.reviews(repository, number)
+        if each.verdict != "COMMENT" and not each.dismissed and not same_user(each.author, pull.author)
+    }
+    told = {"place": place, "by": by.login, "at": short(head or pull.merge_sha)}
+    if not head:
+        return words_of_forges.MERGED_UNKNOWN(**told)
+    here = [each for each in given.values() if same_commit(each.commit, head)]
+    against = [each for each in here if each.verdict == "REQUEST_CHANGES"]
+    if against:
+        return words_of_forges.MERGED_REJECTED(**told, who=against[-1].author.login)
+    if not here and not same_commit(head, approved):
+        return words_of_forges.MERGED_UNAPPROVED(**told)
+    return ""
 
 
 class Wanted(NamedTuple):
@@ -199,47 +288,81 @@ def _review_fault(facts: Facts, repository: str, number: int, review: Review, wa
         return words_of_forges.OTHER_VERDICT(found=review.verdict, asked=" or ".join(wanted.verdicts))
     if wanted.head and not same_commit(review.commit, wanted.head):
         pull = facts.pull(repository, number)
-        if pull is None or not same_commit(review.commit, pull.head_sha):
+        if pull is None or not same_commit(review.commit, head_of(facts, repository, pull)):
             return words_of_forges.OLD_HEAD(found=short(review.commit), asked=short(wanted.head))
     return ""
 
 
 def new_head(facts: Facts, repository: str, number: int, before: str, *, by: ForgeUser | None = None) -> Answer:
-    """Whether commits were pushed to a pull request since a head; if asked for, not only by others."""
+    """Whether work was pushed to a pull request since a head, while it was open; if asked for, by somebody."""
     pull, place = facts.pull(repository, number), f"{repository}#{number}"
     if pull is None:
         return Answer(False, words_of_forges.NO_PULL(place=place))
-    if not before or not pull.head_sha:
+    head = head_of(facts, repository, pull)
+    if not before or not head:
         return Answer(False, words_of_forges.UNKNOWN_HEAD(place=place))
-    if same_commit(pull.head_sha, before):
-        return Answer(False, words_of_forges.SAME_HEAD(place=place, head=short(before)))
-    between = facts.compare(repository, before, pull.head_sha)
+    if same_commit(head, before):
+        said = words_of_forges.SAME_HEAD if pull.is_open else words_of_forges.SAME_HEAD_CLOSED
+        return Answer(False, said(place=place, head=short(before)))
+    between = facts.compare(repository, before, head)
+    told = {"place": place, "head": short(head), "before": short(before)}
     if between is None or not between.commits:
-        return Answer(False, words_of_forges.NOTHING_NEW(place=place, head=short(pull.head_sha), before=short(before)))
-    others = [each for each in between.authors if by is None or not same_user(each, by)]
-    if by is not None and others and len(others) == len(between.authors):
-        return Answer(False, words_of_forges.COMMITS_OF_OTHERS(place=place, who=others[-1].login, by=by.login))
+        return Answer(False, words_of_forges.NOTHING_NEW(**told))
+    old, new = facts.content(repository, before), facts.content(repository, head)
+    if not old or not new:
+        return Answer(False, words_of_forges.NOT_COMPARED(**told))
+    if old == new:
+        return Answer(False, words_of_forges.SAME_FILES(**told))
+    other = _other_pusher(facts, repository, number, between, by) if by is not None else None
+    if by is not None and other is not None:
+        return Answer(False, words_of_forges.COMMITS_OF_OTHERS(place=place, who=other.login, by=by.login))
     count = len(between.commits)
     commits = words_of_forges.ONE_COMMIT() if count == 1 else words_of_forges.COMMITS(count=count)
-    return Answer(
-        True, words_of_forges.NEW_HEAD(place=place, head=short(pull.head_sha), commits=commits, before=short(before))
-    )
+    return Answer(True, words_of_forges.NEW_HEAD(commits=commits, **told))
 
 
-def is_by(comment: Comment, user: ForgeUser) -> bool:
-    """Whether somebody wrote a comment. What the engine wrote is nobody's deed, also where it shares an account."""
-    marker = read_marker(comment.body)
-    return same_user(comment.author, user) and not (marker is not None and marker.by_engine)
+def _other_pusher(facts: Facts, repository: str, number: int, between: Comparison, by: ForgeUser) -> ForgeUser | None:
+    """Who brought commits, when it was not the one who was to.
+
+    A git address is anybody's; the account that pushed is not. Where the forge does not tell it, the authors count.
+    """
+    new = set(between.commits)
+    pushers = [each.by for each in facts.pushes(repository, number) if new & set(each.commits)]
+    known = pushers or list(between.authors)
+    return None if any(same_user(each, by) for each in known) or not known else known[-1]
+
+
+def said(facts: Facts, repository: str, number: int) -> tuple[Comment, ...]:
+    """Everything that was said of a pull request: comments, and what stands in threads on lines.
+
+    A reply in a thread belongs to the review that began it, whoever wrote it.
+    """
+    lines = [
+        each
+        for review in facts.reviews(repository, number)
+        if review.id is not None
+        for each in facts.review_comments(repository, number, review.id)
+    ]
+    return (*facts.comments(repository, number), *lines)
 
 
 def commented(
-    facts: Facts, repository: str, number: int, by: ForgeUser, *, since: str = "", id_: int | None = None
+    facts: Facts,
+    repository: str,
+    number: int,
+    by: ForgeUser,
+    *,
+    since: str = "",
+    id_: int | None = None,
+    on_pull: bool = False,
 ) -> Answer:
-    """Whether somebody has written a comment."""
+    """Whether somebody has written a comment; of a pull request also on a line."""
     place = f"{repository}#{number}"
     every = facts.comments(repository, number)
-    own = [each for each in every if is_by(each, by) and each.created_at >= since]
-    found = [each for each in own if id_ in {None, each.id}]
+    found = _comments_by(every, by, since, id_)
+    if on_pull and not found:
+        every = said(facts, repository, number)
+        found = _comments_by(every, by, since, id_)
     if found:
         return Answer(True, words_of_forges.COMMENTED(by=by.login, id=found[-1].id, place=place))
     which = f" {id_}" if id_ is not None else ""
@@ -251,6 +374,11 @@ def commented(
             False, words_of_forges.NO_COMMENT_BUT(which=which, place=place, by=by.login, ever=ever, last=last)
         )
     return Answer(False, words_of_forges.NO_COMMENT(which=which, place=place, by=by.login, ever=ever))
+
+
+def _comments_by(every: Iterable[Comment], by: ForgeUser, since: str, id_: int | None) -> list[Comment]:
+    own = (each for each in every if is_by(each, by) and each.created_at >= since)
+    return [each for each in own if id_ in {None, each.id}]
 
 
 def succeeded(facts: Facts, repository: str, ref: str, context: str = "") -> Answer:
@@ -267,7 +395,7 @@ def succeeded(facts: Facts, repository: str, ref: str, context: str = "") -> Ans
         )
     bad = [each for each in found if each.outcome != "success"]
     if bad:
-        return Answer(False, words_of_forges.BAD_STATUS(name=bad[0].context, place=place))
+        return Answer(False, words_of_forges.BAD_STATUS(name=bad[0].context, place=place, by=named(bad[0].creator)))
     return Answer(
         True,
         words_of_forges.GOOD_STATUSES(
@@ -291,19 +419,41 @@ def closed(facts: Facts, repository: str, number: int) -> Answer:
 
 
 def opened_for(facts: Facts, repository: str, number: int, by: ForgeUser, *, since: str) -> Answer:
-    """Whether somebody has opened a pull request that names an issue."""
-    own = [
+    """Whether somebody has a pull request that names an issue and changes something: open, or merged since."""
+    faults: list[str] = []
+    for listed in (facts.pulls_since(repository, since), None):
+        own = [
+            each
+            for each in (facts.open_pulls(repository) if listed is None else listed)
+            if same_user(each.author, by)
+            and names_issue(f"{each.title}\n{each.body}", repository, number)
+            and (each.created_at >= since or each.is_open or each.merged_at >= since)
+        ]
+        found = [(each, _pull_fault(facts, repository, each)) for each in own]
+        for pull, fault in found:
+            if not fault:
+                told = {"repo": repository, "own": pull.number, "by": by.login, "number": number}
+                return Answer(True, words_of_forges.PULL_NAMES_ISSUE(**told))
+        faults += [fault for _, fault in found]
+    if faults:
+        return Answer(False, faults[-1])
+    told = {"by": by.login, "since": since, "place": f"{repository}#{number}"}
+    others = [
         each for each in facts.pulls_since(repository, since) if same_user(each.author, by) and each.created_at >= since
     ]
-    for each in own:
-        if names_issue(f"{each.title}\n{each.body}", repository, number):
-            return Answer(
-                True, words_of_forges.PULL_NAMES_ISSUE(repo=repository, own=each.number, by=by.login, number=number)
-            )
-    told = {"by": by.login, "since": since, "place": f"{repository}#{number}"}
-    if own:
-        return Answer(False, words_of_forges.NONE_NAMES_BUT(**told, own=f"{repository}#{own[-1].number}"))
+    if others:
+        return Answer(False, words_of_forges.NONE_NAMES_BUT(**told, own=f"{repository}#{others[-1].number}"))
     return Answer(False, words_of_forges.NONE_NAMES(**told))
+
+
+def _pull_fault(facts: Facts, repository: str, pull: PullRequest) -> str:
+    """Why a pull request is no work: it was given up, or changes nothing."""
+    place = f"{repository}#{pull.number}"
+    if not pull.is_open and not pull.merged:
+        return words_of_forges.GIVEN_UP(place=place)
+    shown = facts.pull(repository, pull.number) or pull
+    count = shown.files if shown.files is not None else len(facts.files(repository, pull.number))
+    return "" if count else words_of_forges.CHANGES_NOTHING(place=place)
 
 
 def names_issue(text: str, repository: str, number: int) -> bool:

@@ -5,18 +5,19 @@ This is evidence and no more. Whether a task is done, `rules.done.decide` says o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts.forge import ForgeUser
 from agenttalk.contracts.promise import Trust
 from agenttalk.errors import Code
-from agenttalk.rules import forge_facts, words_of_forges
+from agenttalk.rules import forge_facts, threads, words_of_forges
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.forge_facts import Answer, Facts, Wanted
 from agenttalk.rules.forge_registry import same_user
 from agenttalk.rules.report_claims import Claim, ClaimKind, Said
+from agenttalk.rules.threads import Question
 
 VerifyCode = Literal[
     "read_back",
@@ -28,16 +29,25 @@ VerifyCode = Literal[
     "not_applicable",
     "no_action",
     "claim_denied",
+    "unapproved_merge",
     "not_applicable_refused",
     "verify_error",
 ]
-_FAULTS: Final[tuple[VerifyCode, ...]] = ("claim_denied", "not_applicable_refused", "verify_error", "no_action")
+_FAULTS: Final[tuple[VerifyCode, ...]] = (
+    "unapproved_merge",
+    "claim_denied",
+    "not_applicable_refused",
+    "verify_error",
+    "no_action",
+)
 """Codes of what is not done, the ones that say most first."""
-OUTAGES: Final = frozenset({Code.FORGE_UNREACHABLE, Code.FORGE_LIMITED, Code.FORGE_NOT_READY})
-"""Errors that tell of the forge, and nothing of the work."""
+OUTAGES: Final = frozenset({Code.FORGE_UNREACHABLE, Code.FORGE_LIMITED, Code.FORGE_NOT_READY, Code.FORGE_UNSEEN})
+"""Errors that tell of the forge or of the engine's account there, and nothing of the work."""
 _BY: Final = "forge"
 _CLAIM: Final = "claim:"
-_SPOILS: Final = frozenset({"claim_denied", "not_applicable_refused"})
+_SPOILS: Final = frozenset({"claim_denied", "not_applicable_refused", "unapproved_merge"})
+_UNDER_REVIEW: Final = frozenset({"review_result", "review_comment", "ci_failure"})
+"""Tasks of an author whose pull request others have to approve."""
 
 
 class VerifyResult(NamedTuple):
@@ -65,6 +75,8 @@ class Order:
     """When the event happened, by the forge's clock."""
     deploys: Callable[[str], bool] = lambda _: False
     """Whether a status of this context tells of a deployment."""
+    task_id: str = ""
+    """What its agent's comments are marked with."""
 
     @property
     def repository(self) -> str:
@@ -76,6 +88,11 @@ class Order:
         """The pull request or issue; 0 when there is none."""
         found = (self.context.get(name) for name in ("pr_number", "issue_number", "number"))
         return next((each for each in found if isinstance(each, int) and each > 0), 0)
+
+    @property
+    def on_pull(self) -> bool:
+        """Whether it is about a pull request."""
+        return "pr_number" in self.context or str(self.context.get("source_type", "")).startswith(("pull", "review"))
 
 
 def can_be_seen(action_type: str, context: Mapping[str, Any]) -> bool:
@@ -102,7 +119,7 @@ def _reviewed(order: Order, facts: Facts) -> Answer:
 
 def _result(order: Order, facts: Facts) -> Answer:
     if order.context.get("result") == "APPROVED":
-        return forge_facts.merged(facts, order.repository, order.number, by=order.account, head=order.head_sha)
+        return forge_facts.merged(facts, order.repository, order.number, by=order.account)
     return _pushed(order, facts)
 
 
@@ -117,23 +134,23 @@ def _answered(order: Order, facts: Facts) -> Answer:
         return pushed
     repository, number, account = order.repository, order.number, order.account
     points = [each for each in order.context.get("review_comments") or () if isinstance(each, Mapping)]
-    threads = dict.fromkeys((each.get("path"), each.get("line")) for each in points)
+    lines = dict.fromkeys((each.get("path"), each.get("line")) for each in points)
+    reviews = facts.reviews(repository, number)
     replied = {
         (comment.path, comment.line)
-        for review in facts.reviews(repository, number)
-        if review.id is not None and same_user(review.author, account) and review.submitted_at >= order.since
+        for review in reviews
+        if review.id is not None and lines
         for comment in facts.review_comments(repository, number, review.id)
+        if threads.is_by(comment, account) and comment.created_at >= order.since
     }
-    left = [each for each in threads if each not in replied]
-    needed = len(left) if threads else 1
-    written = [
-        each
-        for each in facts.comments(repository, number)
-        if forge_facts.is_by(each, account) and each.created_at >= order.since
-    ]
+    needed = len([each for each in lines if each not in replied]) if lines else 1
+    question = Question(account, order.task_id, order.since, points=needed)
+    written = threads.answers(question, facts.comments(repository, number), reviews) if needed else []
+    if len(written) < needed and not lines:  # nobody knows which lines it is about
+        written = threads.answers(question, forge_facts.said(facts, repository, number), reviews)
     if len(written) >= needed:
         return Answer(
-            True, words_of_forges.ANSWERED(by=account.login, count=len(threads) or 1, repo=repository, number=number)
+            True, words_of_forges.ANSWERED(by=account.login, count=len(lines) or 1, repo=repository, number=number)
         )
     return Answer(False, words_of_forges.UNANSWERED(needed=needed, written=len(written), why=pushed.detail))
 
@@ -155,7 +172,16 @@ def _decided_with_words(order: Order, facts: Facts) -> Answer:
 def _commented(order: Order, facts: Facts) -> Answer:
     if not can_be_seen("mention", order.context):
         return Answer(False, words_of_forges.ONLY_READ())
-    return forge_facts.commented(facts, order.repository, order.number, order.account, since=order.since)
+    by, place = order.account, (facts, order.repository, order.number)
+    question = Question(by, order.task_id, order.since, threads.asked_in(order.context.get("source_url")))
+    found = threads.answers(question, facts.comments(order.repository, order.number))
+    if not found and order.on_pull:
+        found = threads.answers(question, forge_facts.said(*place))
+    where = f"{order.repository}#{order.number}"
+    if found:
+        return Answer(True, words_of_forges.COMMENTED(by=by.login, id=found[-1].id, place=where))
+    there = forge_facts.commented(*place, by, since=order.since, on_pull=order.on_pull)
+    return Answer(False, words_of_forges.ANSWERS_OTHERS(by=by.login, place=where)) if there.good else there
 
 
 def _deployed(order: Order, facts: Facts) -> Answer:
@@ -219,7 +245,10 @@ def _says_reviewed(order: Order, claim: Claim, facts: Facts) -> Answer:
 
 def _says_commented(order: Order, claim: Claim, facts: Facts) -> Answer:
     number, since = claim.number or order.number, order.since
-    return forge_facts.commented(facts, order.repository, number, order.account, since=since, id_=claim.id)
+    on_pull = order.on_pull and number == order.number
+    return forge_facts.commented(
+        facts, order.repository, number, order.account, since=since, id_=claim.id, on_pull=on_pull
+    )
 
 
 def _says_pushed(order: Order, claim: Claim, facts: Facts) -> Answer:
@@ -232,15 +261,15 @@ def _says_pushed(order: Order, claim: Claim, facts: Facts) -> Answer:
         found = words_of_forges.COMMIT_IN if there else words_of_forges.COMMIT_NOT_IN
         return Answer(there, found(sha=forge_facts.short(claim.sha), repo=order.repository))
     pull = facts.pull(order.repository, number)
-    if claim.sha and pull is not None and not forge_facts.same_commit(pull.head_sha, claim.sha):
-        before = order.head_sha or pull.base_sha
-        between = facts.compare(order.repository, before, pull.head_sha)
+    head = forge_facts.head_of(facts, order.repository, pull) if pull is not None else ""
+    if claim.sha and pull is not None and not forge_facts.same_commit(head, claim.sha):
+        between = facts.compare(order.repository, order.head_sha or pull.base_sha, head)
         if between is None or not any(forge_facts.same_commit(each, claim.sha) for each in between.commits):
-            detail = _head(order, number, pull.head_sha)
+            detail = _head(order, number, head)
             return Answer(False, words_of_forges.NOT_PUSHED(why=detail, sha=forge_facts.short(claim.sha)))
     if pull is None or order.head_sha:
         return forge_facts.new_head(facts, order.repository, number, order.head_sha, by=order.account)
-    return Answer(True, _head(order, number, pull.head_sha))
+    return Answer(True, _head(order, number, head))
 
 
 def _head(order: Order, number: int, sha: str) -> str:
@@ -296,6 +325,11 @@ def evidence(order: Order, said: Said, facts: Facts, at: str) -> list[Evidence]:
 
     A report that says what the forge denies spoils all the rest, and what the task calls for too.
     """
+    if order.action_type in _UNDER_REVIEW:
+        approved = order.head_sha if order.context.get("result") == "APPROVED" else ""
+        broken = forge_facts.unapproved(facts, order.repository, order.number, order.account, approved)
+        if broken:
+            return [Evidence("read_back", False, True, "observed", _BY, at, f"unapproved_merge: {broken}")]
     found = demanded(order, facts)
     answers = [(each.as_text(), claimed(order, each, facts)) for each in said.claims]
     denied = [
@@ -319,8 +353,13 @@ def _denied(why: Sequence[str], at: str) -> Evidence:
 
 
 def is_denied(found: Sequence[Evidence]) -> bool:
-    """Whether the forge denies what a report says."""
-    return any(_code(each) == "claim_denied" for each in found)
+    """Whether the forge denies what a report says, or shows what nobody can make good by working on."""
+    return any(_code(each) in {"claim_denied", "unapproved_merge"} for each in found)
+
+
+def is_beyond_repair(found: Iterable[Evidence]) -> bool:
+    """Whether the forge shows what another turn cannot make good: others have to see to it."""
+    return any(_code(each) == "unapproved_merge" for each in found)
 
 
 def deployed(environment: str, sha: str, at: str) -> Evidence:

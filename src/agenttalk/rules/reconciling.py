@@ -25,7 +25,7 @@ from agenttalk.contracts.forge import (
     Status,
 )
 from agenttalk.contracts.words import ForgeKind
-from agenttalk.rules import forge_facts, intake, mentions, semantic_keys, sightings
+from agenttalk.rules import intake, mentions, semantic_keys, sightings, threads
 from agenttalk.rules.deploying import is_deployment
 from agenttalk.rules.forge_registry import Registry, same_user
 from agenttalk.rules.proposing import Decision, Known, KnownTask, Withdrawal
@@ -263,7 +263,7 @@ def _spoke(found: Found, account: ForgeUser, *, since: str) -> bool:
     """Whether somebody wrote a comment or a review after a moment. When nobody looked, it was seen to before."""
     if found.comments is None:
         return True
-    comments = [each.created_at for each in found.comments if forge_facts.is_by(each, account)]
+    comments = [each.created_at for each in found.comments if threads.is_by(each, account)]
     reviews = [each.submitted_at for each in found.reviews if same_user(each.author, account)]
     return any(at > since for at in (*comments, *reviews))
 

@@ -11,8 +11,8 @@ from agenttalk.rules import words_of_verdicts
 from agenttalk.rules.forge_registry import Registry
 from agenttalk.rules.mentions import read_marker
 
-Way = Literal["business", "system", "infrastructure"]
-"""The agent did not do it; it cannot be done like this; or the forge is not there."""
+Way = Literal["business", "system", "infrastructure", "access"]
+"""The agent did not do it; it cannot be done like this; the forge is not there; or the engine may not look there."""
 _GOES_ON: Final = frozenset({"NOT_FULFILLED", "CONFLICT"})
 _OVER: Final = frozenset({"REWORK_EXHAUSTED", "FAILED_FOR_GOOD", "ABORTED"})
 NOT_SHOWN: Final = words_of_verdicts.NOT_SHOWN(name="carried-out", whys="")
@@ -23,16 +23,20 @@ OVERDUE: Final = "OVERDUE"
 """The cause of a task that nobody reported of for too long."""
 
 
-def ways(action_type: str, cause: str, *, away: bool = False) -> tuple[Way, ...]:
+def ways(action_type: str, cause: str, *, away: bool = False, unseen: bool = False) -> tuple[Way, ...]:
     """What kinds of failure the end of a turn is. `away` says that the forge could not be asked.
+
+    `unseen` says that it could not because it does not show the engine what is there: whoever runs the forge for the
+    agents cannot mend that, whoever gives accounts their rights can.
 
     An outage that could not be seen to is no outage once more, but somebody has to know: that cannot recurse.
     """
     gone = away and action_type != "infrastructure_failure"
+    why: Way = "access" if unseen else "infrastructure"
     if cause in _GOES_ON:
-        return ("infrastructure",) if gone else ("business",)
+        return (why,) if gone else ("business",)
     if cause in _OVER:
-        return ("infrastructure", "system") if gone else ("system",)
+        return (why, "system") if gone else ("system",)
     return ()
 
 

@@ -11,9 +11,17 @@ MERGED_BY_OTHER: Final = Saying(
     "{place} was merged by {who}, not by {by}",
     "{place} 由 {who} 合并，而不是 {by}",
 )
-MERGED_ELSEWHERE: Final = Saying(
-    "{place} was merged at {at}, and {head} was approved",
-    "{place} 在 {at} 合并，而获批的是 {head}",
+MERGED_UNKNOWN: Final = Saying(
+    "{by:s} merged {place:s} as {at}, and the forge does not show which head that was: look whether it was approved",
+    "{by} 将 {place} 合并为 {at}，但代码平台没有显示合并的是哪个提交：请查看它是否获批",
+)
+MERGED_REJECTED: Final = Saying(
+    "{by:s} merged {place:s} at {at} against {who:s}, who asks for changes: revert it, or have it agreed to",
+    "{by} 在 {at} 合并了 {place}，而 {who} 要求修改：请撤销合并，或取得同意",
+)
+MERGED_UNAPPROVED: Final = Saying(
+    "{by:s} merged {place:s} at {at}, which nobody approved: revert it, or have it reviewed",
+    "{by} 在 {at} 合并了 {place}，而没有人批准该提交：请撤销合并，或请人审查",
 )
 MERGED: Final = Saying(
     "{place} was merged by {who} at {at}",
@@ -51,17 +59,42 @@ SAME_HEAD: Final = Saying(
     "the head of {place:s} is still {head}",
     "{place} 的最新提交仍是 {head}",
 )
+SAME_HEAD_CLOSED: Final = Saying(
+    "the head of {place:s} was still {head} when it was closed; what is pushed afterwards does not count",
+    "{place} 关闭时的最新提交仍是 {head}；之后推送的内容不算",
+)
+SAME_FILES: Final = Saying(
+    "the head of {place:s} is {head}, and all its files are as at {before}",
+    "{place} 的最新提交是 {head}，其全部文件与 {before} 时相同",
+)
+NOT_COMPARED: Final = Saying(
+    "the head of {place:s} is {head}, and the forge does not show what differs from {before}",
+    "{place} 的最新提交是 {head}，代码平台无法显示它与 {before} 的差别",
+)
+GIVEN_UP: Final = Saying(
+    "{place:s} was closed and not merged",
+    "{place} 已关闭，没有合并",
+)
+CHANGES_NOTHING: Final = Saying(
+    "{place:s} changes no file",
+    "{place} 没有改动任何文件",
+)
 NOTHING_NEW: Final = Saying(
     "the head of {place:s} is {head}, which adds nothing to {before}",
     "{place} 的最新提交是 {head}，相比 {before} 没有新增内容",
 )
 COMMITS_OF_OTHERS: Final = Saying(
-    "the new commits of {place:s} are {who}'s, not {by}'s",
-    "{place} 的新提交是 {who} 的，而不是 {by} 的",
+    "the new commits of {place:s} were brought by {who}, not by {by}",
+    "{place} 的新提交来自 {who}，而不是 {by}",
 )
 NEW_HEAD: Final = Saying(
     "{place:s} has a new head {head:s}, {commits} after {before}",
     "{place} 有新的提交 {head}（{before} 之后 {commits}）",
+)
+ANSWERS_OTHERS: Final = Saying(
+    "no comment of {by:s} on {place:s} answers this: each answers one question, which its marker names, or else the "
+    "last one before it",
+    "{by} 在 {place} 的评论都没有回答这个问题：一条评论只回答一个问题，即其标记所指的问题，否则是它之前的最后一个",
 )
 COMMENTED: Final = Saying(
     "{by:s} wrote comment {id} on {place}",
@@ -76,8 +109,8 @@ NO_STATUS: Final = Saying(
     "{place} 没有任何状态",
 )
 BAD_STATUS: Final = Saying(
-    "the status {name!r} of {place} is no success",
-    "{place} 的状态 {name} 不是成功",
+    "the status {name!r} of {place}, written by {by}, is no success of a service",
+    "{place} 的状态 {name}（由 {by} 写入）不是服务报告的成功",
 )
 GOOD_STATUSES: Final = Saying(
     "{count:d} of {place} are good: {names}",

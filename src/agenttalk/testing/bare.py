@@ -155,11 +155,20 @@ class Bare:
             return head
         tip = onto
         for each in self.between(onto, head):
-            tree = self.git("merge-tree", "--write-tree", tip, each).splitlines()[0]
             shown = self.shown(each)
+            tree = self._picked(shown.parents[0], tip, each)
             kept = {"GIT_AUTHOR_NAME": shown.name, "GIT_AUTHOR_EMAIL": shown.address, "GIT_AUTHOR_DATE": shown.date}
             tip = self._made(tree, [tip], shown.message, author, kept)
         return tip
+
+    def _picked(self, base: str, ours: str, theirs: str) -> str:
+        """The tree of one commit with what another changed; raises GitFailedError when both changed one file."""
+        index = {"GIT_INDEX_FILE": str(self.path / f"index.{os.urandom(4).hex()}")}
+        try:
+            self.git("read-tree", "-i", "-m", "--aggressive", base, ours, theirs, env=index)
+            return self.git("write-tree", env=index)
+        finally:
+            Path(index["GIT_INDEX_FILE"]).unlink(missing_ok=True)
 
     @lru_cache(maxsize=1024)  # noqa: B019 - what lies between commits stays as it is, and so does a repository's path
     def merge_base(self, left: str, right: str) -> str:
