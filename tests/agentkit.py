@@ -19,7 +19,7 @@ from agenttalk.ports import Driver, Processes, Row
 from agenttalk.rules.isolation import Words
 from agenttalk.wiring import opened
 from sandboxkit import PLAIN
-from treekit import Tree, dumped
+from treekit import Tree, dumped, sha256
 
 T = TypeVar("T")
 
@@ -46,6 +46,8 @@ class Desk:
     clock: Clock = field(default_factory=Clock)
     limits: Limits = field(default_factory=Limits)
     words: Words = PLAIN
+    unrouted: bool = False
+    """Whether the operator lets run what no router brought."""
 
     @property
     def folder(self) -> Path:
@@ -70,9 +72,32 @@ class Desk:
         path = self.inbox(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.parent / ".tmp-delivering"
-        temporary.write_bytes(data if isinstance(data, bytes) else dumped(data))
+        content = data if isinstance(data, bytes) else dumped(data)
+        temporary.write_bytes(content)
         temporary.rename(path)
+        self.note(content)
         return path
+
+    def note(self, content: bytes, plan_id: str = "") -> None:
+        """The line that another router writes for a message that it brought."""
+        try:
+            said = json.loads(content)
+            message_id, sender = said["message_id"], said["producer_agent_id"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return
+        line = {
+            "delivery_id": f"del_{message_id}",
+            "plan_id": plan_id or self.tree.plan_id,
+            "message_id": message_id,
+            "envelope_sha256": sha256(content),
+            "from_agent_id": sender,
+            "delivered_at": "2026-03-01T12:00:00Z",
+            "status": "DELIVERED",
+        }
+        journal = self.tree.plan_folder(plan_id) / "deliveries.jsonl"
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        with journal.open("ab") as stream:
+            stream.write(json.dumps({**line, "to_agent_id": self.agent_id}).encode() + b"\n")
 
     def command(self, task_id: str = "build", seq: int = 1, **fields: Any) -> str:
         """A command in the inbox; returns its message_id."""
@@ -82,13 +107,19 @@ class Desk:
 
     def artifact(self, task_id: str, output: str, files: dict[str, bytes], **fields: Any) -> str:
         """An artifact with its payloads in the inbox; returns its message_id."""
-        sender = "somebody"
+        sender = self.maker(task_id)
         message_id = self.tree.artifact(sender, task_id, output, files, **fields)
         for path in files:
             target = self.inbox(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             self.tree.box(sender, "outbox").joinpath(path).rename(target)
         return self._bring(sender, f"artifact_{message_id}.msg.json", message_id)
+
+    def maker(self, task_id: str) -> str:
+        """Whose task it is, if there is a plan."""
+        path = self.tree.plan_folder() / "task_dag.json"
+        nodes = json.loads(path.read_bytes())["nodes"] if path.exists() else []
+        return next((node["assigned_agent_id"] for node in nodes if node["task_id"] == task_id), "somebody")
 
     def _bring(self, sender: str, name: str, message_id: str) -> str:
         source = self.tree.box(sender, "outbox") / name
@@ -107,7 +138,9 @@ class Desk:
         """Open the root, let the scenario use the agent's heartbeat, close both."""
 
         async def run() -> T:
-            async with opened(self.tree.root, clock=self.clock, limits=self.limits, words=self.words) as deps:
+            async with opened(
+                self.tree.root, clock=self.clock, limits=self.limits, words=self.words, unrouted=self.unrouted
+            ) as deps:
                 known = processes or LocalProcesses()
                 beat = Heartbeat(deps, self.agent_id, driver or ScriptDriver(known, grace=0.2), known, **options)
                 try:

@@ -116,7 +116,11 @@ class Code(StrEnum):
     ACTIVE_DAG_REF_MISMATCH = "ACTIVE_DAG_REF_MISMATCH"
     OPTION_INVALID = "OPTION_INVALID"
     VIEW_EDITED = "VIEW_EDITED"
+    VIEW_FOREIGN = "VIEW_FOREIGN"
     MESSAGE_LOST = "MESSAGE_LOST"
+    MESSAGE_UNROUTED = "MESSAGE_UNROUTED"
+    FORM_MENDED = "FORM_MENDED"
+    DEADLETTERED_BY_RECEIVER = "DEADLETTERED_BY_RECEIVER"
     REPLAY_REFUSED = "REPLAY_REFUSED"
     ANSWER_REFUSED = "ANSWER_REFUSED"
     DISPUTE_REFUSED = "DISPUTE_REFUSED"
@@ -271,7 +275,11 @@ MEANINGS: dict[Code, Meaning] = {
     Code.ACTIVE_DAG_REF_MISMATCH: Meaning("active_dag_ref.json and task_dag.json disagree.", retriable=True),
     Code.OPTION_INVALID: Meaning("An argument or option of the command line is wrong."),
     Code.VIEW_EDITED: Meaning("A published file was edited; the store decides, so it was put back."),
+    Code.VIEW_FOREIGN: Meaning("Another party publishes a newer status of a plan than we know; it was left as it is."),
     Code.MESSAGE_LOST: Meaning("The messages of a plan do not add up: one is in no state at all."),
+    Code.MESSAGE_UNROUTED: Meaning("A message lies in an inbox, and nothing shows that a router brought it; it waits."),
+    Code.FORM_MENDED: Meaning("A file of another party has another form than ours; it was read all the same."),
+    Code.DEADLETTERED_BY_RECEIVER: Meaning("The receiver put a message into the dead letters of its inbox."),
     Code.REPLAY_REFUSED: Meaning("A dead letter cannot be replayed: used up, delivered before, or not kept."),
     Code.ANSWER_REFUSED: Meaning("An answer does not fit what was asked, or somebody else was quicker."),
     Code.DISPUTE_REFUSED: Meaning("A check was disputed in this round before, or its task has disputed enough."),

@@ -112,10 +112,10 @@ def test_a_receipt_goes_from_consumed_to_its_end_and_never_back(
 def test_the_same_receipt_again_says_nothing_new(tree: Tree, route: Route) -> None:
     message_id = tree.command("lead", "build")
     route()
-    for _ in range(3):
+    for collected in (1, 0, 0):
         tree.put("dev", f"ack_{message_id}.json", receipt(message_id, "SUCCEEDED"))
-        assert (route().collected, tree.codes()) == (1, [])
-    assert tree.names("agents/dev/outbox/plan_shop/.sent") == [f"ack_{message_id}.json"]
+        assert (route().collected, tree.codes()) == (collected, [])
+    assert tree.names("agents/dev/outbox/plan_shop") == [f"ack_{message_id}.json"]
 
 
 def test_a_receipt_that_comes_before_the_delivery_is_noted_counts(tree: Tree, route: Route) -> None:
@@ -201,7 +201,7 @@ def test_a_task_state_tells_progress_and_waiting_but_never_done(tree: Tree, rout
     assert task(tree) == "BLOCKED_WAITING_INPUT"
     assert archived(tree, "task_states")["task_state_build.json"]["state"] == "COMPLETED"
     tree.put("dev", "task_state_build.json", state("RUNNING", AT))
-    assert route().collected == 1
+    assert route().collected == 0
     assert archived(tree, "task_states")["task_state_build.json"]["state"] == "COMPLETED"
 
 

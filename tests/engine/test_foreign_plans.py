@@ -63,7 +63,7 @@ def linked_dag(tree: Tree) -> None:
     [
         (without_pointer, "ACTIVE_DAG_REF_MISMATCH"),
         (half_switched, "ACTIVE_DAG_REF_MISMATCH"),
-        (broken_dag, "ACTIVE_DAG_REF_MISMATCH"),
+        (broken_dag, "SCHEMA_INVALID"),
         (lambda tree: pointer(tree, task_dag_sha256=sha256(b"")), "ACTIVE_DAG_REF_MISMATCH"),
         (of_another_plan, "PLAN_MISMATCH"),
         (of_the_future, "SCHEMA_VERSION_UNSUPPORTED"),
@@ -106,7 +106,7 @@ def test_a_second_halt_is_told_again(tree: Tree, route: Route) -> None:
         path.write_bytes(b"{")
         route()
         route()
-        assert len(alerts(tree, "ACTIVE_DAG_REF_MISMATCH")) == count
+        assert len(alerts(tree, "SCHEMA_INVALID")) == count
         path.write_bytes(good)
         route()
 

@@ -362,9 +362,7 @@ pathlib.Path("change.patch").write_text("+1")
     desk.command(produces=produces)
     desk.once()
     made = {each["output_name"]: each for each in desk.envelopes()}
-    paths = {
-        name: sorted(file["path"].partition("/")[2] for file in each["payload"]["files"]) for name, each in made.items()
-    }
+    paths = {name: sorted(file["path"] for file in each["payload"]["files"]) for name, each in made.items()}
     assert paths == {"site": ["css/a.css", "index.html"], "a/b": ["a%2f%b"], "patch": ["change.patch"]}
     for envelope in made.values():
         for file in envelope["payload"]["files"]:

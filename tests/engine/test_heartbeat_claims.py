@@ -238,6 +238,7 @@ def test_a_plan_whose_pending_folder_leads_elsewhere_does_not_hold_up_others(des
     source = desk.tree.box("somebody", "outbox", "plan_z") / COMMAND
     target = desk.tree.box("dev", "inbox", "plan_z")
     target.mkdir(parents=True)
+    desk.note(source.read_bytes(), "plan_z")
     source.rename(target / COMMAND)
     tick = desk.once()
     assert tick.errors
@@ -411,6 +412,7 @@ def test_a_virtual_board_has_its_own_store(desk: Desk) -> None:
     source = desk.tree.box("somebody", "outbox", "_toolchain") / COMMAND
     target = desk.tree.box("dev", "inbox", "_toolchain")
     target.mkdir(parents=True)
+    desk.note(source.read_bytes(), "_toolchain")
     source.rename(target / COMMAND)
     assert desk.once().ran == 1
     ack = json.loads((desk.tree.box("dev", "outbox", "_toolchain") / f"ack_{message_id}.json").read_bytes())

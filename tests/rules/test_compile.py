@@ -169,7 +169,7 @@ def test_of_several_makers_the_needed_one_delivers() -> None:
         ({"from": "x"}, "latest_by_delivered_at", 1),
         ({"file": "x"}, "latest_by_delivered_at", 1),
         ({"from": "x", "pick": "first_seen"}, "first_seen", 0),
-        ({"glob": "*"}, None, 0),
+        ({"glob": "*"}, "all", 0),
     ],
 )
 def test_which_of_several_is_taken_is_written_down_and_said(wanted: dict[str, str], picks: str, said: int) -> None:

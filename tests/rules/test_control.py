@@ -172,10 +172,10 @@ def test_what_is_no_control_file_or_not_ones_own_is_refused(kind: str, data: byt
 
 
 def test_a_refusal_names_the_field() -> None:
-    short = {key: value for key, value in ACK.items() if key != "task_id"}
+    short = {key: value for key, value in ACK.items() if key != "consumer_agent_id"}
     refused = read("ack", wire.write(short), owner="dev", plan_id="plan_shop")
     assert isinstance(refused, Rejection)
-    assert refused.message.startswith("task_id: ")
+    assert refused.message.startswith("consumer_agent_id: ")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The envelope: a command or an artifact in transit."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -27,10 +27,12 @@ from agenttalk.errors import Code, ContractError, Problem
 
 
 class Correlation(Part):
-    """Links a message to a trace."""
+    """Links a message to a trace, to the command that it comes from, or to both."""
 
-    trace_id: str
+    trace_id: str | None = None
     """Id of the trace."""
+    parent_command_id: str | None = None
+    """The command that it comes from."""
 
 
 class ReexecutionMark(Part):
@@ -122,12 +124,32 @@ class CommandEnvelope(Envelope):
             )
         return self
 
+    @classmethod
+    def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """A re-execution may say at the top of its command what was refused."""
+        found: dict[str, Any] = lifted(data)
+        return found
+
     @property
     def file_name(self) -> str:
         """The name under which it is handed over."""
         seq = self.command_id.rpartition("_")[2]
         again = "reexecute_" if self.payload.command.reexecute else ""
         return f"cmd_{again}{self.task_id}_{seq}.msg.json"
+
+
+_REFUSED: Final = ("original_task_id", "original_agent", "validation_result")
+
+
+def lifted(document: Any) -> Any:
+    """A command that says at its top what was refused says it in `reexecute` afterwards. Anything else is as it was."""
+    payload = document.get("payload") if isinstance(document, dict) else None
+    command = payload.get("command") if isinstance(payload, dict) else None
+    if not isinstance(command, dict) or "reexecute" in command or "original_task_id" not in command:
+        return document
+    again = {"attempt": 1, **{name: command[name] for name in _REFUSED if name in command}}
+    inside = {key: value for key, value in command.items() if key not in _REFUSED}
+    return {**document, "payload": {"command": {**inside, "reexecute": again}}}
 
 
 class PayloadFile(Part):

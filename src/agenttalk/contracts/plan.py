@@ -56,8 +56,8 @@ class Deliverable(Part):
     """Name of the output."""
     from_task_id: TaskIdText | None = None
     """The task that makes it."""
-    accept_if: str | None = None
-    """When it is acceptable."""
+    accept_if: str | dict[str, Any] | None = None
+    """When it is acceptable, in words or as another party writes it. It is kept, and nothing here enforces it."""
 
 
 class PhaseTimeout(Part):

@@ -69,6 +69,8 @@ class DeliveryEntry(Document):
     """Its number."""
     payload: DeliveredPayload | None = None
     """Its files."""
+    file_name: str | None = None
+    """The file that was refused. The message_id of one that could not be read begins with `unread_`."""
 
 
 class AckResult(Part):
@@ -87,7 +89,7 @@ class Ack(Document):
     """The plan."""
     message_id: MessageIdText
     """The message."""
-    task_id: TaskIdText
+    task_id: TaskIdText | None = None
     """The task."""
     command_id: CommandIdText | None = None
     """The command."""
@@ -189,8 +191,8 @@ class StatusHeartbeat(Document):
     """Plans that it works on."""
     current_task_ids: Many[TaskIdText] = ()
     """Tasks that it works on."""
-    uptime_seconds: Number
-    """Since its start."""
+    uptime_seconds: Count | None = None
+    """Whole seconds since its start, if it counts them."""
     last_error: str | None = None
     """What last went wrong."""
 

@@ -23,7 +23,10 @@ Outcome = Literal["PASS", "REJECT"]
 
 
 class Issue(Part):
-    """One thing that is wrong with an artifact. A bare text is read as the description of a MEDIUM issue."""
+    """One thing that is wrong with an artifact. A bare text is read as the description of a MEDIUM issue.
+
+    Where a description is missing, the issue's message is it, else what its other fields say.
+    """
 
     severity: IssueSeverity = "MEDIUM"
     """How much it matters."""
@@ -38,8 +41,14 @@ class Issue(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, data: object) -> object:
-        return {"description": data} if isinstance(data, str) else data
+    def _described(cls, data: object) -> object:
+        if isinstance(data, str):
+            return {"description": data}
+        if not isinstance(data, dict) or not data or data.get("description") is not None:
+            return data  # one that says nothing at all is none
+        said = (data.get(name) for name in ("message", "suggestion", "location", "category"))
+        found = next((text for text in said if isinstance(text, str) and text.strip()), None)
+        return {**data, "description": found or "not described"}
 
 
 class Expectations(Part):
@@ -151,6 +160,17 @@ class ReleaseGateResult(Document):
     """The check or validator that made it."""
     produced_at: Instant | None = None
     """When."""
+
+    @classmethod
+    def lift(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """A validator's result names the validator, and the artifact by its hash. One without a hash proves nothing."""
+        subject = data.get("subject")
+        if isinstance(subject, dict) and "sha256" not in subject and "artifact_sha256" in subject:
+            data = {**data, "subject": {**subject, "sha256": subject["artifact_sha256"]}}
+        for name, other in (("produced_by", "validator_agent_id"), ("produced_at", "validated_at")):
+            if data.get(name) is None and data.get(other) is not None:
+                data = {**data, name: data[other]}
+        return data
 
 
 class ReviewedDag(Part):

@@ -72,7 +72,7 @@ def read(deps: Deps, found: Found) -> Arrival | None:
     except Exception:
         LOG.exception("a message could not be read", extra={"action": "router.read"})
         parcel = OUR_FAULT
-    return Arrival(found, routing.lifted_bytes(data), parcel, original=data)
+    return Arrival(found, data, parcel, original=data)
 
 
 def exposed(deps: Deps, data: bytes) -> Rejection | None:

@@ -14,7 +14,8 @@ from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.record import Ack
 from agenttalk.engine import collect, handover, records
-from agenttalk.engine.intake import recall
+from agenttalk.engine.inbound import Inbound
+from agenttalk.engine.recalling import recall
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Entry, Folder, Row, Tx
@@ -25,8 +26,8 @@ from agenttalk.rules.routing import Order, Parcel, Rejection
 _COPIES: Final = 10_000
 """How many copies of one message are kept."""
 
-Fate = Literal["claim", "copy", "done"]
-"""Taken, put aside beside the one that was taken, or put aside as the one that was worked before."""
+Fate = Literal["claim", "wait", "copy", "done"]
+"""Taken, left for now, put aside beside the one that was taken, or put aside as the one that was worked before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +71,24 @@ class Claimed:
     claimed: int = 0
     dead: int = 0
     errors: tuple[str, ...] = ()
+    all_wait: bool = False
+    """Whether nobody knows of any of them where it comes from: there may be others behind them."""
 
 
-async def claim(seat: Seat) -> Claimed:
-    """Take the next new messages."""
-    return await _take(seat, await asyncio.to_thread(_new, seat))
+async def claim(seat: Seat, inbound: Inbound) -> Claimed:
+    """Take the next new messages, except for those that wait because nobody knows where they come from."""
+    while True:
+        waiting = await inbound.waiting(seat.plan_id)
+        claimed = await _take(seat, inbound, await asyncio.to_thread(_new, seat, waiting))
+        if not claimed.all_wait or await inbound.waiting(seat.plan_id) == waiting:
+            return claimed
 
 
-async def resume(seat: Seat) -> Claimed:
+async def resume(seat: Seat, inbound: Inbound) -> Claimed:
     """Finish what a crash left: files moved and not noted, and messages whose files are gone from the inbox."""
     rows = await seat.store.read("claimed_names", plan_id=seat.plan_id, receiver=seat.agent_id)
     known = {kept_name(message_id, name) for message_id, name in rows}
-    total = await _take(seat, await asyncio.to_thread(_pending, seat, known))
+    total = await _take(seat, inbound, await asyncio.to_thread(_pending, seat, known))
     await _restore(seat)
     return total
 
@@ -100,10 +107,11 @@ async def _restore(seat: Seat) -> None:
         await asyncio.to_thread(work)
 
 
-def _new(seat: Seat) -> tuple[list[Found], list[str]]:
+def _new(seat: Seat, waiting: set[str]) -> tuple[list[Found], list[str]]:
     try:
         with seat.root.sub(seat.inbox) as inbox:
-            names = (name for name in inbox.names() if name.endswith(places.MESSAGE) and not name.startswith("."))
+            found = (name for name in inbox.names() if name.endswith(places.MESSAGE) and not name.startswith("."))
+            names = (name for name in found if name not in waiting)
             return _read_all(seat, inbox, "", heapq.nsmallest(seat.deps.limits.new_messages_per_tick, names))
     except MissingError:
         return [], []
@@ -150,19 +158,23 @@ def _read(seat: Seat, inbox: Folder, where: str, name: str) -> list[Found]:
     return [Found(entry, where, parcel, data, original=data)]
 
 
-async def _take(seat: Seat, looked: tuple[list[Found], list[str]]) -> Claimed:
+async def _take(seat: Seat, inbound: Inbound, looked: tuple[list[Found], list[str]]) -> Claimed:
     found, errors = looked
     if not found:
         return Claimed(errors=tuple(errors))
     dead: list[tuple[Found, Rejection]] = []
     taken: list[Found] = []
+    waits = 0
     copies: list[Found] = []
     worked: list[tuple[Found, Ack]] = []
     seen: dict[str, tuple[str, str]] = {}
     for each in found:
-        fate = await _fate(seat, each, seen)
+        fate = await _fate(seat, inbound, each, seen)
         if isinstance(fate, Rejection):
             dead.append((await _with_original(seat, each), fate))
+            continue
+        if fate[0] == "wait":
+            waits += 1
             continue
         receipt = await asyncio.to_thread(_final_receipt, seat, each.message_id) if fate[0] == "claim" else None
         if receipt is not None:
@@ -176,10 +188,12 @@ async def _take(seat: Seat, looked: tuple[list[Found], list[str]]) -> Claimed:
         await seat.store.transact(lambda tx: _note(tx, seat, taken, dead, worked))
     copies += [each for each, _ in worked]
     await asyncio.to_thread(_put_away, seat, [each for each, _ in dead], copies, errors)
-    return Claimed(len(found), len(taken), len(dead), tuple(errors))
+    return Claimed(len(found), len(taken), len(dead), tuple(errors), waits == len(found))
 
 
-async def _fate(seat: Seat, found: Found, seen: dict[str, tuple[str, str]]) -> tuple[Fate, str] | Rejection:
+async def _fate(
+    seat: Seat, inbound: Inbound, found: Found, seen: dict[str, tuple[str, str]]
+) -> tuple[Fate, str] | Rejection:
     """What becomes of a file, and under which name. `seen`: hash and name of messages found before."""
     if isinstance(found.parcel, Rejection):
         return found.parcel
@@ -194,9 +208,9 @@ async def _fate(seat: Seat, found: Found, seen: dict[str, tuple[str, str]]) -> t
     if before:
         return "copy", before[1]
     if not rows or rows[0][4] is None:
-        forged = await _forged(seat, found.parcel)
-        if forged:
-            return forged
+        known = await inbound.judge(seat, found.parcel, found.entry.name)
+        if known != "take":
+            return known if isinstance(known, Rejection) else ("wait", name)
     if not rows:
         seen[message_id] = (sha256, name)
         return "claim", name
@@ -219,16 +233,6 @@ def _final_receipt(seat: Seat, message_id: str) -> Ack | None:
         if named == (seat.plan_id, message_id, seat.agent_id) and ack.status != "CONSUMED":
             return ack
     return None
-
-
-async def _forged(seat: Seat, parcel: Parcel) -> Rejection | None:
-    """In a plan of ours every message comes through our router. One that did not was put there by somebody."""
-    plan = await seat.store.read("plan", plan_id=seat.plan_id)
-    if not plan or plan[0][1] != "engine":
-        return None
-    is_command = isinstance(parcel.envelope, CommandEnvelope)
-    code = Code.COMMAND_NOT_AUTHORISED if is_command else Code.PRODUCER_MISMATCH
-    return Rejection(code, "nobody sent it to this agent: it did not come through the router")
 
 
 async def _with_original(seat: Seat, found: Found) -> Found:
@@ -321,7 +325,17 @@ def _bury(tx: Tx, seat: Seat, found: Found, why: Rejection, at: str) -> None:
         sha256=kept,
         problems=why.problems,
     )
-    records.bury(tx, refused, at=at)
+    if records.bury(tx, refused, at=at):
+        unread = records.named("unread", refused.key)
+        message_id, digest = found.message_id or unread, kept or wire.sha256(b"")
+        letter = records.Letter(seat.plan_id, message_id, digest, _sender(found) or seat.agent_id)
+        about = {"skip_reason": str(why.code), "file_name": found.spelled}
+        delivery_id = records.named("dlv", refused.key)
+        records.journal(tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, to=seat.agent_id, **about)
+
+
+def _sender(found: Found) -> str | None:
+    return found.parcel.envelope.producer_agent_id if isinstance(found.parcel, Parcel) else None
 
 
 def _origin(plan_id: str) -> str:

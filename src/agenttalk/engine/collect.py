@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import Document, instant
@@ -13,7 +13,7 @@ from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, Hu
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
 from agenttalk.contracts.validation import ArtifactValidationResult
-from agenttalk.engine import arriving, disputing, human, intake, letters, outbox, records, refusing
+from agenttalk.engine import arriving, disputing, generosity, human, intake, letters, outbox, records, refusing
 from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
@@ -21,13 +21,16 @@ from agenttalk.engine.plans import Plan
 from agenttalk.errors import Code, InputError
 from agenttalk.ports import Tx
 from agenttalk.rules import control, routing
-from agenttalk.rules.control import Control
+from agenttalk.rules.control import Control, Step
 from agenttalk.rules.routing import Rejection
 
 LOG = logging.getLogger(__name__)
+Taken = Literal["new", "same", "dead"]
+"""Whether a file says something new, was here before, or is refused."""
 _LIMIT: Final = wire.ENVELOPE_LIMIT
 _TIMEOUT: Final = 3600
 """Seconds that a re-execution may take where nothing says otherwise."""
+_ENDED: Final = frozenset({"COMPLETED", "FAILED", "SKIPPED"})
 _FINAL: Final = {"SUCCEEDED": "COMPLETED", "FAILED": "FAILED"}
 """What a receipt says of a task in a foreign plan. It is the agent's word; nothing here proves it."""
 
@@ -49,36 +52,55 @@ def read(deps: Deps, found: Found) -> tuple[bytes, Control | Rejection] | None:
 
 
 def take_in(
-    tx: Tx, found: Found, data: bytes | str | None, said: Control | Rejection, plan: Plan, deps: Deps, at: str
-) -> bool:
-    """Archive a control file and take over what it says; False when it was dead-lettered.
+    tx: Tx,
+    found: Found,
+    data: bytes | str | None,
+    said: Control | Rejection,
+    plan: Plan,
+    deps: Deps,
+    at: str,
+    *,
+    believed: bool = False,
+) -> Taken:
+    """Archive a control file and take over what it says. What is `believed` may also say that a task is done.
 
     Of one that could not be read, `data` is the hash of what was kept, if anything was.
     """
+    step: Step | Rejection
     if isinstance(said, Rejection):
-        refusal: Rejection | None = said
+        step = said
     elif isinstance(said.document, Mail):
-        refusal = letters.take_file(tx, deps, said.document)
+        step = letters.take_file(tx, deps, said.document) or "new"
     else:
-        refusal = _archive(tx, found, data if isinstance(data, bytes) else b"", said, plan, deps, at)
-    if refusal:
-        _bury(tx, found, data, refusal, at)
-        return False
-    intake.leave(tx, found, places.SENT)
-    return True
+        step = _archive(tx, found, data if isinstance(data, bytes) else b"", said, plan, deps, at)
+    if isinstance(step, Rejection):
+        _bury(tx, found, data, step, at)
+        return "dead"
+    if believed and not isinstance(said, Rejection) and isinstance(said.document, TaskStateReport) and step != "same":
+        _believe(tx, said.document, said.owner, plan, at)
+    if not stays(found.control):
+        intake.leave(tx, found, places.SENT)
+    return "same" if step == "same" else "new"
 
 
-def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, deps: Deps, at: str) -> Rejection | None:
+def stays(kind: str | None) -> bool:
+    """Whether a file is left where its agent put it: the agent itself, and other parties, look for it there."""
+    return kind in {"ack", "task_state"}
+
+
+def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, deps: Deps, at: str) -> Step | Rejection:
     about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
     rows = tx.run("control", **about)
     earlier = type(said.document).from_bytes(bytes(rows[0][1])) if rows else None
     step = control.advance(said, earlier, rows[0][0] if rows else "")
     if step == "same":
-        return None
+        return step
     refusal = step if isinstance(step, Rejection) else _take_over(tx, found, said, plan, deps, at)
     if not refusal:
-        tx.run("put_control", **about, agent_id=said.owner, sha256=said.sha256, body=data, at=at)
-    return refusal
+        body = said.document.to_bytes() if said.repairs else data
+        tx.run("put_control", **about, agent_id=said.owner, sha256=said.sha256, body=body, at=at)
+        generosity.tell(tx, found.plan_id, found.agent_id, said.kind, said.repairs, at=at)
+    return refusal or step
 
 
 def _take_over(tx: Tx, found: Found, said: Control, plan: Plan, deps: Deps, at: str) -> Rejection | None:
@@ -233,14 +255,20 @@ def _report(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) ->
     progress = report.progress.as_json() if report.progress else None
     body = wire.write(progress) if progress else None
     tx.run("set_progress", plan_id=plan.plan_id, task_id=report.task_id, progress=body)
-    leased = rows[0][4] is not None
-    if plan.origin == "foreign" and not leased and report.state not in {"COMPLETED", "FAILED", "SKIPPED"}:
-        current = rows[0][1]
-        if current not in {"COMPLETED", "FAILED", "SKIPPED"}:
-            tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
+    if plan.origin == "foreign" and rows[0][4] is None and _ENDED.isdisjoint({report.state, rows[0][1]}):
+        tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
+
+
+def _believe(tx: Tx, report: TaskStateReport, owner: str, plan: Plan, at: str) -> None:
+    """Where another party's router brings the commands, an agent's word on its task is all that there is to know."""
+    rows = tx.run("task", plan_id=plan.plan_id, task_id=report.task_id)
+    ours = tx.run("last_seq", plan_id=plan.plan_id, task_id=report.task_id)[0][0] > 0
+    if plan.origin == "foreign" and rows and rows[0][0] == owner and rows[0][4] is None and not ours:
+        tx.run("set_task_state", plan_id=plan.plan_id, task_id=report.task_id, state=report.state, at=at)
 
 
 def _bury(tx: Tx, found: Found, data: bytes | str | None, why: Rejection, at: str) -> None:
     sha256 = wire.sha256(data) if isinstance(data, bytes) else data
-    records.bury(tx, intake.refused_file(found, why, data, message_id=why.message_id, sha256=sha256), at=at)
+    if records.bury(tx, intake.refused_file(found, why, data, message_id=why.message_id, sha256=sha256), at=at):
+        intake.journal_refused(tx, found, why, sha256, at)
     intake.leave_rejected(tx, found, why, at)

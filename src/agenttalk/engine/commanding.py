@@ -12,7 +12,17 @@ from functools import lru_cache
 from typing import Any, Final
 
 from agenttalk.contracts import canonical, places, wire
-from agenttalk.contracts.command import PRIORITIES, Command, DagRef, Possible, Produces, Reexecution, ResolvedInput
+from agenttalk.contracts.base import is_path
+from agenttalk.contracts.command import (
+    PRIORITIES,
+    Command,
+    DagRef,
+    Possible,
+    ProducedFile,
+    Produces,
+    Reexecution,
+    ResolvedInput,
+)
 from agenttalk.contracts.dag import Node, Output
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import records
@@ -236,8 +246,13 @@ def _dag_ref(sha256: str, revision: int) -> tuple[DagRef, str]:
 @lru_cache(maxsize=256)
 def _produces(names: tuple[str, ...]) -> tuple[tuple[Produces, ...], str]:
     """What a command says of outputs, and its text where there are any."""
-    parts = tuple(Produces.of(output_name=name, files=()) for name in names)
+    parts = tuple(Produces.of(output_name=name, files=(ProducedFile.of(path=_file_of(name)),)) for name in names)
     return parts, f'"produces":[{",".join([canonical.text(each) for each in parts])}],' if parts else ""
+
+
+def _file_of(name: str) -> str:
+    """The file that is expected for an output: one of its name, as far as a file can be called so."""
+    return name if is_path(name) and places.payload_is_safe(name) else places.segment(name)
 
 
 def _keep(tx: Tx, sheet: Sheet, command: Command, message: tuple[str, str, bytes], *, at: str, state: str) -> int:

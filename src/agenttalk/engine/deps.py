@@ -59,6 +59,8 @@ class Deps:
     limits: Limits = field(default_factory=Limits)
     shared: bool = False
     """Whether other servers, with roots of their own, work on the same store."""
+    unrouted: bool = False
+    """Whether messages of foreign plans are worked though no router is known to have brought them."""
     walls: Walls = field(default_factory=Walls)
     """What processes in a sandbox see."""
     operator: Operator = field(default_factory=Operator)

@@ -19,6 +19,7 @@ from agenttalk.contracts.base import AgentId, is_id
 from agenttalk.engine import archive, claims, leases, records, settling
 from agenttalk.engine.coding import CodingAgents
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.inbound import Inbound
 from agenttalk.engine.layout import Api
 from agenttalk.engine.orders import Looked, Orders, Ready
 from agenttalk.engine.plans import VIRTUAL, boards, sound
@@ -117,6 +118,7 @@ class Heartbeat:
         tiers = driver if isinstance(driver, Tiers) else None
         self._coding = CodingAgents(deps, driver, lambda: api, self._environ, tiers=tiers) if tiers else None
         self._orders = Orders()
+        self._inbound = Inbound(deps, agent_id)
         self._resumed: set[str] = set()
         self._quiet_boxes = Quiet()
         self._run: _Run | None = None
@@ -225,10 +227,10 @@ class Heartbeat:
     async def _take_new(self, seat: Seat, tick: Tick) -> bool:
         """One plan: settle what is due, take what is new. Whether there was anything in its inbox."""
         if seat.plan_id not in self._resumed:
-            self._count(tick, await claims.resume(seat))
+            self._count(tick, await claims.resume(seat, self._inbound))
             self._resumed.add(seat.plan_id)
         await settling.settle(seat, self._running_in(seat))
-        claimed = await claims.claim(seat)
+        claimed = await claims.claim(seat, self._inbound)
         self._count(tick, claimed)
         return bool(claimed.found or claimed.errors)
 
@@ -237,7 +239,7 @@ class Heartbeat:
         kept = await archive.archive_claimed(seat)
         tick.archived += kept.archived
         tick.dead += kept.dead
-        looked = await self._orders.look(seat, self._running_in(seat))
+        looked = await self._orders.look(seat, self._running_in(seat), await self._inbound.ground(seat.plan_id))
         tick.waiting += looked.waiting + len(looked.ready)
         tick.asked += looked.asked
         await settling.settle(seat, self._running_in(seat))

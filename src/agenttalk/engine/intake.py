@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.dag import Output
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import acceptance, handover, records, refusing, sheets
+from agenttalk.engine import acceptance, recalling, records, refusing, sheets
 from agenttalk.engine.arriving import Arrival, output_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
@@ -27,13 +27,6 @@ _LONGEST_NAME: Final = 255
 _PEERS: Final = 64
 """How many earlier versions of an output are compared."""
 Fate = Literal["accepted", "superseded", "duplicate", "dead"]
-
-
-class Receiver(NamedTuple):
-    """Who a message went to."""
-
-    agent_id: str
-    plan_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +155,7 @@ def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan
     if accept.order and isinstance(parcel, Parcel) and isinstance(parcel.envelope, CommandEnvelope):
         command = parcel.envelope.payload.command
         priority = PRIORITIES[command.priority]
-        recall(tx, accept.order, plan.plan_id, plan.dag_sha256, deps, at)
+        recalling.recall(tx, accept.order, plan.plan_id, plan.dag_sha256, deps, at)
         rounds = int(command.reexecute is not None)
         tx.run("count_round", plan_id=plan.plan_id, task_id=command.task_id, rounds=rounds)
         records.show(tx, f"plans/{plan.plan_id}/commands/{parcel.envelope.file_name}", arrival.data)
@@ -179,48 +172,6 @@ def _accept(tx: Tx, arrival: Arrival, letter: Letter, accept: Accept, plan: Plan
         validator = acceptance.Validator(plan.plan_id, task_id, letter.sender)
         acceptance.take(tx, validator, [file["sha256"] for file in letter.files], at=at)
     return _send(tx, arrival, letter, message, accept.targets, priority, deps, at)
-
-
-def _superseded_by(newest: Order) -> dict[str, Any]:
-    return {
-        "superseded_by_message_id": newest.message_id,
-        "superseded_by_command_id": newest.command_id,
-        "superseded_by_command_seq": newest.seq,
-    }
-
-
-def recall(tx: Tx, newer: Order, plan_id: str, dag_sha256: str, deps: Deps, at: str) -> None:
-    """Withdraw older orders of the task: unclaimed ones vanish, a running one fails and is cancelled."""
-    rows = tx.run("earlier_orders", plan_id=plan_id, task_id=newer.task_id, dag_sha256=dag_sha256, seq=newer.seq)
-    for message, message_id, command_id, seq, state, delivery, receiver, progress, consumed_at in rows:
-        claimed = progress == "claimed"
-        why = f"{Code.SUPERSEDED}: superseded by {newer.command_id}"
-        tx.run("withdraw", id=delivery, ack="FAILED" if claimed else None, at=at, details=why)
-        if claimed:
-            about = {"message_id": message_id, "task_id": newer.task_id, "command_id": command_id, "command_seq": seq}
-            _fail(tx, Receiver(receiver, plan_id), about, consumed_at, why, at)
-        tx.run("set_message_state", id=message, state="superseded")
-        records.tally(tx, plan_id, superseded=1, delivered=-1 if state == "delivered" else 0)
-        [(_, sha256, _, _, _, _, _, _, producer, _, _)] = tx.run("message", id=message)
-        letter = Letter(plan_id, message_id, sha256, producer, newer.task_id, command_id)
-        records.journal(
-            tx,
-            letter,
-            "SKIPPED_SUPERSEDED",
-            at=at,
-            delivery_id=deps.ids.new("dlv"),
-            to=receiver,
-            skip_reason="recalled while it ran" if claimed else "recalled",
-            **_superseded_by(newer),
-        )
-        tx.record("message.recalled", message_id, {"seq": seq, "was": progress, "by": newer.message_id})
-
-
-def _fail(tx: Tx, receiver: Receiver, about: dict[str, Any], consumed_at: str, why: str, at: str) -> None:
-    """A command that was claimed ends by our word: its receipt says so at once, and the receiver leaves the same."""
-    times = {"consumed_at": consumed_at, "finished_at": at}
-    ack = handover.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})
-    records.show(tx, f"plans/{receiver.plan_id}/acks/{places.ack(ack.message_id)}", ack.as_json())
 
 
 def _seq(command_id: str | None) -> int:
@@ -311,7 +262,7 @@ def _skip(tx: Tx, arrival: Arrival, letter: Letter, skip: Skip, plan: Plan, deps
     duplicate = skip.status == "SKIPPED_DUPLICATE"
     if not duplicate:
         _add(tx, arrival, letter, plan, "superseded", at)
-    newest = _superseded_by(skip.newest) if skip.newest else {}
+    newest = recalling.superseded_by(skip.newest) if skip.newest else {}
     delivery_id = deps.ids.new("dlv")
     records.journal(tx, letter, skip.status, at=at, delivery_id=delivery_id, skip_reason=skip.why, **newest)
     records.tally(tx, letter.plan_id, sent=1, duplicate=int(duplicate), superseded=int(not duplicate))
@@ -328,13 +279,21 @@ def bury(tx: Tx, arrival: Arrival, why: Rejection, at: str) -> Fate:
     refused = refused_file(found, why, arrival.original, message_id=message_id, sha256=sha256)
     if records.bury(tx, refused, at=at):
         records.tally(tx, found.plan_id, sent=1, dead=1)
-        if letter:
-            delivery_id = records.named("dlv", found.key)
-            records.journal(tx, letter, "DEADLETTERED", at=at, delivery_id=delivery_id, skip_reason=str(why.code))
+        journal_refused(tx, found, why, sha256, at, letter)
         for content in arrival.contents:
             records.keep(tx, content)
     leave_rejected(tx, found, why, at)
     return "dead"
+
+
+def journal_refused(
+    tx: Tx, found: Found, why: Rejection, sha256: str | None, at: str, letter: Letter | None = None
+) -> None:
+    """Every file that is refused has a line, also one that could not be read: then its id follows from the file."""
+    unread = Letter(found.plan_id, records.named("unread", found.key), sha256 or wire.sha256(b""), found.agent_id)
+    delivery_id, code = records.named("dlv", found.key), str(why.code)
+    more = {"skip_reason": code, "file_name": found.name}
+    records.journal(tx, letter or unread, "DEADLETTERED", at=at, delivery_id=delivery_id, **more)
 
 
 def refused_file(

@@ -8,16 +8,24 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from agenttalk.contracts import places
-from agenttalk.contracts.record import StatusHeartbeat
-from agenttalk.engine import publish, records
+from agenttalk.contracts import places, wire
+from agenttalk.contracts.generation import Repair
+from agenttalk.contracts.record import StatusHeartbeat, TaskStateReport
+from agenttalk.engine import collect, generosity, journals, outbox, publish, records
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import Plans
+from agenttalk.engine.plans import UNROUTED, Plan, Plans
+from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.router import conserve
-from agenttalk.errors import AgentTalkError
+from agenttalk.engine.standing_files import Said, Standing
+from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Folder, Store, Tx
+from agenttalk.rules import forms
+from agenttalk.rules.control import Control
+from agenttalk.rules.routing import Rejection
 
+UNREADABLE: Final = "UNREADABLE"
+"""What is said of an agent whose sign of life cannot be read."""
 STALE: Final = timedelta(seconds=90)
 """A heartbeat that is older than three slow polls is a bad sign."""
 _LIMIT: Final = 64 * 1024
@@ -41,17 +49,19 @@ class Watchlist:
 
 
 class Monitor:
-    """Watches a root. Never changes what became of a message or a task."""
+    """Watches a root. Never changes what became of a message; of tasks it knows what our store and their agents say."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._plans = Plans(deps)
         self._shown: publish.Seen = {}
+        self._standing = Standing(deps)
+        self._quiet = Quiet()
 
     async def pass_(self) -> Watchlist:
         """Look at everything once and publish it."""
         seen = Watchlist()
-        await self._plans.refresh()
+        await self._read_states(await self._plans.refresh())
         for board in await boards(self._deps):
             await self._look(board, seen)
         await self._agents(seen)
@@ -61,6 +71,34 @@ class Monitor:
             except AgentTalkError as error:
                 seen.problems.append({"code": str(error.code), "message": error.message, "hint": error.hint})
         return seen
+
+    async def _read_states(self, plans: dict[str, Plan]) -> None:
+        """Take over what agents of foreign plans say of their tasks: another router may bring the messages."""
+        root, agents = self._deps.root, sorted(self._plans.agents)
+        found = await asyncio.to_thread(outbox.harvest, root, agents, self._quiet, self._standing.keys)
+        for plan_id, files in found.files.items():
+            plan = plans.get(plan_id)
+            if plan is None or plan.origin != "foreign" or plan.halted is not None:
+                continue
+            batch: list[Said] = []
+            for each in files:
+                said = await asyncio.to_thread(collect.read, self._deps, each) if each.control == "task_state" else None
+                batch += [(each, *said)] if said and isinstance(said[1], Control) else []  # a router refuses the others
+            if batch:
+                self._standing.note(batch, await plan.board.transact(partial(self._take_in, batch=batch, plan=plan)))
+
+    def _take_in(self, tx: Tx, batch: list[Said], plan: Plan) -> list[collect.Taken]:
+        at = self._deps.stamp()
+        return [
+            collect.take_in(tx, found, data, said, plan, self._deps, at, believed=self._is_brought(plan.plan_id, said))
+            for found, data, said in batch
+        ]
+
+    def _is_brought(self, plan_id: str, said: Control | Rejection) -> bool:
+        """Whether the journal names the command that a state is about."""
+        report = said.document if isinstance(said, Control) else None
+        message_id = report.message_id if isinstance(report, TaskStateReport) else None
+        return message_id is not None and journals.mentions(self._deps.root, plan_id, message_id)
 
     async def _look(self, board: Store, seen: Watchlist) -> None:
         for plan_id, origin, *_ in await board.read("plans"):
@@ -76,24 +114,39 @@ class Monitor:
         board = (await boards(self._deps))[0]
         now = self._deps.now()
         for agent_id in sorted(self._plans.agents):
-            status = await asyncio.to_thread(_heartbeat, self._deps.root, agent_id)
-            if status is None or status.agent_id != agent_id:
+            try:
+                status, repairs = await asyncio.to_thread(_heartbeat, self._deps.root, agent_id)
+            except MissingError:
+                continue
+            except AgentTalkError as error:
+                seen.agents[agent_id] = UNREADABLE
+                message = f"{places.HEARTBEAT} of {agent_id}: {error.message}"
+                seen.problems.append({"code": str(error.code), "message": message, "hint": error.hint})
                 continue
             age = max(timedelta(0), now - status.last_heartbeat)
             stale = max(STALE, timedelta(seconds=9 * self._deps.limits.poll_seconds))
             health = "CRITICAL" if age > stale else status.health
             seen.agents[agent_id] = health
             body = {**status.as_json(), "health": health}
-            await board.transact(partial(_show_agent, agent_id=agent_id, body=body))
+            await board.transact(
+                partial(_show_agent, agent_id=agent_id, body=body, repairs=repairs, at=self._deps.stamp())
+            )
 
 
-def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any]) -> None:
+def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repair, ...], at: str) -> None:
     records.show(tx, f"agent_status/{agent_id}.json", body)
+    if repairs:
+        tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
+        generosity.tell(tx, UNROUTED, agent_id, places.HEARTBEAT, repairs, at=at)
 
 
-def _heartbeat(root: Folder, agent_id: str) -> StatusHeartbeat | None:
-    """An agent's sign of life, if it left one that can be read."""
-    try:
-        return StatusHeartbeat.from_bytes(root.read(f"{places.agent(agent_id)}/{places.HEARTBEAT}", _LIMIT))
-    except AgentTalkError:
-        return None
+def _heartbeat(root: Folder, agent_id: str) -> tuple[StatusHeartbeat, tuple[Repair, ...]]:
+    """An agent's sign of life, and what of it was brought into our form. Raises MissingError without one."""
+    data = root.read(f"{places.agent(agent_id)}/{places.HEARTBEAT}", _LIMIT)
+    said, repairs = forms.mended(StatusHeartbeat, wire.read(data, limit=_LIMIT))
+    status = StatusHeartbeat.from_json(said)
+    if status.agent_id != agent_id:
+        raise InputError(
+            Code.PRODUCER_MISMATCH, f"it is that of {status.agent_id!r}", hint="an agent writes only its own"
+        )
+    return status, repairs

@@ -13,8 +13,9 @@ from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest
-from agenttalk.engine import handover, human, records
+from agenttalk.engine import handover, human, recalling, records
 from agenttalk.engine.archive import stored_at
+from agenttalk.engine.inbound import Ground
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, Code, MissingError
 from agenttalk.ports import Folder, Row, Tx
@@ -96,8 +97,11 @@ class Orders:
         """Those that could run when they were looked at last."""
         self._round = 0
 
-    async def look(self, seat: Seat, running: int | None) -> Looked:
-        """Look at the next few commands of a plan, except for the one that is `running`."""
+    async def look(self, seat: Seat, running: int | None, ground: Ground) -> Looked:
+        """Look at the next few commands of a plan, except for the one that is `running`.
+
+        While the plan's files contradict each other, none of them begins.
+        """
         rows = await seat.store.read("claimed_orders", plan_id=seat.plan_id, receiver=seat.agent_id)
         self._round += 1
         first: dict[str, Row] = {}
@@ -112,7 +116,7 @@ class Orders:
             mark = (*here, row[0])
             self._looked[mark] = self._round
             self._ready.discard(mark)
-            ready = await self._look_at(seat, row, shelf, looked)
+            ready = await self._look_at(seat, row, shelf, looked, ground)
             if ready is not None:
                 looked.ready.append(ready)
                 self._ready.add(mark)
@@ -131,12 +135,17 @@ class Orders:
         chosen = by_rank[:limit]
         return chosen if best is None or best in chosen else [best, *chosen]
 
-    async def _look_at(self, seat: Seat, row: Row, shelf: _LazyShelf, looked: Looked) -> Ready | None:
+    async def _look_at(self, seat: Seat, row: Row, shelf: _LazyShelf, looked: Looked, ground: Ground) -> Ready | None:
         delivery, message_id, task_id, priority, seq = row
         [(envelope, consumed_at, state)] = await seat.store.read("order_of", id=delivery)
         if state != "claimed":
             return None
         command = CommandEnvelope.from_bytes(bytes(envelope)).payload.command
+        if ground.contradiction is not None:
+            looked.waiting += 1
+            return None
+        if await _is_outdated(seat, command, ground):
+            return None
         order = Order(delivery, message_id, task_id, priority, seq, command, consumed_at)
         sources = await shelf.sources(order)
         resolution = inputs.resolve(command, Shelf(sources))
@@ -156,6 +165,16 @@ class Orders:
             missing = resolution.missing
             await seat.store.transact(partial(_block, seat=seat, order=order, missing=missing, request_id=request_id))
         return None
+
+
+async def _is_outdated(seat: Seat, command: Command, ground: Ground) -> bool:
+    """Whether a command was made for an earlier DAG of a plan that the engine does not run. Then it is taken back."""
+    new = ground.facts.dag_sha256 if ground.facts else None
+    old = command.dag_ref.sha256 if command.dag_ref else None
+    if new is None or old is None or old == new:
+        return False
+    recalled = partial(recalling.outdate, old=old, new=new, deps=seat.deps, at=seat.deps.stamp())
+    return bool(await seat.store.transact(lambda tx: recalled(tx, seat.plan_id, [command.task_id])))
 
 
 def _waiting(task: Row | None, delivery: int) -> tuple[Any, tuple[str, tuple[str, ...]] | None]:
@@ -228,6 +247,11 @@ def question(seat: Seat, order: Order, request_id: str, at: str, **said: Any) ->
     )
 
 
+def hand_request_over(tx: Tx, seat: Seat, request: HumanInterventionRequest) -> None:
+    """A question lies in the agent's outbox, too: maybe another party's router brings it to people."""
+    handover.hand_over(tx, seat, f"human_intervention_request_{request.request_id}.json", request.to_bytes() + b"\n")
+
+
 def _ask(tx: Tx, seat: Seat, order: Order, missing: tuple[str, ...], request_id: str, at: str) -> None:
     """Ask people for what is missing; asking twice asks once."""
     command_id = order.command.command_id
@@ -236,6 +260,7 @@ def _ask(tx: Tx, seat: Seat, order: Order, missing: tuple[str, ...], request_id:
     request = question(seat, order, request_id, at, type="MISSING_FILE", title=title, blocking=True, needed=needed)
     if not human.ask(tx, request, plan_id=seat.plan_id, at=at):
         return
+    hand_request_over(tx, seat, request)
     records.alert(
         tx,
         at=at,

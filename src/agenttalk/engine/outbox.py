@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -92,10 +92,11 @@ def unspelled(name: str) -> str:
     return os.fsdecode(bytes.fromhex(stem)) + text[len(stem) :]
 
 
-def harvest(root: Folder, agents: Iterable[str], quiet: Quiet | None = None) -> Harvest:
+def harvest(root: Folder, agents: Iterable[str], quiet: Quiet | None = None, known: Collection[str] = ()) -> Harvest:
     """Look through all outboxes. A folder that misleads is reported and left alone; the others go on.
 
-    Who looks often hands in `quiet`, where it is noted which folders need no look.
+    Who looks often hands in `quiet`, where it is noted which folders need no look, and the keys of files that are
+    `known` and lie there all the same.
     """
     gathered = Harvest({}, [])
     quiet = quiet or Quiet()
@@ -114,12 +115,12 @@ def harvest(root: Folder, agents: Iterable[str], quiet: Quiet | None = None) -> 
             key = f"{agent_id}/{entry.name}"
             if quiet.holds(key, entry, now) or entry.kind == "regular" or not entry.is_text or not is_id(entry.name):
                 continue
-            quiet.note(key, entry, now, news=_look(root, agent_id, entry.name, gathered))
+            quiet.note(key, entry, now, news=_look(root, agent_id, entry.name, gathered, known))
     return gathered
 
 
-def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest) -> bool:
-    """Look into one outbox of a plan; whether something lies there, or it could not be seen."""
+def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest, known: Collection[str]) -> bool:
+    """Look into one outbox of a plan; whether something new lies there, or it could not be seen."""
     try:
         with root.sub(places.box(agent_id, "outbox", plan_id)) as folder:
             entries = [entry for entry in folder.scan() if _interesting(entry.name, plan_id)]
@@ -128,10 +129,11 @@ def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest) -> bool:
     except AgentTalkError as error:
         gathered.troubles.append(Trouble(agent_id, plan_id, f"outbox/{plan_id}", error))
         return True
-    if entries:
-        found = [Found(agent_id, plan_id, entry, kind_of(entry.name, plan_id)) for entry in entries]
+    all_found = [Found(agent_id, plan_id, entry, kind_of(entry.name, plan_id)) for entry in entries]
+    found = [each for each in all_found if each.key not in known]
+    if found:
         gathered.files.setdefault(plan_id, []).extend(sorted(found, key=lambda each: each.entry.name))
-    return bool(entries)
+    return bool(found)
 
 
 def _interesting(name: str, plan_id: str) -> bool:

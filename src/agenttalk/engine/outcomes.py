@@ -11,13 +11,14 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.envelope import ArtifactEnvelope
-from agenttalk.engine import handover, human, leases, records
+from agenttalk.engine import handover, human, journals, leases, records
 from agenttalk.engine.leases import Lease
-from agenttalk.engine.orders import Order, question
+from agenttalk.engine.orders import Order, hand_request_over, question
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import Code, ConflictError, ContractError, InputError, MissingError
 from agenttalk.ports import Ended, Folder, Performance, Tx
 from agenttalk.rules import results
+from agenttalk.rules.control import kind_of
 from agenttalk.rules.leases import after
 from agenttalk.rules.results import Fault, Result
 
@@ -111,7 +112,7 @@ async def _judge(
             explanation = secrets.redact_json(said.explanation)
             said = replace(said, value=secrets.redact_json(said.value), explanation=explanation)
             await asyncio.to_thread(_withhold, seat, cwd, since, in_tree=in_tree)
-        found = await asyncio.to_thread(_find, seat, command, outputs, cwd, in_tree)
+        found = await asyncio.to_thread(_find, seat, command, outputs, cwd)
         files = [await _take(seat, each) for each in found]
     except InputError as error:
         return Fault(error.code, secrets.redact(error.message)), []
@@ -152,7 +153,7 @@ def _withhold(seat: Seat, cwd: str, since: int, *, in_tree: bool) -> None:
         seat.deps.discretion.withhold_tree(seat.root, cwd, seat.deps.limits.payload_bytes, since)
 
 
-def _find(seat: Seat, command: Command, outputs: str, cwd: str, in_tree: bool) -> list[OutputFile]:  # noqa: FBT001
+def _find(seat: Seat, command: Command, outputs: str, cwd: str) -> list[OutputFile]:
     """Everything in the folder of outputs, and declared files of the working directory for what is not there."""
     names = results.declared(command)
     found: list[OutputFile] = []
@@ -173,9 +174,6 @@ def _find(seat: Seat, command: Command, outputs: str, cwd: str, in_tree: bool) -
     there = {each.output_name for each in found}
     for declared in command.produces or ():
         paths = [(file.path, f"{cwd}/{file.path}") for file in declared.files]
-        name = declared.output_name
-        if in_tree and not paths and places.payload_is_safe(name) and not name.startswith("/"):
-            paths = [(name, f"{cwd}/{name}")]
         if declared.output_name not in there and paths and all(seat.root.exists(where) for _, where in paths):
             found += [OutputFile(declared.output_name, path, where, "", 0) for path, where in paths]
     unsafe = results.unsafe_path(each.path for each in found)
@@ -226,15 +224,19 @@ class Artifact:
     """Path in the outbox, and the file."""
 
 
-def artifacts(seat: Seat, order: Order, said: Result, files: list[OutputFile], at: str) -> list[Artifact]:
+def artifacts(
+    seat: Seat, order: Order, said: Result, files: list[OutputFile], at: str, apart: frozenset[str] = frozenset()
+) -> list[Artifact]:
     """The artifacts of a turn. Their ids follow from the command, so the same end never makes two.
 
-    Raises ContractError for a name that no document can hold.
+    A file travels under the name that it has. Those of outputs that have to lie `apart` travel in a folder named like
+    their message. Raises ContractError for a name that no document can hold.
     """
     made = []
     for output_name in dict.fromkeys(each.output_name for each in files):
         message_id = records.named("msg", f"{seat.plan_id}/{order.message_id}/{output_name}")
-        own = [(f"{message_id}/{each.path}", each) for each in files if each.output_name == output_name]
+        folder = f"{message_id}/" if output_name in apart else ""
+        own = [(f"{folder}{each.path}", each) for each in files if each.output_name == output_name]
         document: dict[str, Any] = {
             "schema_version": "1.0",
             "message_id": message_id,
@@ -263,6 +265,33 @@ def artifacts(seat: Seat, order: Order, said: Result, files: list[OutputFile], a
     return made
 
 
+def _apart(seat: Seat, files: list[OutputFile]) -> frozenset[str]:
+    """Outputs whose files cannot lie in the outbox under their own names.
+
+    A name can be that of a control file, or of a file of another output. Or another file of that name lies there which
+    no router has brought anywhere yet.
+    """
+    found: set[str] = set()
+    holders: dict[str, str] = {}
+    for each in files:
+        shared = holders.setdefault(each.path, each.output_name) != each.output_name
+        reserved = "/" not in each.path and kind_of(each.path, seat.plan_id) is not None
+        if shared or reserved or _is_held(seat, each):
+            found.add(each.output_name)
+    return frozenset(found)
+
+
+def _is_held(seat: Seat, file: OutputFile) -> bool:
+    path = f"{seat.outbox}/{file.path}"
+    try:
+        lying = seat.root.digest(path, seat.deps.limits.payload_bytes).sha256
+    except MissingError:
+        return False
+    except InputError:
+        return True
+    return lying != file.sha256 and not journals.mentions(seat.root, seat.plan_id, lying)
+
+
 async def conclude(
     seat: Seat,
     order: Order,
@@ -281,7 +310,8 @@ async def conclude(
     made: list[Artifact] = []
     if isinstance(outcome, Result):
         try:
-            made = artifacts(seat, order, outcome, files, at)
+            apart = await asyncio.to_thread(_apart, seat, files)
+            made = artifacts(seat, order, outcome, files, at, apart)
         except ContractError as error:
             outcome = Fault(error.code, error.message)
     large = await _keep_large(seat, outcome)
@@ -390,4 +420,5 @@ def _ask_who(tx: Tx, seat: Seat, order: Order, why: str, at: str) -> None:
     needed = {"decision": {"question": f"{why}\nWho shall do it? Send another command."[-2000:]}}
     title = f"{seat.agent_id} is not fit for {order.task_id}"
     request = question(seat, order, request_id, at, type="DECISION", title=title, blocking=False, needed=needed)
-    human.ask(tx, request, plan_id=seat.plan_id, at=at)
+    if human.ask(tx, request, plan_id=seat.plan_id, at=at):
+        hand_request_over(tx, seat, request)

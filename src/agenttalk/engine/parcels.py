@@ -134,10 +134,7 @@ def pack(
     """Make the message of an output; the same `key` gives it the same id."""
     message_id = records.named("msg", f"{job.plan_id}/{key}/{output.name}")
     quoted, command = wire.quoted, job.command
-    listed = [
-        f'{{"path":{quoted(f"{message_id}/{each.path}")},"sha256":"{each.sha256}","size_bytes":{each.size}}}'
-        for each in files
-    ]
+    listed = [f'{{"path":{quoted(each.path)},"sha256":"{each.sha256}","size_bytes":{each.size}}}' for each in files]
     again, rework = "", command.reexecute
     if rework is not None:
         again = f'"reexecution":{{"command_id":"{command.command_id}","count":{rework.attempt}}},'

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal
@@ -16,13 +17,15 @@ from typing import Final, Literal
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import AgentId, is_id
 from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.generation import Repair
 from agenttalk.contracts.plan import ActiveDagRef, PlanManifest
-from agenttalk.engine import records
+from agenttalk.engine import generosity, recalling, records
 from agenttalk.engine.boards import DEFAULT, SYSTEM, VIRTUAL, board_of, boards, place, sound
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.quiet import Quiet
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError, UsageError
+from agenttalk.errors import AgentTalkError, Code, ContractError, InputError, JsonError, MissingError, UsageError
 from agenttalk.ports import Folder, Store, Tx
+from agenttalk.rules import forms
 from agenttalk.rules.routing import RESERVED, PlanFacts
 
 __all__ = [
@@ -35,7 +38,9 @@ __all__ = [
     "agents_in",
     "board_of",
     "boards",
+    "files_of",
     "halt",
+    "lying",
     "place",
     "put_tasks",
     "sound",
@@ -104,7 +109,7 @@ class Plans:
         if not is_id(plan_id) or plan_id.startswith("_"):
             return None
         await self.meet()
-        files = await asyncio.to_thread(_files_of, self._deps.root, plan_id)
+        files = await asyncio.to_thread(files_of, self._deps.root, plan_id)
         rows = await (await board_of(self._deps, plan_id)).read("plan", plan_id=plan_id)
         if files is not None or (rows and rows[0][1] == "engine"):
             await self._load(plan_id, files or Files(()))
@@ -147,7 +152,7 @@ class Plans:
             if seen is not None and name not in due and self._quiet.holds(name, entry, now):
                 found[name] = seen
                 continue
-            files = _files_of(self._deps.root, name)
+            files = files_of(self._deps.root, name)
             self._quiet.note(name, entry, now, news=files != seen)
             if files is not None:
                 found[name] = files
@@ -194,7 +199,8 @@ class Plans:
         if edited:
             at = self._deps.stamp()
             await board.transact(lambda tx: _put_back(tx, plan_id, edited, at))
-        facts = await asyncio.to_thread(_facts, bytes(dag), manifest and bytes(manifest), self.agents, foreign=False)
+        said = PlanManifest.from_bytes(bytes(manifest)) if manifest else None
+        facts = await asyncio.to_thread(_facts, bytes(dag), said, self.agents, foreign=False)
         return Plan(plan_id, board, "engine", facts)
 
     async def _foreign_plan(self, plan_id: str, board: Store, known_sha256: str) -> Plan:
@@ -203,14 +209,16 @@ class Plans:
         try:
             _require_own_store(self._deps, plan_id)
             documents = await asyncio.to_thread(_read_plan, self._deps.root, plan_id)
-            facts = await asyncio.to_thread(_facts, *documents[:2], self.agents, foreign=True)
+            manifest, repairs = _foreign_manifest(documents[1])
+            facts = await asyncio.to_thread(_facts, documents[0], manifest, self.agents, foreign=True)
             _agree(plan_id, facts, documents[2])
         except AgentTalkError as error:
-            why, code = error.message, error.code
-            code = code if code in _HALTS else Code.ACTIVE_DAG_REF_MISMATCH
+            why, code = error.message, _why_halted(error)
             await board.transact(lambda tx: halt(tx, plan_id, code, why, at))
             return Plan(plan_id, board, "foreign", None, halted=why)
         await self._import(board, facts, documents, known_sha256, at)
+        if repairs:
+            await board.transact(lambda tx: generosity.tell(tx, plan_id, None, places.MANIFEST, repairs, at=at))
         return Plan(plan_id, board, "foreign", facts)
 
     async def _import(
@@ -220,9 +228,13 @@ class Plans:
         plan_id = facts.dag.plan_id
         if facts.dag_sha256 != known_sha256:
             await put_tasks(board, facts.dag, at)
+        known = [row[0] for row in await board.read("tasks_of", plan_id=plan_id)] if known_sha256 else []
 
         def work(tx: Tx) -> None:
             _put_plan(tx, facts, "foreign", dag=dag, pointer=pointer, manifest=manifest)
+            if known_sha256 and facts.dag_sha256 != known_sha256:
+                new = facts.dag_sha256
+                recalling.outdate(tx, plan_id, known, old=known_sha256, new=new, deps=self._deps, at=at)
             if facts.dag_sha256 != known_sha256:
                 tx.record("plan.dag", plan_id, {"origin": "foreign", "dag_sha256": facts.dag_sha256})
 
@@ -255,7 +267,7 @@ async def submit(
             hint="change the files there, or submit it under another plan_id",
         )
     at = deps.stamp()
-    facts = _facts(dag_bytes, manifest, frozenset(), foreign=False)
+    facts = _facts(dag_bytes, PlanManifest.from_bytes(manifest) if manifest else None, frozenset(), foreign=False)
     await put_tasks(store, dag, at)
 
     def work(tx: Tx) -> None:
@@ -320,7 +332,7 @@ def _require_own_store(deps: Deps, plan_id: str) -> None:
         )
 
 
-def _files_of(root: Folder, plan_id: str) -> Files | None:
+def files_of(root: Folder, plan_id: str) -> Files | None:
     """The files of a plan; None when it has no folder."""
     try:
         with root.sub(places.plan(plan_id)) as folder:
@@ -332,6 +344,14 @@ def _files_of(root: Folder, plan_id: str) -> Files | None:
     except (MissingError, InputError):
         return None
     return Files(tuple(sorted(marks)))
+
+
+def lying(root: Folder, plan_id: str) -> PlanFacts:
+    """What the files of a foreign plan say, if they agree with each other. Raises AgentTalkError when they do not."""
+    dag, manifest, pointer = _read_plan(root, plan_id)
+    facts = _facts(dag, _foreign_manifest(manifest)[0], (), foreign=True)
+    _agree(plan_id, facts, pointer)
+    return facts
 
 
 def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
@@ -353,12 +373,41 @@ def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
     return dag, manifest, pointer
 
 
-def _facts(dag: bytes, manifest: bytes | None, agents: Collection[str], *, foreign: bool) -> PlanFacts:
-    commanders = PlanManifest.from_bytes(manifest).commanders if manifest else None
+def _why_halted(error: AgentTalkError) -> Code:
+    """The code under which people are told that a plan stopped: what is wrong with which of its files."""
+    if isinstance(error, ContractError | JsonError):
+        return error.code if error.code in _HALTS else Code.SCHEMA_INVALID
+    return error.code if error.code in _HALTS else Code.ACTIVE_DAG_REF_MISMATCH
+
+
+def _foreign_manifest(manifest: bytes | None) -> tuple[PlanManifest | None, tuple[Repair, ...]]:
+    """The manifest of a foreign plan, and what of it was brought into our form. Raises what is wrong with it."""
+    if manifest is None:
+        return None, ()
+    with _naming(places.MANIFEST):
+        said, repairs = forms.mended(PlanManifest, wire.read(manifest, limit=PlanManifest.size_limit))
+        return PlanManifest.from_json(said), repairs
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """What is wrong with a file of a plan names the file."""
+    try:
+        yield
+    except ContractError as error:
+        raise ContractError(error.code, f"{name}: {error.message}", error.problems, hint=error.hint) from error
+    except JsonError as error:
+        raise JsonError(error.code, f"{name}: {error.message}", hint=error.hint) from error
+
+
+def _facts(dag: bytes, manifest: PlanManifest | None, agents: Collection[str], *, foreign: bool) -> PlanFacts:
+    commanders = manifest.commanders if manifest else None
     if commanders == ():  # nobody is to command, and not: nothing is said about it
         commanders = tuple(AgentId(each) for each in RESERVED)
+    with _naming(places.DAG):
+        read = TaskDag.from_bytes(dag)
     return PlanFacts(
-        dag=TaskDag.from_bytes(dag),
+        dag=read,
         dag_sha256=wire.sha256(dag),
         agents=agents,
         foreign=foreign,
@@ -367,7 +416,9 @@ def _facts(dag: bytes, manifest: bytes | None, agents: Collection[str], *, forei
 
 
 def _agree(plan_id: str, facts: PlanFacts, pointer: bytes) -> None:
-    if ActiveDagRef.from_bytes(pointer).task_dag_sha256 != facts.dag_sha256:
+    with _naming(places.POINTER):
+        said = ActiveDagRef.from_bytes(pointer)
+    if said.task_dag_sha256 != facts.dag_sha256:
         raise UsageError(
             Code.ACTIVE_DAG_REF_MISMATCH,
             f"plan {plan_id!r}: {places.POINTER} and {places.DAG} disagree",

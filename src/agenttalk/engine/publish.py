@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -14,7 +15,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.plan import PlanStatus
 from agenttalk.engine import records
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import AgentTalkError, InputError, MissingError
+from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Folder, Store, Tx
 
 _AT_ONCE: Final = 500
@@ -22,6 +23,8 @@ _COMMANDS: Final = "commands"
 _ACKS: Final = "acks"
 _LINES: Final = 2_000
 _PIECE: Final = 1024 * 1024
+View: TypeAlias = "tuple[str, bytes | None, int]"
+"""Path, content and version of a file."""
 Seen: TypeAlias = "dict[str, tuple[str, int]]"
 """Plan → the hash of its DAG, and one of its tasks as they were."""
 _BLOCKED: Final = {
@@ -73,7 +76,10 @@ async def _views(deps: Deps, board: Store) -> int:
                 else:
                     written += await asyncio.to_thread(_write, deps.root, large, failures)
         small = [(path, body, version) for path, body, content, version in rows if content is None]
-        written += await asyncio.to_thread(_write, deps.root, small, failures)
+        theirs = await _newer_statuses(deps, board, small)
+        written += [(path, version) for path, _, version in small if path in theirs]
+        mine = [each for each in small if each[0] not in theirs]
+        written += await asyncio.to_thread(_write, deps.root, mine, failures)
         if not written:
             break
         await board.transact(partial(_shown, written=written))
@@ -81,6 +87,45 @@ async def _views(deps: Deps, board: Store) -> int:
     if failures:
         raise failures[0]
     return count
+
+
+async def _newer_statuses(deps: Deps, board: Store, views: Sequence[View]) -> set[str]:
+    """Statuses of foreign plans that are left as they lie there: another party wrote them, and later than ours are.
+
+    People are told once. When we know something later, ours is written again.
+    """
+    found = set()
+    for path, body, _ in views:
+        plan_id, _, name = path.removeprefix("plans/").partition("/")
+        if name != places.STATUS or body is None or not path.startswith("plans/"):
+            continue
+        rows = await board.read("plan", plan_id=plan_id)
+        if rows and rows[0][1] == "foreign" and await asyncio.to_thread(_is_later, deps.root, _place(path), body):
+            found.add(path)
+            await board.transact(partial(_tell_newer, plan_id=plan_id, at=deps.stamp()))
+    return found
+
+
+def _is_later(root: Folder, path: str, body: bytes) -> bool:
+    """Whether the status that lies there says that it is later than ours."""
+    try:
+        lying: Any = wire.read(root.read(path, wire.DOCUMENT_LIMIT), limit=wire.DOCUMENT_LIMIT)
+        own: Any = wire.read(body, limit=wire.DOCUMENT_LIMIT)
+        return datetime.fromisoformat(lying["updated_at"]) > datetime.fromisoformat(own["updated_at"])
+    except (AgentTalkError, KeyError, TypeError, ValueError):
+        return False
+
+
+def _tell_newer(tx: Tx, plan_id: str, at: str) -> None:
+    records.alert(
+        tx,
+        at=at,
+        plan_id=plan_id,
+        code=Code.VIEW_FOREIGN,
+        message=f"{places.STATUS} was written by another party, later than what we know; it is left as it is",
+        key=places.STATUS,
+        severity="WARNING",
+    )
 
 
 def _shown(tx: Tx, written: list[tuple[str, int]]) -> None:

@@ -10,26 +10,27 @@ import asyncio
 import logging
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine import arriving, collect, delivery, intake, outbox, publish, records
 from agenttalk.engine.arriving import Arrival
+from agenttalk.engine.collect import Taken
+from agenttalk.engine.declined import Declined
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Fate
 from agenttalk.engine.outbox import Found, Leaving, Trouble
 from agenttalk.engine.plans import UNROUTED, VIRTUAL, Plan, Plans, boards
 from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.records import Refused, Source
+from agenttalk.engine.standing_files import Said, Standing
 from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.ports import Blobs, Folder, Store, Tx
 from agenttalk.rules.control import Control
 from agenttalk.rules.redaction import Secrets
 from agenttalk.rules.routing import Rejection, Tally
 
-Said: TypeAlias = "tuple[Found, bytes | str | None, Control | Rejection]"
-"""A control file: its bytes, or the hash of what was kept of it, and what it says."""
 LOG = logging.getLogger(__name__)
 _HINT: Final = "the log says how; please report it"
 AT_ONCE: Final = 250
@@ -99,6 +100,8 @@ class Router:
         self._plans = Plans(deps)
         self._shown: publish.Seen = {}
         self._quiet = Quiet()
+        self._standing = Standing(deps)
+        self._declined = Declined(deps)
 
     async def run_once(self) -> Report:
         """Pass until nothing is left that a pass can do now."""
@@ -112,7 +115,7 @@ class Router:
         """Look at everything once."""
         report = Report()
         agents = sorted(await self._plans.meet())
-        found = await asyncio.to_thread(outbox.harvest, self._deps.root, agents, self._quiet)
+        found = await asyncio.to_thread(outbox.harvest, self._deps.root, agents, self._quiet, self._standing.keys)
         plans = await self._plans.refresh(found.files)
         report.halted = {plan_id: plan.halted for plan_id, plan in sorted(plans.items()) if plan.halted is not None}
         for name in sorted(VIRTUAL & found.files.keys()):
@@ -232,9 +235,15 @@ class Router:
         found = await asyncio.to_thread(self._read_controls, files, report)
         read: list[Said] = [(each, *(await self._with_files(plan, each, said))) for each, said in found]
         for start in range(0, len(read), AT_ONCE):
-            taken = await self._collect(plan, read[start : start + AT_ONCE])
-            report.collected += sum(taken)
-            report.dead += len(taken) - sum(taken)
+            batch = read[start : start + AT_ONCE]
+            taken = await self._collect(plan, batch)
+            report.collected += sum(
+                how == "new" or (how == "same" and not collect.stays(each[0].control))
+                for each, how in zip(batch, taken, strict=True)
+            )
+            report.dead += taken.count("dead")
+            self._standing.note(batch, taken)
+        await self._standing.clear(plan)
 
     def _read_controls(
         self, files: list[Found], report: Report
@@ -249,7 +258,7 @@ class Router:
                 found += [(each, said)] if said else []
         return found
 
-    async def _collect(self, plan: Plan, batch: list[Said]) -> list[bool]:
+    async def _collect(self, plan: Plan, batch: list[Said]) -> list[Taken]:
         """As `_judge`, for control files."""
         at = self._deps.stamp()
         try:
@@ -334,6 +343,7 @@ class Router:
                 await self._guarded(plan_id, partial(self._deliver, board, plan_id, report), report)
                 report.in_flight += (await board.read("in_flight", plan_id=plan_id))[0][0]
             await delivery.withdraw(self._deps, board)
+            report.dead += await self._declined.look(board)
             for (plan_id,) in await board.read("unbalanced_plans"):
                 await conserve(board, plan_id, self._deps.stamp())
             for plan_id, _, dag_sha256, *_ in await board.read("plans"):
@@ -396,7 +406,7 @@ def _fault(tx: Tx, arrival: Arrival, at: str) -> Fate:
     return intake.bury(tx, arrival, arriving.OUR_FAULT, at)
 
 
-def _collect(tx: Tx, batch: list[Said], plan: Plan, deps: Deps, at: str) -> list[bool]:
+def _collect(tx: Tx, batch: list[Said], plan: Plan, deps: Deps, at: str) -> list[Taken]:
     return [collect.take_in(tx, found, data, said, plan, deps, at) for found, data, said in batch]
 
 

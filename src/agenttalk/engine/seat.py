@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agenttalk.contracts import places
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import board_of
 from agenttalk.ports import Blobs, Folder, Store
 
 

@@ -43,7 +43,7 @@ class Vitals:
                 "status": status,
                 "current_plan_ids": list(plans),
                 "current_task_ids": list(tasks),
-                "uptime_seconds": round(now - self._began, 3),
+                "uptime_seconds": int(now - self._began),
                 "last_error": self._last_error,
             }
         )

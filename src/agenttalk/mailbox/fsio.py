@@ -24,6 +24,7 @@ import io
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -115,6 +116,16 @@ class Folder:
         """The bytes of a file that has at most `limit` of them."""
         with _opened(self, relative, limit) as (_, pieces):
             return b"".join(pieces)
+
+    def part(self, relative: str, start: int, size: int) -> bytes:
+        """Up to `size` bytes of a file, however large, from `start` on."""
+        with _opened(self, relative, None, start=start) as (_, pieces):
+            found = b""
+            for piece in pieces:
+                found += piece
+                if len(found) >= size:
+                    break
+            return found[:size]
 
     @contextmanager
     def stream(self, relative: str, limit: int, *, linked: bool = False) -> Iterator[BinaryIO]:
@@ -255,7 +266,7 @@ def _entry(name: str, status: os.stat_result) -> Entry:
 
 @contextmanager
 def _opened(
-    folder: Folder, relative: str, limit: int, *, linked: bool = False
+    folder: Folder, relative: str, limit: int | None, *, linked: bool = False, start: int = 0
 ) -> Iterator[tuple[int, Iterator[bytes]]]:
     """Mode and content of a file, from one descriptor. If it is replaced while it is opened, look again."""
     path = _checked(folder, relative)
@@ -266,8 +277,10 @@ def _opened(
                 _refuse_special(status, path, linked=linked)
                 if not syscalls.is_named(descriptor, above, name):
                     continue
-                if status.st_size > limit:
+                if limit is not None and status.st_size > limit:
                     raise faults.too_large(path, limit)
+                if start:
+                    os.lseek(descriptor, start, os.SEEK_SET)
                 yield status.st_mode & 0o777, _pieces(descriptor, limit, path)
                 return
         raise OSError(errno.EAGAIN, "it is replaced again and again")
@@ -280,13 +293,13 @@ def _refuse_special(status: os.stat_result, path: Path, *, linked: bool = False)
         raise faults.refused(path, "it is a hard link, so it may be somebody else's file")
 
 
-def _pieces(descriptor: int, limit: int, path: Path) -> Iterator[bytes]:
-    left = limit
+def _pieces(descriptor: int, limit: int | None, path: Path) -> Iterator[bytes]:
+    left = sys.maxsize - 1 if limit is None else limit
     while True:
         with told(path, Code.FILE_UNREADABLE):
             piece = os.read(descriptor, min(_PIECE, left + 1))
         left -= len(piece)
-        if left < 0:  # it grew since it was opened
+        if limit is not None and left < 0:  # it grew since it was opened
             raise faults.too_large(path, limit)
         if not piece:
             return

@@ -66,6 +66,9 @@ class Folder(Protocol):
     def read(self, relative: str, limit: int) -> bytes:
         """The bytes of a regular file that has at most `limit` of them."""
 
+    def part(self, relative: str, start: int, size: int) -> bytes:
+        """Up to `size` bytes of a regular file, however large it is, from `start` on."""
+
     def stream(self, relative: str, limit: int, *, linked: bool = False) -> AbstractContextManager[BinaryIO]:
         """A file that has at most `limit` bytes, to be read piece by piece.
 

@@ -8,11 +8,13 @@ from typing import Final, Literal
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import Document
 from agenttalk.contracts.command import ReexecuteRequest
+from agenttalk.contracts.generation import Repair
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
 from agenttalk.contracts.validation import ArtifactValidationResult, DecisionRecord, ReleaseManifest
 from agenttalk.errors import Code, ContractError, JsonError, Problem
+from agenttalk.rules import forms
 from agenttalk.rules.routing import Rejection
 
 _MODELS: Final[dict[str, type[Document]]] = {
@@ -72,6 +74,8 @@ class Control:
     owner: str
     document: Document
     sha256: str
+    repairs: tuple[Repair, ...] = ()
+    """What was brought into our form, because another party writes it otherwise."""
 
     @property
     def archive_name(self) -> str:
@@ -89,8 +93,10 @@ def kind_of(name: str, plan_id: str = "") -> str | None:
 
 def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> Control | Rejection:
     """Read a control file from the outbox of `owner` for `plan_id`."""
+    model = _MODELS[kind]
     try:
-        document = _MODELS[kind].from_bytes(data)
+        said, repairs = forms.mended(model, wire.read(data, limit=model.size_limit))
+        document = model.from_json(said)
     except JsonError as error:
         problem = Problem(error.code, "", error.message, error.hint)
         return Rejection(Code.ENVELOPE_PARSE_ERROR, error.message, (problem,))
@@ -105,7 +111,7 @@ def read(kind: str, data: bytes, *, owner: str, plan_id: str) -> Control | Rejec
         return Rejection(Code.PRODUCER_MISMATCH, f"it speaks for {author!r}, but {owner!r} owns the outbox")
     if about_plan is not None and about_plan != plan_id:
         return Rejection(Code.PLAN_MISMATCH, f"it is for plan {about_plan!r} but lies in the folder of {plan_id!r}")
-    return Control(kind, _id(document, owner), owner, document, wire.sha256(data))
+    return Control(kind, _id(document, owner), owner, document, wire.sha256(data), repairs)
 
 
 def _author(document: Document) -> str | None:

@@ -106,8 +106,10 @@ _OUTPUT_DEFAULTS: Final = _defaults(Output)
 _VALUE_DEFAULTS: Final = _defaults(ByValue)
 _DELIVERABLE_DEFAULTS: Final = _defaults(Deliverable)
 _SELECTED: Final = {"type", "value"}
-_NEEDED: Final = {"name", "selector"}
-_MADE: Final = {"name", "deliver_to", "deliverable"}
+_LATEST: Final = {"pick_policy": "latest_by_delivered_at"}
+_NEEDED: Final = {"name", "selector", "pick_policy"}
+_SAID: Final = {"name", "deliver_to", "deliverable"}
+_MADE: Final = {*_SAID, "idempotency_key"}
 _DELIVERED: Final = {"name", "from_task_id"}
 _ALWAYS: Final = {"task_id", "assigned_agent_id", "prompt", "depends_on"}
 _ASKED: Final = {
@@ -336,13 +338,13 @@ class _Compiler:
         if need.source is not None and criteria is None and pick is None and len(need.__pydantic_fields_set__) == 2:
             chosen = {**_VALUE_DEFAULTS, "type": "by_output_name", "value": need.source}
             selector = made(ByValue, chosen, _SELECTED)
-            return made(Input, {**_INPUT_DEFAULTS, "name": need.name, "selector": selector}, _NEEDED)
+            return made(Input, {**_INPUT_DEFAULTS, **_LATEST, "name": need.name, "selector": selector}, _NEEDED)
         values: dict[str, Any] = {
             "name": need.name,
             "selector": self._selector(at, number, need),
             "required": need.required,
             "external": need.external,
-            "pick_policy": pick,
+            "pick_policy": pick or ("all" if need.glob is not None else "latest_by_delivered_at"),
             "min_count": need.min_count,
         }
         if criteria and need.name in criteria:
@@ -388,8 +390,9 @@ class _Compiler:
             "name": output.name,
             "deliver_to": output.deliver_to if added is None else (*output.deliver_to, *added),
             "deliverable": output.deliverable,
+            "idempotency_key": f"{self.plan.plan_id}:{self.plan.tasks[at].id}:{output.name}",
         }
-        if not _MADE.issuperset(output.__pydantic_fields_set__):
+        if not _SAID.issuperset(output.__pydantic_fields_set__):
             rare: dict[str, Any] = {
                 "when": output.when,
                 "optional": output.optional,

@@ -10,14 +10,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeVar
 
-from agenttalk.contracts import wire
+from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import is_id
 from agenttalk.contracts.command import Reexecution
-from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
-from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, read_envelope
+from agenttalk.contracts.dag import EVERYONE, ByValue, Node, Output, TaskDag
+from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lifted, read_envelope
 from agenttalk.errors import Code, ContractError, JsonError, Problem
 from agenttalk.rules import commands, envelopes
 from agenttalk.rules.dag_graph import receivers
+from agenttalk.rules.globs import matching
 from agenttalk.rules.release import for_engine
 
 T = TypeVar("T")
@@ -157,7 +158,7 @@ def route(parcel: Parcel, plan: PlanFacts, driven: Collection[str] = ()) -> tupl
     if isinstance(parcel.envelope, CommandEnvelope):
         targets = _command_target(parcel.owner, parcel.envelope, node, plan)
     else:
-        targets = _not_theirs(parcel.owner, node, plan, driven) or _artifact_targets(parcel.envelope, node, plan)
+        targets = _not_theirs(parcel.envelope, node, plan, driven) or _artifact_targets(parcel.envelope, node, plan)
     if isinstance(targets, Rejection):
         return targets
     missing = [target for target in targets if target not in plan.agents]
@@ -168,11 +169,51 @@ def route(parcel: Parcel, plan: PlanFacts, driven: Collection[str] = ()) -> tupl
 
 def _command_target(owner: str, envelope: CommandEnvelope, node: Node, plan: PlanFacts) -> tuple[str, ...] | Rejection:
     command = envelope.payload.command
-    if command.dag_ref is None or command.dag_ref.sha256 != plan.dag_sha256:
+    if not _is_of(envelope, plan):
         return Rejection(Code.COMMAND_DAG_MISMATCH, "it was made for another DAG than the one that is active")
     if not may_command(owner, node, plan, reexecution=command.reexecute is not None):
         return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{owner!r} may not command task {node.task_id!r}")
     return (node.assigned_agent_id,)
+
+
+def arrives(parcel: Parcel, plan: PlanFacts, receiver: str) -> Rejection | None:
+    """Why a message that another party's router brought to `receiver` is not taken; None if it is.
+
+    That router decided by the same DAG, and is believed where the DAG leaves something open. A command that was made
+    for an earlier DAG is taken, too, and then superseded.
+    """
+    envelope = parcel.envelope
+    if isinstance(envelope, ArtifactEnvelope) and envelope.producer_agent_id == places.GATEWAY:
+        return None  # a person was asked for it
+    if isinstance(envelope, CommandEnvelope) and not _is_of(envelope, plan):
+        return None
+    node = plan.nodes.get(envelope.task_id)
+    if node is None:
+        return Rejection(Code.TASK_NOT_IN_DAG, f"the plan's DAG has no task {envelope.task_id!r}")
+    if isinstance(envelope, ArtifactEnvelope):
+        return _not_theirs(envelope, node, plan, ())
+    if receiver != node.assigned_agent_id:
+        why = f"task {node.task_id!r} is {node.assigned_agent_id!r}'s, not {receiver!r}'s"
+        return Rejection(Code.COMMAND_NOT_AUTHORISED, why)
+    if not may_command(parcel.owner, node, plan, reexecution=envelope.payload.command.reexecute is not None):
+        return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{parcel.owner!r} may not command task {node.task_id!r}")
+    return None
+
+
+def unbrought(parcel: Parcel, plan: PlanFacts) -> Rejection | None:
+    """Why a message that no router is known to have brought can never be taken; None if it may yet."""
+    if isinstance(parcel.envelope, CommandEnvelope) and not _is_of(parcel.envelope, plan):
+        return Rejection(
+            Code.COMMAND_DAG_MISMATCH,
+            "it was made for another DAG than the one that is active, and nothing shows that a router brought it",
+        )
+    return None
+
+
+def _is_of(envelope: CommandEnvelope, plan: PlanFacts) -> bool:
+    """Whether a command was made for the DAG that is in force."""
+    dag_ref = envelope.payload.command.dag_ref
+    return dag_ref is not None and dag_ref.sha256 == plan.dag_sha256
 
 
 def may_command(sender: str, node: Node, plan: PlanFacts, *, reexecution: bool) -> bool:
@@ -214,55 +255,39 @@ def may_refuse(sender: str, node: Node, maker: str, said: Reexecution, plan: Pla
     return None
 
 
-def lifted(document: wire.JsonValue) -> wire.JsonValue:
-    """A command that says at its top what was refused says it in `reexecute` afterwards."""
-    command = _command_in(document)
-    if not isinstance(document, dict) or command is None or "reexecute" in command or "original_task_id" not in command:
-        return document
-    names = ("original_task_id", "original_agent", "validation_result")
-    again = {"attempt": 1, **{name: command[name] for name in names if name in command}}
-    inside = {key: value for key, value in command.items() if key not in names}
-    return {**document, "payload": {"command": {**inside, "reexecute": again}}}
-
-
-def lifted_bytes(data: bytes) -> bytes:
-    """The same of a file; one that needs no lifting, or cannot be read, is as it was."""
-    if b'"original_task_id"' not in data:
-        return data
-    try:
-        document = wire.read(data)
-    except JsonError:
-        return data
-    changed = lifted(document)
-    return data if changed is document else wire.write(changed)
-
-
-def _command_in(document: wire.JsonValue) -> dict[str, wire.JsonValue] | None:
-    payload = document.get("payload") if isinstance(document, dict) else None
-    command = payload.get("command") if isinstance(payload, dict) else None
-    return command if isinstance(command, dict) else None
-
-
 def _reaches(output: Output, agent_id: str, plan: PlanFacts) -> bool:
     to = receivers(output, plan.dag)
     return agent_id in to or EVERYONE in to
 
 
-def _not_theirs(owner: str, node: Node, plan: PlanFacts, driven: Collection[str]) -> Rejection | None:
-    """Why somebody cannot hand in an output of a task in an engine's own plan: what is handed in counts there.
+def _not_theirs(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts, driven: Collection[str]) -> Rejection | None:
+    """Why somebody cannot hand in an output of a task: the DAG says whose work it is.
 
-    Only the task's agent can; and of one that the engine drives, nothing counts but what its turns left, once that
-    was looked at.
+    Only the task's agent can, and in a foreign plan who does its rework. What a task has from outside anybody may
+    bring. Of an agent that the engine drives, nothing counts but what its turns left, once that was looked at.
     """
-    if plan.foreign or owner in RESERVED:
+    owner = envelope.producer_agent_id
+    if owner in RESERVED:
         return None
-    if owner != node.assigned_agent_id:
+    if owner not in _makers(node, plan) and not (plan.foreign and _is_external(envelope, plan)):
         why = f"task {node.task_id!r} is {node.assigned_agent_id!r}'s, not {owner!r}'s"
     elif owner in driven:
         why = f"outputs of task {node.task_id!r} are taken from the turns of {owner!r}, not from its outbox"
     else:
         return None
     return Rejection(Code.PRODUCER_MISMATCH, why)
+
+
+def _makers(node: Node, plan: PlanFacts) -> set[str]:
+    again = node.failure_policy.reexecute_target_agent_id if plan.foreign and node.failure_policy else None
+    return {node.assigned_agent_id, *([again] if again else [])}
+
+
+def _is_external(envelope: ArtifactEnvelope, plan: PlanFacts) -> bool:
+    """Whether an artifact is what a task of the plan has from outside."""
+    wanted = [need.selector for node in plan.dag.nodes for need in node.needs if need.external]
+    names = [envelope.output_name, *(file.path.rpartition("/")[2] for file in envelope.payload.files)]
+    return any(isinstance(each, ByValue) and matching(each.value, names) for each in wanted)
 
 
 def _artifact_targets(envelope: ArtifactEnvelope, node: Node, plan: PlanFacts) -> tuple[str, ...] | Rejection:

@@ -306,6 +306,14 @@ class LimitSettings(Section):
     """How many comments the engine writes into one issue or pull request in an hour."""
 
 
+class FolderSettings(Section):
+    """What is believed of the folders of plans that the engine does not run."""
+
+    unrouted: Literal["wait", "run"] = "wait"
+    """What becomes of a message in an inbox that no router is known to have brought: it waits, or it is worked all the
+    same. A router is known by the store, or by its line in the plan's `deliveries.jsonl`."""
+
+
 class KeepSettings(Section):
     """How much is kept of one kind of leftovers; KIND is `clones`, `workspaces`, `blobs` or `transcripts`."""
 
@@ -473,6 +481,8 @@ class Settings(Section):
     """How much is taken at once."""
     checks: CheckSettings = CheckSettings.model_construct()
     """How checks are made."""
+    folders: FolderSettings = FolderSettings.model_construct()
+    """Plans that lie in folders."""
     gc: GcSettings = GcSettings.model_construct()
     """What is removed of what plans leave behind."""
     log: LogSettings = LogSettings.model_construct()

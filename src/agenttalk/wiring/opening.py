@@ -52,6 +52,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
     traced: bool = False,
     answers_by_file: bool = False,
     words: Words | None = None,
+    unrouted: bool = False,
 ) -> AsyncIterator[Deps]:
     """What use cases need of a root, open until the block ends. What is `hidden` no agent in a sandbox sees.
 
@@ -75,6 +76,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
                 ids or RandomIds(),
                 limits or Limits(),
                 shared=bool(url),
+                unrouted=unrouted,
                 walls=walls,
                 operator=Operator(words or Words()),
                 traced=traced,
@@ -116,6 +118,7 @@ async def opened_as_set(
         traced=settings.telemetry.endpoint is not None,
         answers_by_file=settings.people.answers_by_file,
         words=settings.words,
+        unrouted=settings.folders.unrouted == "run",
     ) as deps:
         own = operator.token_of(root)
         deps.discretion.keep(settings.secrets(root) | ({"the operator's token": own} if own else {}))

@@ -200,6 +200,12 @@ SELECT DISTINCT plan_id FROM deliveries
 WHERE board = :board AND stored_at IS NULL AND state <> 'superseded'
 ORDER BY plan_id
 
+-- Inboxes in which something lies that has not ended.
+-- name: open_boxes
+SELECT DISTINCT receiver, plan_id FROM deliveries
+WHERE board = :board AND state IN ('delivered', 'claimed')
+ORDER BY receiver, plan_id
+
 -- name: mark_delivered
 UPDATE deliveries
 SET stored_at = :at,

@@ -1,0 +1,102 @@
+"""What the journal of a plan says, whoever wrote it: another party's router keeps deliveries.jsonl as ours does."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from agenttalk.contracts import places, wire
+from agenttalk.errors import InputError, JsonError, MissingError
+from agenttalk.ports import Folder
+
+_TAIL: Final = 256 * 1024
+"""Bytes at the end of a journal in which a line is looked for first: it was written when its message was brought."""
+_PIECE: Final = 1024 * 1024
+
+
+class Brought(NamedTuple):
+    """A message that a router is to have brought."""
+
+    message_id: str
+    sha256: str
+    """Of its envelope."""
+
+
+def mentions(root: Folder, plan_id: str, text: str) -> bool:
+    """Whether one of the latest lines holds a text, such as the hash of a file."""
+    return text.encode() in _part(root, plan_id, max(0, _size(root, plan_id) - _TAIL), _TAIL)
+
+
+class Receipts:
+    """Looks for the lines that say that a router brought a message to an agent. Each part of a journal is read once."""
+
+    def __init__(self, root: Folder, receiver: str) -> None:
+        self._root = root
+        self._receiver = receiver
+        self._read: dict[tuple[str, Brought], int] = {}
+        """How far the journal was read for a message that no line names yet."""
+
+    def knows(self, plan_id: str, brought: Brought) -> bool:
+        """Whether a line says that a router brought this very message to the agent."""
+        size = _size(self._root, plan_id)
+        key = (plan_id, brought)
+        if key in self._read:
+            found = self._look(plan_id, brought, min(self._read[key], size), size)
+        else:
+            latest = max(0, size - _TAIL)
+            found = self._look(plan_id, brought, latest, size) or self._look(plan_id, brought, 0, latest)
+        if found:
+            self._read.pop(key, None)
+        else:
+            self._read[key] = _whole_lines(self._root, plan_id, size)
+        return found
+
+    def forget(self, plan_id: str, brought: Brought) -> None:
+        """It is not looked for any more."""
+        self._read.pop((plan_id, brought), None)
+
+    def _look(self, plan_id: str, brought: Brought, start: int, end: int) -> bool:
+        rest = b""
+        while start < end:
+            piece = _part(self._root, plan_id, start, min(_PIECE, end - start))
+            if not piece:
+                break
+            start += len(piece)
+            *lines, rest = (rest + piece).split(b"\n")
+            if any(self._says(line, brought) for line in lines):
+                return True
+        return self._says(rest, brought)
+
+    def _says(self, line: bytes, brought: Brought) -> bool:
+        if brought.message_id.encode() not in line:
+            return False
+        try:
+            said: Any = wire.read(line)
+        except JsonError:
+            return False  # half a line
+        if not isinstance(said, dict):
+            return False
+        told = (said.get("status"), said.get("message_id"), said.get("to_agent_id"))
+        digest = str(said.get("envelope_sha256")).removeprefix("sha256:")
+        return told == ("DELIVERED", brought.message_id, self._receiver) and digest == brought.sha256[7:]
+
+
+def _whole_lines(root: Folder, plan_id: str, size: int) -> int:
+    """How far a journal of this size reaches up to the end of its last whole line."""
+    start = max(0, size - _TAIL)
+    last = _part(root, plan_id, start, size - start).rfind(b"\n")
+    return start + last + 1 if last >= 0 else start
+
+
+def _size(root: Folder, plan_id: str) -> int:
+    try:
+        entry = root.entry(f"{places.plan(plan_id)}/{places.JOURNAL}")
+    except (MissingError, InputError):
+        return 0
+    return entry.size if entry and entry.kind == "regular" else 0
+
+
+def _part(root: Folder, plan_id: str, start: int, size: int) -> bytes:
+    try:
+        return root.part(f"{places.plan(plan_id)}/{places.JOURNAL}", start, size) if size > 0 else b""
+    except (MissingError, InputError):
+        return b""
