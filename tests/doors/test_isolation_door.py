@@ -118,3 +118,72 @@ def test_other_users_can_read_nothing_of_a_root_whatever_the_umask(place: Path, 
     assert open_ones == []
     kept = [path for path in (place / "home").rglob("*") if path.is_file() or path.name == "agenttalk"]
     assert [path for path in (*kept, tops[-1]) if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
+
+
+CLAUDE = """#!/bin/sh
+[ "$1" = --version ] && { echo "1.0 (Claude Code)"; exit; }
+cat > /dev/null
+if ! grep -q person-token "$HOME/.claude/.credentials.json" 2>/dev/null; then
+  echo '{"type": "result", "is_error": true, "result": "Not logged in", "session_id": "s"}'; exit 1
+fi
+(echo x > "$HOME/.claude/.credentials.json") 2>/dev/null && said=changed || said=kept
+ls ~person/.claude 2>/dev/null | grep -q other && said=saw
+echo '{"type": "result", "subtype": "success", "is_error": false, "result": "'$said'", "session_id": "s"}'
+"""
+
+
+def installed(place: Path, *, logged_in: bool) -> dict[str, str]:
+    """A coding agent below a folder for temporary files, and a home folder with the login of a person."""
+    program = place / "tools" / "bin" / "claude"
+    program.parent.mkdir(parents=True)
+    program.write_text(CLAUDE)
+    program.chmod(0o755)
+    own = place / "home" / ".claude"
+    own.mkdir(parents=True)
+    (own / "other").write_text("not for agents")
+    if logged_in:
+        (own / ".credentials.json").write_text('{"claudeAiOauth": {"accessToken": "person-token"}}')
+    return {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": str(place / "home")}
+
+
+@pytest.mark.mends("C1")
+@pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
+def test_the_login_of_a_person_is_lent_to_a_coding_agent_and_nothing_else_of_the_home_folder(
+    place: Path, tier: str
+) -> None:
+    needs(tier)
+    more = installed(place, logged_in=True)
+    file = plan(place, driver="cli", cli="claude", argv=[], sandbox=tier)
+    done = preloaded.run("run", file, "--root", str(place / "root"), **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "is logged in" not in done.stderr
+    [attempt] = told(place)["attempts"]
+    assert (attempt["sandbox"], attempt["result"]) == (tier, "kept")
+    assert "person-token" in (place / "home" / ".claude" / ".credentials.json").read_text()
+
+
+@pytest.mark.mends("C1")
+def test_who_is_not_logged_in_is_told_so_before_the_turn_and_by_the_task_that_failed(place: Path) -> None:
+    more = installed(place, logged_in=False)
+    file = plan(place, driver="cli", cli="claude", argv=[])
+    done = preloaded.run("run", file, "--root", str(place / "root"), **more)
+    assert done.returncode == 1
+    [warning] = [line for line in done.stderr.splitlines() if "agents.dev" in line]
+    assert "nobody is logged in" in warning
+    assert "claude setup-token" in warning
+    assert "claude setup-token" in told(place)["reason"]
+
+
+@pytest.mark.mends("C1")
+@pytest.mark.parametrize("logged_in", [True, False])
+def test_doctor_tries_a_coding_agent_in_its_sandbox_and_sees_whether_anything_lets_it_in(
+    place: Path, logged_in: bool
+) -> None:
+    needs("bubblewrap")
+    more = installed(place, logged_in=logged_in)
+    found = json.loads(preloaded.run("doctor", "drivers", "--json", "--root", str(place / "root"), **more).stdout)
+    [claude] = [each for each in found["probes"] if each["name"] == "driver cli claude"]
+    assert claude["ok"] is logged_in, claude
+    assert "1.0 (Claude Code)" in claude["detail"]
+    assert ("lent" in claude["detail"]) == logged_in
+    assert logged_in or "setup-token" in claude["remedy"]

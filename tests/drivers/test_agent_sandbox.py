@@ -146,6 +146,48 @@ def test_it_reads_nothing_that_is_hidden_and_everything_beside_it(cell: Cell, ne
     assert (cell.top / "data/secret.txt").read_text() == "kept"
 
 
+@pytest.mark.mends("C12")
+@pytest.mark.parametrize("network", [True, False])
+def test_it_starts_also_where_our_own_package_is_hidden(cell: Cell, network: bool) -> None:
+    """A package below /tmp, say: who confines reads it before it gives up what it may do."""
+    confinement = cell.confinement(network=network)
+    asked = replace(confinement, hidden=(*confinement.hidden, Path(keeper.__file__).parent), guarded=True)
+    ended = cell.run("sh", "-c", f"echo begun; ls {Path(keeper.__file__).parent}", confinement=asked)
+    assert ended.stdout == b"begun\n", ended
+
+
+@pytest.mark.mends("C12")
+@pytest.mark.parametrize("kind", ["script", "link", "virtual environment", "node", "env"])
+def test_a_program_is_found_wherever_it_was_installed(cell: Cell, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Everything here lies in a folder for temporary files, which a sandbox hides."""
+    place = cell.top / "theirs" / "hidden" / "tools"
+    for name in ("bin", "lib", "node_modules/tool/lib", "venv/bin"):
+        (place / name).mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(place.parent))
+    real = place / "venv" / "bin" / "shell"
+    real.symlink_to("/bin/sh")
+    (place / "lib" / "part").write_text("whole")
+    (place / "venv" / "part").write_text("whole")
+    (place / "node_modules" / "tool" / "lib" / "part").write_text("whole")
+    texts = {
+        "script": ("bin/tool", '#!/bin/sh\ncat "$(dirname "$0")/../lib/part"'),
+        "link": ("node_modules/tool/run", '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/lib/part"'),
+        "virtual environment": ("bin/tool", f"#!{real}\ncat {place}/venv/part"),
+        "node": ("node_modules/tool/run", '#!/bin/sh\ncat "$(dirname "$0")/lib/part"'),
+        "env": ("bin/tool", f"#!/usr/bin/env shell\ncat {place}/venv/part"),
+    }
+    where, text = texts[kind]
+    program = place / where
+    program.write_text(text)
+    program.chmod(0o755)
+    if kind == "link":
+        (place / "bin" / "linked").symlink_to(program)
+        program = place / "bin" / "linked"
+    env = {"PATH": f"{place}/venv/bin:/usr/bin:/bin"}
+    assert cell.run(str(program), env=env).stdout == b"whole"
+    assert cell.run("sh", "-c", f"cat {place}/lib/part", env=env).stdout == b""
+
+
 @pytest.mark.parametrize("name", [".ssh/id", ".config/agenttalk/operator.token", ".netrc"])
 def test_secrets_of_the_home_folder_are_hidden(cell: Cell, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     home = cell.top / "theirs"

@@ -72,7 +72,7 @@ def test_a_model_is_quoted_where_that_is_needed() -> None:
 def test_it_is_confined_unless_somebody_says_otherwise() -> None:
     said = {"schema_version": "1.0", "agent_id": "dev", "driver": "acp", "acp": "claude"}
     profile = AgentProfile.from_json(said)
-    assert profile.sandbox == "best"
+    assert profile.tier == "best"
     assert profile.acp == use()
     assert acp_agents.entry(profile.acp) is TABLE["claude"]
 

@@ -12,7 +12,7 @@ from agenttalk.contracts import plan_reading
 from agenttalk.contracts.agent import AgentProfile, CliUse
 from agenttalk.contracts.yamltext import Source
 from agenttalk.errors import ContractError
-from agenttalk.rules.coding_agents import LONGEST_ARGUMENT, TABLE, Room, Start, entry, start
+from agenttalk.rules.coding_agents import LONGEST_ARGUMENT, TABLE, Room, Start, entry, lent, start
 from agenttalk.rules.planfile import compile_plan
 
 ROOM = Room("/base", "/base/home")
@@ -168,12 +168,12 @@ def test_what_cannot_be_started_is_said_with_what_to_do(use: CliUse | None, word
         ({"driver": "cli", "cli": "claude"}, "best"),
         ({"driver": "cli", "cli": {"agent": "claude"}, "sandbox": None}, "best"),
         ({"driver": "cli", "sandbox": "plain"}, "plain"),
-        ({"driver": "script"}, "plain"),
+        ({"driver": "script"}, "best"),
     ],
 )
 def test_a_coding_agent_is_confined_unless_somebody_says_otherwise(said: dict[str, object], sandbox: str) -> None:
     profile = AgentProfile.from_json({"schema_version": "1.0", "agent_id": "a", **said})
-    assert profile.sandbox == sandbox
+    assert profile.tier == sandbox
     assert AgentProfile.from_json(profile.as_json()) == profile
     if "cli" in said:
         assert profile.cli == CliUse(agent="claude")
@@ -213,3 +213,13 @@ def test_a_key_of_cli_that_nobody_knows_is_named_with_the_nearest() -> None:
         plan_reading.plan_of(Source(document))
     [problem] = refused.value.problems
     assert (problem.field, problem.hint) == ("agents.dev.cli.modell", "did you mean 'model'?")
+
+
+def test_who_has_no_key_uses_the_login_of_a_person_and_is_set_up_for_it() -> None:
+    table = TABLE
+    assert lent(table["claude"], {"ANTHROPIC_BASE_URL"}).login == table["claude"].login
+    assert lent(table["claude"], {"CLAUDE_CODE_OAUTH_TOKEN"}).login is None
+    assert lent(table["aider"], ()).login is None
+    assert "oauth-personal" in lent(table["gemini"], ()).files[".gemini/settings.json"]
+    assert "gemini-api-key" in lent(table["gemini"], {"GEMINI_API_KEY"}).files[".gemini/settings.json"]
+    assert all(each.login is None or each.login.remedy for each in table.values())

@@ -10,7 +10,10 @@ from agenttalk.errors import Code, Problem, UsageError
 from agenttalk.rules.planfile import Compiled
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agenttalk.contracts.agent import Tier
+    from agenttalk.rules.coding_agents import CodingAgent
 
 
 def require_repository(compiled: Compiled) -> None:
@@ -54,6 +57,25 @@ def warn_of_sandboxes(out: Output, compiled: Compiled, root: Path, sandbox: Tier
 
     for each in isolation.unheeded(compiled.profiles, settings.load(root).confining(sandbox).words):
         out.say(f"[yellow]![/] {plain(each.field)}: {plain(each.message)}; {plain(each.hint or '')}", err=True)
+
+
+def warn_of_logins(out: Output, compiled: Compiled, root: Path, sandbox: Tier | None = None) -> None:
+    """A coding agent in a sandbox that has neither a key nor a login fails; better said before its first turn."""
+    import os
+
+    from agenttalk import settings
+    from agenttalk.rules import acp_agents, coding_agents
+
+    words = settings.load(root).confining(sandbox).words
+    for name, profile in () if out.as_json else compiled.profiles.items():
+        use = profile.acp if profile.driver == "acp" else profile.cli if profile.driver == "cli" else None
+        table: Mapping[str, CodingAgent] = acp_agents.TABLE if profile.driver == "acp" else coding_agents.TABLE
+        if use is None or use.agent not in table or words.settled(profile).tier == "plain":
+            continue
+        login = coding_agents.lent(table[use.agent], {*profile.env, *os.environ}).login
+        if login is not None and not (Path.home() / login.path).is_file():
+            message = f"no key is set and nobody is logged in; {login.remedy}"
+            out.say(f"[yellow]![/] agents.{plain(name)}: {plain(message)}", err=True)
 
 
 def refuse_sandbox(sandbox: Tier | None) -> None:

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
@@ -22,6 +23,8 @@ from agenttalk.cli.nearby import near
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
 
 if TYPE_CHECKING:
+    from agenttalk.contracts.agent import Tier
+    from agenttalk.ports import Ended
     from agenttalk.rules.coding_agents import CodingAgent
 
 app = typer.Typer(add_completion=False)
@@ -258,9 +261,10 @@ def _coding_agents(machine: Machine) -> Iterator[Finding]:
     entries = {f"{key} {name}": each for key, table in tables.items() for name, each in table.items() if each.program}
     with ThreadPoolExecutor(len(entries)) as pool:
         programs = {each.program: each for each in entries.values()}
-        found = dict(zip(programs, pool.map(_coding_agent, programs.values()), strict=True))
+        tier: Tier = (machine.settings.words.everyone.sandbox if machine.settings else None) or "best"
+        found = {name: pool.submit(_coding_agent, each, tier) for name, each in programs.items()}
     for name, entry in entries.items():
-        finding = found[entry.program]
+        finding = found[entry.program].result()
         remedy = finding.remedy and finding.remedy.replace(programs[entry.program].install, entry.install)
         yield replace(finding, name=f"driver {name}", remedy=remedy, needed=name in used)
 
@@ -278,32 +282,56 @@ def _protocol(*, needed: bool) -> Finding:
     return Finding("driver acp", True, f"agent-client-protocol {version}", REMEDY, needed=needed)
 
 
-def _coding_agent(entry: CodingAgent) -> Finding:
-    from agenttalk.drivers.script import OURS
-
-    program = shutil.which(entry.program)
-    if program is None:
+def _coding_agent(entry: CodingAgent, tier: Tier) -> Finding:
+    """Whether it starts in the sandbox that it will have, and whether anything lets it in there."""
+    if shutil.which(entry.program) is None:
         return Finding("", False, "not installed", entry.install)
-    try:
-        done = subprocess.run(  # noqa: S603 - a program that was found
-            (program, *entry.version),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SLOW,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in OURS if name in os.environ} | dict(entry.variables),
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return Finding("", False, f"cannot be started: {error}", entry.install)
-    said = next(iter((done.stdout.strip() or done.stderr.strip()).splitlines()), "")
-    if done.returncode != 0:
+    done = _started(entry, tier)
+    if done.how == "not_started":
+        return Finding("", False, f"cannot be started: {done.error[:300]}", entry.install)
+    said = next(iter((done.stdout.strip() or done.stderr.strip()).decode(errors="replace").splitlines()), "")
+    if done.exit_code != 0:
         remedy = f"{entry.install}; some need Node 22 or newer (node --version)"
-        return Finding("", False, f"does not start: exit code {done.returncode}, {said[:120]}", remedy)
+        why = done.error or f"exit code {done.exit_code}"
+        where = "" if done.sandbox == "plain" else f" in the sandbox {done.sandbox}"
+        return Finding("", False, f"does not start{where}: {why}, {said[:120]}", remedy)
+    let_in, remedy = _let_in(entry, done.sandbox)
+    return Finding("", not remedy, f"{said[:80]}; {let_in}", remedy)
+
+
+def _started(entry: CodingAgent, tier: Tier) -> Ended:
+    """Have it say its version, as an agent's turn would be run."""
+    import asyncio
+
+    from agenttalk.drivers.processes import LocalProcesses
+    from agenttalk.drivers.script import ScriptDriver
+    from agenttalk.ports import Confinement, Turn
+
+    with tempfile.TemporaryDirectory(prefix="agenttalk-doctor-") as folder:
+        turn = Turn(
+            f"lease_doctor_{os.getpid()}",
+            (entry.program, *entry.version),
+            Path(folder),
+            "",
+            _SLOW,
+            dict(entry.variables),
+            confinement=Confinement(tier, writable=(Path(folder),)),
+        )
+        return asyncio.run(ScriptDriver(LocalProcesses()).run(turn))
+
+
+def _let_in(entry: CodingAgent, tier: str) -> tuple[str, str]:
+    """What lets it in; and if nothing does that anybody could see, what to do."""
     keys = [name for name in entry.handed if name in os.environ]
-    told = f"with {', '.join(keys)}" if keys else f"no key is set, so in a sandbox it cannot log in: {entry.handed[0]}"
-    return Finding("", True, f"{said[:80]}; {told}")
+    if keys:
+        return f"with {', '.join(keys)}", ""
+    if entry.login is None:
+        return f"no key is set: {entry.handed[0]}", ""
+    if (Path.home() / entry.login.path).is_file():
+        return f"with the login in ~/{entry.login.path}" + ("" if tier == "plain" else ", which is lent to it"), ""
+    if tier == "plain":
+        return "no key is set, and no login is seen", ""
+    return "no key is set and nobody is logged in, so it cannot work", entry.login.remedy
 
 
 def _models(machine: Machine) -> Iterator[Finding]:

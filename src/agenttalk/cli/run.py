@@ -104,6 +104,7 @@ def _carried_out(
     _warn_of_checks(out, compiled, folder)
     beforehand.warn_of_programs(out, compiled, folder)
     beforehand.warn_of_sandboxes(out, compiled, folder, sandbox)
+    beforehand.warn_of_logins(out, compiled, folder, sandbox)
     order = [task_id for wave in waves(compiled.dag) for task_id in wave]
     by_hand = {name for name, profile in compiled.profiles.items() if profile.driver == "folder"}
     with Live(out, compiled.dag.plan_id, order=order, by_hand=by_hand, root=folder) as live:

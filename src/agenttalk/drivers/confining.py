@@ -6,8 +6,8 @@ import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -123,6 +123,7 @@ class Sandboxes:
                 yield Confined(tier, argv, env, temporary=temporary)
                 return
             argv = programs.found(argv, env)
+            asked = await asyncio.to_thread(_lent, asked)
             room = await asyncio.to_thread(_room, asked, argv, cwd, env, temporary)
             if tier == "bubblewrap" and self._working is not None:
                 yield _wrapped(self._working, asked, room, argv, env)
@@ -140,6 +141,19 @@ async def _temporary(given: Path | None) -> AsyncIterator[Path]:
     finally:
         if given is None:
             await asyncio.to_thread(sandbox.erase, temporary)
+
+
+def _lent(asked: Confinement) -> Confinement:
+    """Show what is lent by a link to where it lies, which every tier can."""
+    found = []
+    for bind in asked.lent:
+        if not bind.source.is_file():
+            continue
+        bind.place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # of an earlier run in the same place
+            bind.place.symlink_to(os.path.realpath(bind.source))
+        found.append(bind.source)
+    return replace(asked, readonly=(*asked.readonly, *found))
 
 
 def _room(

@@ -321,12 +321,11 @@ def _become(request: _Request, program: bytes, says: int) -> None:
     step = b"sandbox"
     try:
         os.setsid()
-        _give_up(request)
-        if request.limits:
-            import resource
+        import resource
 
-            for number, (least, _, _) in _wanted(request.limits).items():
-                resource.setrlimit(number, (least, least))
+        _give_up(request)
+        for number, (least, _, _) in _wanted(request.limits).items() if request.limits else ():
+            resource.setrlimit(number, (least, least))
         signal.set_wakeup_fd(-1)
         for number in _catchable():
             signal.signal(number, signal.SIG_DFL)
@@ -340,15 +339,14 @@ def _become(request: _Request, program: bytes, says: int) -> None:
 
 def _give_up(request: _Request) -> None:
     """Give up what the program may not do. Raises OSError."""
+    import landlock  # type: ignore[import-not-found]  # it lies beside this file, which is found without a package
+    import seccomp  # type: ignore[import-not-found]  # as above; both may lie where we cannot read any more afterwards
+
     offline, guarded = OFFLINE in request.confined, GUARDED in request.confined
+    steps = seccomp.program(offline=offline, guarded=guarded) if guarded or offline else b""
     if LANDLOCK in request.confined:
-        import landlock  # type: ignore[import-not-found]  # it lies beside this file, which is found without a package
-
         landlock.restrict(request.writable, request.readable, network=not offline)
-    if guarded or offline:
-        import seccomp  # type: ignore[import-not-found]  # as above
-
-        steps = seccomp.program(offline=offline, guarded=guarded)
+    if steps:
         if BUBBLEWRAP in request.confined:
             seccomp.handed(steps, FILTER)
         else:

@@ -10,6 +10,7 @@ import logging
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts import wire
@@ -20,7 +21,7 @@ from agenttalk.engine.performing import Programs
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import ENDING, Transcript
 from agenttalk.errors import AgentTalkError, Code, InputError, JsonError
-from agenttalk.ports import Confinement, Ended, Job, Performance, Tiers, Turn
+from agenttalk.ports import Bind, Confinement, Ended, Job, Performance, Tiers, Turn
 from agenttalk.prompts.missing import still_missing
 from agenttalk.rules import codecs, coding_agents, coding_events, model_services, results, spoken
 from agenttalk.rules.coding_agents import CodingAgent, Room, Start
@@ -86,8 +87,11 @@ class CodingAgents(Programs):
         self.deps.discretion.learn(handed)
         base = str(seat.root.path.absolute() / layout.base)
         own = tier != "plain"
+        agent = coding_agents.lent(agent, {*handed, *turn.env}) if own else agent
         if own:
             await asyncio.to_thread(seat.root.make, f"{layout.base}/{HOME}")
+            lent = self._lent(agent, f"{base}/{HOME}")
+            turn = replace(turn, confinement=replace(asked, tier=tier, lent=lent))
         server = self._server(agent, turn) if job.profile.has_tools else ()
         room = Room(base, f"{base}/{HOME}" if own else "", self._hook(agent, job) if hooked else "", server)
         return self._attempts(
@@ -101,7 +105,15 @@ class CodingAgents(Programs):
             room,
             confined=tier != "plain",
             transcript=Transcript(seat.root, f"{layout.base}{ENDING}"),
+            shut_out=_shut_out(agent, lent) if own else "",
         )
+
+    def _lent(self, agent: CodingAgent, own: str) -> tuple[Bind, ...]:
+        """The login that an agent uses, which its own home folder does not have."""
+        home = self.deps.walls.home
+        if agent.login is None or home is None:
+            return ()
+        return (Bind(home / agent.login.path, Path(own) / agent.login.path),)
 
     @property
     def _attempts(self) -> type[Attempt]:
@@ -144,6 +156,8 @@ class CodingAgents(Programs):
             performance = await self._judged(attempt, ended)
         if attempt.self_check_fault:
             performance = replace(performance, usage=attempt.usage(ended))
+        if performance.how == "crashed" and attempt.shut_out:
+            return replace(performance, error=f"{performance.error}; {attempt.shut_out}")
         return performance
 
     async def _judged(self, attempt: Attempt, ended: Ended) -> Performance:
@@ -216,6 +230,8 @@ class Attempt:
     room: Room
     confined: bool
     transcript: Transcript
+    shut_out: str = ""
+    """What to do if it fails, because nothing lets it in that anybody could see."""
     account: Account = field(default_factory=Account)
     seconds: float = 0.0
     runs: int = 0
@@ -382,6 +398,13 @@ class Attempt:
             "events": self.transcript.told(),
         }
         return {name: value for name, value in told.items() if value or name == "exit_code"}
+
+
+def _shut_out(agent: CodingAgent, lent: tuple[Bind, ...]) -> str:
+    """How to let an agent in, if it has neither a key nor a login."""
+    if agent.login is None or any(each.source.is_file() for each in lent):
+        return ""
+    return f"no key is set and nobody is logged in: {agent.login.remedy}"
 
 
 def _in(profile: AgentProfile) -> tuple[str, ...]:

@@ -46,6 +46,8 @@ class Walls:
     names what of it is its own."""
     readable: tuple[Path, ...] = ()
     """What programs need wherever it lies, such as the interpreter."""
+    home: Path | None = None
+    """The home folder of whoever runs the engine, where coding agents keep logins."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,8 @@ class Confinement:
     """What they must not see, in a sandbox."""
     binds: tuple[Bind, ...] = ()
     """What they see at another place. A tier that cannot do it is not taken."""
+    lent: tuple[Bind, ...] = ()
+    """Files that they see at another place, to be read, in every tier; those that are not there are left out."""
     guarded: bool = False
     """Whether they are kept from each other's memory: no debugging, nothing of /proc can be written. Not by `plain`."""
     bare: bool = False

@@ -58,6 +58,7 @@ def _entry(base: str, program: str, argv: tuple[str, ...], install: str = "", **
         "variables": known.variables,
         "when_confined": known.when_confined,
         "handed": known.handed,
+        "login": known.login,
         "mcp": _waiting(base),
         "files": known.files,
         "version": known.version,

@@ -11,7 +11,7 @@ far it is trusted, how it is told of our MCP server, what is asked before it may
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -50,6 +50,18 @@ class McpClient:
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """The login of a person, which a coding agent keeps in the home folder, where sandboxes hide it."""
+
+    path: str
+    """The file, from the home folder. It is lent to the agent in a sandbox if no key is set, to be read."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files that the agent needs in its home folder then, in place of those that go with a key."""
+    remedy: str = ""
+    """How somebody logs in, or gets a key."""
+
+
+@dataclass(frozen=True, slots=True)
 class CodingAgent:
     """An entry of the table."""
 
@@ -80,6 +92,8 @@ class CodingAgent:
     """Files that it needs in its home folder when that is an empty one, in a sandbox."""
     sessions: tuple[str, ...] = ()
     """Where in its home folder its sessions lie."""
+    login: Login | None = None
+    """Where it keeps the login of a person; None if it knows keys alone."""
     going_on: frozenset[Totals] = frozenset()
     """What it counts from the beginning of a session, and not of a run."""
     denied: tuple[str, ...] = ()
@@ -93,6 +107,11 @@ class CodingAgent:
     version: tuple[str, ...] = ("--version",)
     install: str = ""
     """How it is installed."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Those of the variables that let it in without a login."""
+        return tuple(name for name in self.handed if name.endswith(("_KEY", "_TOKEN")))
 
     @property
     def led_by(self) -> tuple[str, ...]:
@@ -139,6 +158,14 @@ def _trusted(**more: Any) -> dict[str, Any]:
     return {"mcp": {"allowed": ["agenttalk"]}, **_servers(env=_PASSED_ON, timeout=120_000, trust=True, **more)}
 
 
+def _settings(way: str) -> str:
+    """Settings of Gemini CLI and Qwen Code: how they log in, and that they tell nobody and stay as they are."""
+    return (
+        '{"security": {"auth": {"selectedType": "' + way + '"}}, '
+        '"general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}'
+    )
+
+
 TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
     {
         "claude": CodingAgent(
@@ -168,6 +195,11 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             },
             when_confined={"IS_SANDBOX": "1"},
             handed=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
+            login=Login(
+                ".claude/.credentials.json",
+                remedy="run 'claude setup-token' and set CLAUDE_CODE_OAUTH_TOKEN, set ANTHROPIC_API_KEY, or log in "
+                "with 'claude'",
+            ),
             going_on=frozenset({"cost_usd"}),
             denied=(r"requires approval", r"requested permissions? to", r"[Pp]ermission to use .* has been denied"),
             sessions=(".claude/projects",),
@@ -187,6 +219,7 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             mcp=McpClient(args=("-c", _CODEX_SERVER)),
             variables={"CODEX_DISABLE_UPDATE_CHECK": "1"},
             handed=("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"),
+            login=Login(".codex/auth.json", remedy="set CODEX_API_KEY, or log in with 'codex login'"),
             going_on=frozenset({"tokens"}),
             denied=(r"rejected by user approval", r"rejected: blocked by policy"),
             sessions=(".codex/sessions",),
@@ -207,10 +240,12 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             ),
             variables={"GEMINI_TELEMETRY_ENABLED": "false", "NO_COLOR": "1"},
             handed=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
-            files={
-                ".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}, '
-                '"general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}'
-            },
+            login=Login(
+                ".gemini/oauth_creds.json",
+                {".gemini/settings.json": _settings("oauth-personal")},
+                "set GEMINI_API_KEY, or log in with 'gemini'",
+            ),
+            files={".gemini/settings.json": _settings("gemini-api-key")},
             denied=(r"denied by policy", r"policy.violation", r"[Uu]ser denied", r"[Pp]ath not in workspace"),
             sessions=(".gemini/tmp",),
             install="npm install -g @google/gemini-cli",
@@ -227,6 +262,9 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             ),
             variables={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
             handed=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_CONFIG_CONTENT"),
+            login=Login(
+                ".local/share/opencode/auth.json", remedy="set the key of a provider, or run 'opencode auth login'"
+            ),
             denied=(r"rejected permission", r"rule which prevents"),
             sessions=(".local/share/opencode",),
             install="npm install -g opencode-ai",
@@ -246,10 +284,12 @@ TABLE: Final[Mapping[str, CodingAgent]] = MappingProxyType(
             ),
             variables={"QWEN_CODE_SUPPRESS_YOLO_WARNING": "1", "NO_COLOR": "1"},
             handed=("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"),
-            files={
-                ".qwen/settings.json": '{"security": {"auth": {"selectedType": "openai"}}, '
-                '"general": {"disableAutoUpdate": true}, "privacy": {"usageStatisticsEnabled": false}}'
-            },
+            login=Login(
+                ".qwen/oauth_creds.json",
+                {".qwen/settings.json": _settings("qwen-oauth")},
+                "set OPENAI_API_KEY, or log in with 'qwen'",
+            ),
+            files={".qwen/settings.json": _settings("openai")},
             going_on=frozenset({"tokens"}),
             denied=(r"requires (user )?approval", r"[Pp]ermission denied by", r"[Uu]ser denied"),
             sessions=(".qwen/projects", ".qwen/tmp"),
@@ -414,3 +454,10 @@ def _filled(text: str, places: Mapping[str, str]) -> str:
     for name, value in places.items():
         text = text.replace(name, value)
     return text
+
+
+def lent(agent: CodingAgent, variables: Collection[str]) -> CodingAgent:
+    """An agent that uses the login of a person, if nobody gave it a key; else one that knows no login."""
+    if agent.login is None or set(agent.keys).intersection(variables):
+        return replace(agent, login=None)
+    return replace(agent, files={**agent.files, **agent.login.files})

@@ -68,7 +68,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
         try:
             own = operator.folder_of(root).parent  # and that of the operator's other roots
             ours = (folder.path.absolute() / name for name in places.HIDDEN)
-            walls = Walls((*ours, own, *hidden), OUR_PROGRAMS)
+            walls = Walls((*ours, own, *hidden), OUR_PROGRAMS, Path.home())
             yield Deps(
                 folder,
                 stores,
