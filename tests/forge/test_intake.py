@@ -82,6 +82,28 @@ def test_who_is_asked_reviews_and_else_the_default() -> None:
     assert run([pr_event("pull_request_opened")]).outcome() == [("review_request", "agent-reviewer")]
 
 
+@pytest.mark.mends("E7")
+@pytest.mark.parametrize(
+    ("shown", "called"),
+    [
+        ({"reviewed_by": (user("alice"),)}, []),
+        ({"reviewed_by": (user("agent-second"),)}, []),
+        ({"reviewed_before": (user("agent-second"),)}, [("review_updated", "agent-second")]),
+        ({"reviewed_before": (user("alice"),)}, []),
+        ({"reviewed_before": (user("agent-dev"), user("agent-second"))}, [("review_updated", "agent-second")]),
+        ({"remarked_by": (user("agent-second"),)}, []),
+        ({"remarked_by": (user("alice"),)}, [("review_updated", "agent-reviewer")]),
+        ({"requested_reviewers": (user("agent-ops"),)}, [("review_updated", "agent-ops")]),
+    ],
+)
+def test_who_has_had_a_say_is_not_asked_and_who_only_remarked_is_no_reviewer(
+    shown: dict[str, Any], called: list[tuple[str, str]]
+) -> None:
+    world = World(registry())
+    world.see(pr_event("pull_request_synced", 1, **shown))
+    assert world.outcome() == called
+
+
 def test_the_default_reviewer_never_reviews_its_own_work() -> None:
     world = run([pr_event("pull_request_opened", sender="alice", author=user("agent-reviewer"))])
     assert world.outcome() == []

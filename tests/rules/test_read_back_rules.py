@@ -521,3 +521,43 @@ def test_no_report_makes_done_what_the_forge_does_not_show(said: list[Any], merg
     result = read_back.told(verdict, everything)
     assert result.passed is verdict.fulfilled
     assert all("\0" not in each.detail and "\n" not in each.detail for each in everything)
+
+
+@pytest.mark.mends("E1")
+@pytest.mark.parametrize(
+    ("action", "result", "read", "words"),
+    [
+        ("review_result", "APPROVED", {}, ""),
+        ("review_result", "APPROVED", {"reviews": [review("REQUEST_CHANGES", author=ANN)]}, "against ann, who asks"),
+        ("review_result", "APPROVED", {"head": NEW}, "does not show which head that was"),
+        ("review_result", "APPROVED", {"head": NEW, "commit": Commit(sha=MERGE, parents=(OLD,))}, "nobody approved"),
+        ("ci_failure", None, {"reviews": [review(author=ANN)], "head": HEAD}, ""),
+        ("ci_failure", None, {"reviews": [review(author=ANN, commit=OLD)]}, "which nobody approved"),
+        ("ci_failure", None, {"reviews": [review(author=ANN, dismissed=True)]}, "which nobody approved"),
+        ("ci_failure", None, {"reviews": [review()]}, "which nobody approved"),  # one's own
+        ("review_comment", None, {"reviews": [review("COMMENT", author=ANN)]}, "which nobody approved"),
+        ("review_request", None, {"reviews": []}, ""),  # a reviewer's task is the review
+    ],
+)
+def test_who_merges_against_the_reviewers_has_done_nothing(
+    action: str, result: str | None, read: dict[str, Any], words: str
+) -> None:
+    known = facts(**{"pull": MERGED, "reviews": [], **read})
+    for sha in (HEAD, NEW):
+        known = Facts({**known.read, Look("commit", REPO, sha): None})
+    found = read_back.evidence(order(action, result=result), NOTHING, known, AFTER) if words else []
+    wanted = order(action, result=result)
+    broken = forge_facts.unapproved(known, REPO, 5, DEV, HEAD if result == "APPROVED" else "")
+    if not words:
+        assert broken == "" or action == "review_request"
+        assert not read_back.is_beyond_repair(found)
+        return
+    assert words in broken
+    [only] = found
+    assert (only.passed, only.detail) == (False, f"unapproved_merge: {broken}")
+    assert read_back.is_beyond_repair(found)
+    assert read_back.is_denied(found)
+    assert read_back.told(None, found).code == "unapproved_merge"
+    others = Facts({**known.read, Look("pull", REPO, "5"): MERGED.model_copy(update={"merged_by": ANN})})
+    assert forge_facts.unapproved(others, wanted.repository, 5, DEV) == "", "what somebody else merged is not judged"
+    assert forge_facts.unapproved(facts(pull=None), REPO, 5, DEV) == ""

@@ -403,3 +403,27 @@ def test_pages_are_read_to_their_end_and_the_past_costs_nothing(tmp_path: Path) 
         assert len(at.forge.asked) - asked == cost
 
     play(tmp_path / "scene", work, page=2)
+
+
+@pytest.mark.mends("E7", "E14")
+@pytest.mark.parametrize("verdict", ["APPROVED", "REQUEST_CHANGES", "COMMENT"])
+def test_who_had_a_say_without_being_asked_is_not_asked_by_what_the_forge_lists(tmp_path: Path, verdict: str) -> None:
+    async def work(at: Scene) -> None:
+        pull = at.pull(reviewers=("agent-second",))
+        at.review(pull, verdict, who="agent-ops")
+        shown = at.forge.shapes().pull(at.repository, pull)
+        assert {each["login"] for each in shown["requested_reviewers"]} == {"agent-second", "agent-ops"}
+        at.edit(1, title="Another title")
+        await at.told()
+        asked = [each for each in await at.live() if each[0].startswith("review_") and each[1] != "agent-dev"]
+        assert asked == [("review_request", "agent-second")]
+        await at.reconcile()
+        asked = [each for each in await at.live() if each[0].startswith("review_") and each[1] != "agent-dev"]
+        assert asked == [("review_request", "agent-second")]
+        at.push("retry", "new\n")
+        await at.told()
+        asked = [each for each in await at.live() if each[0].startswith("review_") and each[1] != "agent-dev"]
+        again = [("review_updated", "agent-ops")] if verdict != "COMMENT" else []
+        assert asked == [*again, ("review_updated", "agent-second")], "who judged an older head looks again"
+
+    play(tmp_path / "scene", work)

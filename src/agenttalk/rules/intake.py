@@ -380,7 +380,8 @@ def _ran(draft: Draft) -> None:
     outcome = event.status or event.run or event.deployment
     if outcome is None or outcome.outcome != "failure":
         draft.notes.append("nothing failed")
-        if event.deployment is not None and event.deployment.outcome == "success":
+        by_agent = event.sender is not None and draft.registry.agent(event.sender) is not None
+        if event.deployment is not None and event.deployment.outcome == "success" and not by_agent:
             draft.deployed = _deployed(draft, event.deployment, good=True)
     elif _is_deployment(draft):
         _not_deployed(draft)
