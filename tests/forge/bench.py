@@ -1,6 +1,6 @@
-"""A forge to try things out on: the fake one, or a real Gitea that AGENTTALK_TEST_GITEA_URL names.
+"""A forge to try things out on: the fake one, or a real Gitea that AGENTTALK_GITEA_URL names.
 
-For a real one AGENTTALK_TEST_GITEA_TOKEN is the token of an administrator. What the tests make there stays there.
+For a real one AGENTTALK_GITEA_TOKEN is the token of an administrator. What the tests make there stays there.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import os
 import secrets
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from agenttalk.forge.client import Patience
 from agenttalk.forge.gitea import Gitea
 from agenttalk.testing import FakeGitea
 
-REAL = os.environ.get("AGENTTALK_TEST_GITEA_URL", "")
+REAL = os.environ.get("AGENTTALK_GITEA_URL", "")
 QUICK = Patience(connect=2, answer=10, tries=3, pause=0.01)
 
 
@@ -42,15 +43,37 @@ class Bench:
             yield client
 
     async def call(self, name: str, method: str, path: str, body: Any = None) -> Any:
+        answer = await self.ask(name, method, path, body)
+        assert answer.status_code < 300, answer.text
+        return answer.json() if answer.content else None
+
+    async def ask(self, name: str, method: str, path: str, body: Any = None) -> httpx2.Response:
+        """The answer, whatever it is."""
         async with httpx2.AsyncClient(trust_env=False, verify=self.url.startswith("https:")) as client:
-            answer = await client.request(
+            return await client.request(
                 method,
                 f"{self.url}/api/v1{path}",
                 json=body,
                 headers={"Authorization": f"token {self.tokens[self.login(name)]}"},
             )
-            assert answer.status_code < 300, answer.text
-            return answer.json() if answer.content else None
+
+    def git(self, folder: Path, name: str, *arguments: str) -> str:
+        """Run git in a clone of the repository, which is made when there is none, as one of the accounts."""
+        scheme, _, place = self.url.partition("://")
+        login = self.login(name)
+        address = f"{scheme}://{login}:{self.tokens[login]}@{place}/{self.repository}.git"
+        mail = {f"GIT_{who}_EMAIL": f"{login}@example.test" for who in ("AUTHOR", "COMMITTER")}
+        names = {f"GIT_{who}_NAME": login for who in ("AUTHOR", "COMMITTER")}
+        environment = (
+            {"PATH": os.environ["PATH"], "HOME": str(folder.parent), "GIT_TERMINAL_PROMPT": "0"} | mail | names
+        )
+        runs = [] if folder.exists() else [("clone", "--quiet", address, str(folder))]
+        for each in (*runs, ("-C", str(folder), *arguments)):
+            done = subprocess.run(
+                ["git", *each], env=environment, capture_output=True, text=True, check=False, timeout=60
+            )
+            assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
 
     async def write(self, branch: str, path: str, text: str = "x\n", *, new: bool = True) -> None:
         body = {"content": base64.b64encode(text.encode()).decode(), "message": f"Write {path}", "branch": "main"}
@@ -61,7 +84,7 @@ class Bench:
 @asynccontextmanager
 async def forge(folder: Path, kind: str, **options: Any) -> AsyncIterator[Bench]:
     if kind == "real":
-        yield await _set_up(REAL, os.environ["AGENTTALK_TEST_GITEA_TOKEN"], None)
+        yield await _set_up(REAL, os.environ["AGENTTALK_GITEA_TOKEN"], None)
         return
     async with FakeGitea.running(folder, **options) as fake:
         yield await _set_up(fake.url, fake.admin, fake)

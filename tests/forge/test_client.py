@@ -21,7 +21,7 @@ from forge.bench import QUICK, REAL, Bench, forge
 Scene = Callable[[Bench], Awaitable[None]]
 KINDS = [
     "fake",
-    pytest.param("real", marks=pytest.mark.skipif(not REAL, reason="no real Gitea: set AGENTTALK_TEST_GITEA_URL")),
+    pytest.param("real", marks=pytest.mark.skipif(not REAL, reason="no real Gitea: set AGENTTALK_GITEA_URL")),
 ]
 
 
