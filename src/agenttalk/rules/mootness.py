@@ -56,6 +56,8 @@ def _of_head(order: Order, facts: Facts) -> Standing:
     if found != _DUE or pull is None or not pull.is_open:
         return found
     if _has_moved(order, pull):
+        if _moved_itself(order, facts, pull):
+            return _DUE
         return Standing("moot", words_of_forges.NEWER_HEAD(place=_place(order), head=forge_facts.short(pull.head_sha)))
     if order.action_type != "ci_failure":
         return _DUE
@@ -155,6 +157,13 @@ def _is_scheduled(order: Order, facts: Facts) -> bool:
 
 def _has_moved(order: Order, pull: PullRequest) -> bool:
     return bool(order.head_sha and pull.head_sha) and not forge_facts.same_commit(order.head_sha, pull.head_sha)
+
+
+def _moved_itself(order: Order, facts: Facts, pull: PullRequest) -> bool:
+    """Whether the agent moved the head without the work that was asked for: an empty commit ends nothing."""
+    pushes = facts.pushes(order.repository, order.number)
+    by = [each.by for each in pushes if any(forge_facts.same_commit(sha, pull.head_sha) for sha in each.commits)]
+    return any(same_user(each, order.account) for each in by)
 
 
 def _place(order: Order) -> str:
