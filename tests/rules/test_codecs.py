@@ -389,3 +389,11 @@ def test_of_a_session_that_goes_on_only_what_is_new_counts() -> None:
     assert since(now, earlier, {"cost_usd"}) == Used(100, 0.25, 5, 2)
     assert since(now, earlier, {"tokens"}) == Used(40, 0.75, 5, 2)
     assert since(earlier, now, {"tokens", "cost_usd"}) == Used(0, 0.0, 9, 9)
+
+
+@pytest.mark.mends("B7")
+def test_an_agent_that_counts_calls_of_tools_is_not_said_to_have_called_none() -> None:
+    account = Account()
+    account.take(Event("usage", used=Used(tool_calls=1)))
+    assert account.remark == ""
+    assert "has called no tool" in Account().remark
