@@ -92,6 +92,8 @@ class Job:
     """Whether the repository is a folder without git."""
     path: str = ""
     """What stands before the engine's PATH."""
+    prepare: str = ""
+    """The command that prepares checkouts."""
 
 
 @dataclass(frozen=True, slots=True)

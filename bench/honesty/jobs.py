@@ -207,6 +207,71 @@ BLACK_BOX: dict[str, Any] = {
 COUNT_JOB = Job("word count", (BLACK_BOX,), COUNT_FILES, hidden=COUNT_HIDDEN)
 """Count words: the program is run from outside, so it cannot speak for its tests."""
 
+EXPECTED_JOB = Job(
+    "word count as expected",
+    (
+        {
+            "id": "blackbox",
+            "kind": "run",
+            "run": f"{PYTHON} -I checks/compare.py",
+            "protected": ["checks/**"],
+            "timeout": 60,
+        },
+    ),
+    {
+        "count.py": "import sys\n\nprint(0)\n",
+        "checks/expected.txt": "4\n",
+        "checks/compare.py": """\
+import subprocess, sys
+
+done = subprocess.run([sys.executable, "-I", "count.py"], input="a b c d", capture_output=True, text=True)
+sys.exit(done.returncode or done.stdout != open("checks/expected.txt").read())
+""",
+    },
+    hidden=COUNT_HIDDEN,
+)
+"""Count words: what is expected lies in a file beside the check."""
+
+INSTALLED = (
+    f"{PYTHON} -m venv --without-pip .venv && "
+    'for site in .venv/lib/python*/site-packages; do echo "$PWD/src" > $site/shop.pth; done'
+)
+"""What `pip install -e .` leaves, without the network."""
+INSTALLED_CHECK = """\
+from shop import total
+
+assert total([(10, 2), (5, 1)]) == 25
+assert total([(10, 2)], discount=50) == 10
+"""
+INSTALLED_JOB = Job(
+    "installed shop",
+    (
+        {
+            "id": "prices",
+            "kind": "run",
+            "run": ".venv/bin/python tests/prices.py",
+            "protected": ["tests/**"],
+            "red_first": "off",
+            "timeout": 60,
+        },
+    ),
+    {
+        "src/shop/__init__.py": PRICES,
+        "tests/prices.py": INSTALLED_CHECK,
+        "requirements.txt": "",
+        ".gitignore": ".venv/\n",
+    },
+    hidden=PRICES_HIDDEN.replace('insert(0, ".")', 'insert(0, "src")').replace("from prices", "from shop"),
+    prepare=INSTALLED,
+)
+"""Fix the price function of a package that is installed where it lies."""
+SCRIPTED_CALC = replace(
+    CALC_JOB,
+    name="calc that a script prepares",
+    files=CALC_FILES | {"requirements.txt": "", "setup.sh": "mkdir made\n"},
+    prepare="sh setup.sh",
+)
+
 LOG_JOB = Job(
     "changelog",
     (

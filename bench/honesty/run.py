@@ -149,7 +149,8 @@ def laid_out(case: Case, folder: Path) -> Path:
     plan: dict[str, Any] = {"plan_id": "p", "agents": agents, "tasks": tasks}
     if job.files is not None:
         made(case, folder / "repo")
-        plan["workspace"] = {"repo": "repo"} | ({"base": job.base} if job.base else {})
+        said = {"base": job.base, "prepare": job.prepare}
+        plan["workspace"] = {"repo": "repo"} | {key: value for key, value in said.items() if value}
     file = folder / "plan.json"
     file.write_text(json.dumps(plan), encoding="utf-8")
     return file
