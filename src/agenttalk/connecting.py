@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
+from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository, Review
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
 from agenttalk.contracts.words import ForgeKind
@@ -28,7 +28,7 @@ from agenttalk.kinds.toolchain import Toolchain, Verify
 from agenttalk.ports import EventSource, Forge, Headers, TaskKind
 from agenttalk.prompts.toolchain_steps import Content, FailedJob, Place, ReviewPoint, Style
 from agenttalk.rules import risk
-from agenttalk.rules.forge_registry import CiComment, Identity, Registry
+from agenttalk.rules.forge_registry import CiComment, Identity, Registry, same_user
 from agenttalk.rules.proposing import Lookup
 from agenttalk.settings.letters import mail_rules
 from agenttalk.settings.tables import Settings, SourceSettings
@@ -358,6 +358,17 @@ class Reading:
         except TimeoutError as error:
             raise ForgeError(Code.FORGE_UNREACHABLE, f"{event.source} did not answer in time") from error
 
+    async def _lines(self, forge: Forge, event: ForgeEvent, number: int) -> list[ForgeEvent]:
+        """The comments on lines of a review, each as the event that tells of it."""
+        repository, review = event.repository.full_name, event.review
+        known = await _review_of(forge, repository, number, review) if review is not None else None
+        comments = await forge.review_comments(repository, number, known) if known is not None else ()
+        return [
+            event.model_copy(update={"name": "comment_created", "review": None, "comment": each, "at": each.created_at})
+            for each in comments
+            if same_user(each.author, event.sender)
+        ]
+
     async def search(self, event: ForgeEvent, lookups: Sequence[Lookup]) -> list[ForgeEvent]:
         """Pull requests that a failure may belong to, as events that show them. Raises ForgeError."""
         forge = self.forges.get(event.source)
@@ -365,6 +376,9 @@ class Reading:
         if forge is None:
             return []
         for each in lookups:
+            if each.lines and each.number is not None:
+                found += await self._lines(forge, event, each.number)
+                continue
             if each.number is not None:
                 pulls = [await forge.pull_request(each.repository, each.number)]
             else:
@@ -384,16 +398,20 @@ class Reading:
         return found
 
 
+async def _review_of(forge: Forge, repository: str, number: int, review: Review) -> int | None:
+    """The number of a review: its event's own, or that of the newest of its author."""
+    if review.id is not None:
+        return review.id
+    given = [each for each in await forge.reviews(repository, number) if same_user(each.author, review.author)]
+    return given[-1].id if given else None
+
+
 async def _points(forge: Forge, repository: str, number: int, event: ForgeEvent) -> tuple[ReviewPoint, ...]:
     """The comments of the review that an event tells of: the newest of its author."""
     review = event.review
     if review is None:
         return ()
-    number_of = review.id
-    if number_of is None:
-        login = review.author.login.lower()
-        given = [each for each in await forge.reviews(repository, number) if each.author.login.lower() == login]
-        number_of = given[-1].id if given else None
+    number_of = await _review_of(forge, repository, number, review)
     if number_of is None:
         return ()
     comments = await forge.review_comments(repository, number, number_of)

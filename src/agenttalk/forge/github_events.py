@@ -74,7 +74,7 @@ def _review(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEv
 
 
 def _dismissed(data: Mapping[str, Any], said: Mapping[str, Any], source: str, kind: ForgeKind) -> ForgeEvent | str:
-    """A review was taken back. What it came to is not said any more: only what asks for changes can be dismissed."""
+    """A review was taken back. What it came to is not said any more."""
     pull = reading.pull_request(part(data, "pull_request"), source, wip_titles=False, outer=data)
     review = Review(
         verdict="REQUEST_CHANGES",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue
@@ -9,11 +10,11 @@ from agenttalk.errors import Code, Problem
 from agenttalk.rules import mentions as texts
 from agenttalk.rules import semantic_keys
 from agenttalk.rules.forge_registry import Registry, same_user
-from agenttalk.rules.proposing import Draft, cut
+from agenttalk.rules.proposing import Draft, KnownTask, cut
 
 _SNIPPET: Final = 2_000
-_CALLS: Final = frozenset({"mention", "review_request", "review_updated", "review_result", "review_comment"})
-"""Tasks by which somebody is called. Of those, what a person asked for has no answers of agents before it."""
+_TALK: Final = frozenset({"mention", "review_comment"})
+_ROUNDS: Final = frozenset({"review_request", "review_updated", "review_result"})
 MOST_NAMES: Final = 20
 """Names of one text that are looked at; nobody really calls more."""
 
@@ -40,22 +41,37 @@ def is_escalation(draft: Draft, issue: Issue) -> bool:
     return ours and marker is not None and marker.by_engine
 
 
+def round_of(draft: Draft, object_key: str) -> int:
+    """How often agents have sent a pull request to each other. A person's word begins anew.
+
+    A verdict holds whatever marker its text carries, and what no agent has begun is no round.
+    """
+    done = [each for each in draft.known.tasks if each.state in {"begun", "ended"} and each.action_type in _ROUNDS]
+    called = [each for each in draft.known.tasks if each.action_type in _ROUNDS | _TALK]
+    return _hop(draft, object_key, 0, [each for each in done if each.object == object_key], called)
+
+
 def hop(draft: Draft, object_key: str, text: str) -> int:
     """How many answers of agents to agents lie before a text. A person's word begins anew, whatever it carries.
 
     An agent's own marker cannot lower it: what it was asked for at this place since a person last called somebody there
     counts, too. Beyond the limit all are the same, whatever a text says.
     """
-    sender = draft.event.sender
-    agent = draft.registry.agent(sender) if sender else None
-    if agent is None:
-        return 0
     marker = texts.read_marker(text)
-    here = [each for each in draft.known.tasks if each.object == object_key]
-    anew = max((each.at for each in here if each.action_type in _CALLS and each.hop == 0), default="")
-    begun = [each.hop for each in here if each.assignee == agent and each.at >= anew]
+    here = [each for each in draft.known.tasks if each.object == object_key and each.action_type in _TALK]
+    agent = draft.registry.agent(draft.event.sender) if draft.event.sender else None
+    mine = [each for each in here if each.assignee == agent]
+    return _hop(draft, object_key, marker.hop if marker else 0, mine, here)
+
+
+def _hop(draft: Draft, object_key: str, told: int, begun: Sequence[KnownTask], called: Sequence[KnownTask]) -> int:
+    """One more than the highest since a person called somebody at a thing; nothing for a person's own word."""
+    sender = draft.event.sender
+    if sender is None or draft.registry.agent(sender) is None:
+        return 0
+    anew = max((each.at for each in called if each.object == object_key and each.hop == 0), default="")
     most = max(draft.registry.hops, 2 * draft.registry.rounds)
-    return min(max([marker.hop if marker else 0, *begun]), most) + 1
+    return min(max([told, *(each.hop for each in begun if each.at >= anew)]), most) + 1
 
 
 def may_go_on(draft: Draft, object_key: str, hop: int, login: str, *, reviews: bool = False) -> bool:
@@ -108,7 +124,8 @@ def mentions(
         return
     edited = event.name in {"comment_edited", "pull_request_edited", "issue_edited"}
     called = texts.added(event.body_before, text) if edited else texts.names(text)
-    known = [name for name in called[:MOST_NAMES] if draft.registry.named(event.source, name) is not None]
+    found = [(name, draft.registry.named(event.source, name)) for name in called[:MOST_NAMES]]
+    known = [(name, identity) for name, identity in found if identity is not None]
     if not known:
         return
     if not may_call(draft, event.sender):
@@ -116,10 +133,7 @@ def mentions(
         return
     intent = texts.intent(text)
     depth = hop(draft, object_key, text)
-    for name in known:
-        identity = draft.registry.named(event.source, name)
-        if identity is None:
-            continue  # cannot be: those are left
+    for name, identity in known:
         account = ForgeUser(source=event.source, login=identity.login, id=identity.id)
         if same_user(account, event.sender) or any(same_user(account, each) for each in skip):
             draft.notes.append(f"{name} has to do with it anyway")

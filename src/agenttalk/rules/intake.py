@@ -144,8 +144,8 @@ def _dismissed(draft: Draft) -> None:
         return
     now = draft.remember(shown)
     _settle(draft, now)
-    for task in draft.of(sightings.object_of(now), "review_result", "review_comment"):
-        if task.reviewer == semantic_keys.user(review.author) and task.verdict == review.verdict:
+    for task in draft.of(sightings.object_of(now), "review_result"):
+        if task.reviewer == semantic_keys.user(review.author):
             draft.withdraw(task, "the review was withdrawn")
 
 
@@ -203,6 +203,8 @@ def _review(draft: Draft) -> None:
     if pull is None or review is None or own is None or now is None:
         draft.notes.append("it shows no review of a pull request")
         return
+    if draft.event.kind != "github" and not draft.event.first_hand:  # there, comments on lines are events of their own
+        draft.lookups.append(Lookup(draft.repository, own.head_sha, own.number, lines=True))
     if why := _does_not_count(draft, now, pull, own, review):
         draft.notes.append(why)
         return
@@ -220,8 +222,8 @@ def _review(draft: Draft) -> None:
         context: dict[str, Any] = {"reviewer": review.author.login, "review_body": cut(review.body)}
         context |= {"branch": pull.head_ref, "base": pull.base_ref, "review_id": review.id}
         context |= {"result": review.verdict, "author": pull.author.login}
-        # A verdict holds whatever marker its text carries: only what agents were really asked for counts its rounds.
-        hop = calling.hop(draft, object_key, review.body if review.verdict == "COMMENT" else "")
+        talk = review.verdict == "COMMENT"
+        hop = calling.hop(draft, object_key, review.body) if talk else calling.round_of(draft, object_key)
         if review.verdict == "COMMENT":
             if calling.may_go_on(draft, object_key, hop, pull.author.login):
                 draft.propose(action, agent, key, object_key, context, pull=own, hop=hop)
@@ -395,6 +397,8 @@ def _is_deployment(draft: Draft) -> bool:
         return True
     if event.run:
         on_pull = event.run.trigger.startswith("pull_request") or bool(event.run.pulls)
+        if event.run.job and not (event.run.name or event.run.branch):
+            return False  # nobody can tell what it ran for; the event of its workflow does
         return not on_pull and draft.registry.deploys(event.run.name, event.run.file, event.run.job)
     context = event.status.context if event.status else ""
     return not context.endswith("(pull_request)") and draft.registry.deploys(context)

@@ -70,6 +70,8 @@ class Lookup:
     repository: str
     sha: str
     number: int | None = None
+    lines: bool = False
+    """Whether the comments on lines of the review are asked for, which its event leaves out."""
 
 
 class Deployed(NamedTuple):

@@ -113,7 +113,7 @@ def _ask(
     key = _key(draft, object_key, pull, reviewer, agent, mine)
     if _is_called(draft, reviewer):
         draft.call_again(object_key, key)
-    hop = calling.hop(draft, object_key, "")
+    hop = calling.round_of(draft, object_key)
     known = any(task.key == key for task in before)
     if known or calling.may_go_on(draft, object_key, hop, reviewer.login, reviews=True):
         names = (*old, *gives_way)
