@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from agenttalk.engine.toolchain import BOARD
 from agenttalk.ports import Tx
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.forge_registry import Identity
+from api.enginekit import agenttalk, until
+from toolchain.bench import served, signed, written
+from toolchain.forgekit import configured, world
 from toolchain.reconcilekit import REGISTRY, REPO, Scene, play
 
 
@@ -250,3 +254,58 @@ def test_a_stranger_calls_nobody_and_a_member_does(tmp_path: Path, told: str) ->
         assert len(await statuses(scene)) == 3
 
     play(tmp_path, story)
+
+
+@pytest.mark.mends("E12")
+def test_who_is_called_in_a_comment_on_a_line_has_a_task_at_once(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        pull = scene.pull(reviewers=("agent-second",))
+        await scene.told()
+        line = {"path": "retry.py", "new_position": 1, "body": "@agent-ops is this right?"}
+        arguments = (scene.repository, scene.user("alice"), pull.issue.number, "COMMENT", "See below.", "")
+        scene.forge.state.review(*arguments, [line])
+        await scene.told()
+        assert ("mention", "agent-ops", "pending") in await statuses(scene)
+        before = len(await scene.tasks())
+        await scene.reconcile()
+        assert len(await scene.tasks()) == before
+
+    play(tmp_path, story)
+
+
+@pytest.mark.mends("E12")
+def test_a_wrong_secret_is_shown_to_the_operator(tmp_path: Path) -> None:
+    with served(written(tmp_path / "root", {})) as bench:
+        for _ in range(3):
+            status, _ = bench.send("gitea/mention", headers=signed("gitea", b"another body"))
+            assert status in {401, 403}
+        token = bench.operator_token()
+
+        def look() -> Any:
+            return bench.get("/api/toolchain/warnings", token)[1]["warnings"]
+
+        [told] = until(look, "the operator is told")
+        assert told["code"] == "FORGE_SIGNATURE_REFUSED"
+        assert "webhooks for the source 'gitea' are refused" in told["message"]
+        shown = agenttalk("doctor", "forges", "--root", str(bench.root))
+        assert "webhooks for the source 'gitea' are refused" in shown.stdout.replace("\n", " "), shown.stdout
+        assert "the engine has no token for it" in shown.stdout
+
+
+@pytest.mark.mends("E13")
+def test_doctor_looks_at_token_login_and_rights(tmp_path: Path) -> None:
+    with world(tmp_path / "forge") as here:
+        root = configured(tmp_path / "root", here, {}, more='repos = ["acme/widgets"]')
+
+        def said() -> str:
+            shown = agenttalk("doctor", "forges", "--root", str(root))
+            return " ".join(shown.stdout.split())
+
+        assert "the token is that of root" in said()
+        os.environ["ENGINE_TOKEN"] = here.do(here.forge.user, "helper")
+        assert "its token is that of helper, and login says root" in said()
+        settings = root / "agenttalk.toml"
+        settings.write_text(settings.read_text().replace('login = "root"', 'login = "helper"'))
+        assert "helper has no write access to acme/widgets" in said()
+        os.environ["ENGINE_TOKEN"] = "wrong"
+        assert "401" in said()

@@ -367,6 +367,18 @@ def _missing_for(machine: Machine, agent: Any) -> tuple[str, str]:
     return "", ""
 
 
+def _forges(machine: Machine) -> Iterator[Finding]:
+    """Sources of webhooks: whether the forge answers the engine's token, and what its account may do."""
+    if machine.root is None or not machine.settings or not machine.settings.sources:
+        return
+    import asyncio
+
+    from agenttalk.cli.forge_look import look
+
+    for name, ok, detail, remedy in asyncio.run(look(machine.root, machine.settings)):
+        yield Finding(f"forge {name}", ok, detail, remedy)
+
+
 def _said(program: str, *arguments: str) -> str:
     """The first line that a program prints."""
     try:
@@ -390,6 +402,7 @@ PROBES: Final[Mapping[str, Callable[[Machine], Iterator[Finding]]]] = MappingPro
         "postgresql": _store,
         "telemetry": _telemetry,
         "drivers": _drivers,
+        "forges": _forges,
     }
 )
 """Name → what looks. A probe may find several things, or nothing that is worth a word."""

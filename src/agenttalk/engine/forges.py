@@ -19,6 +19,7 @@ from agenttalk.engine.router import POLL
 from agenttalk.engine.toolchain import BOARD, Board, Setup
 from agenttalk.engine.wakes import Waiter
 from agenttalk.engine.webhooks import Asked, Gather, Intake, Rights, Search
+from agenttalk.errors import Code, Problem
 from agenttalk.ports import EventSource, Forge
 
 _NEVER: Final = 1e9
@@ -65,7 +66,7 @@ class Forges:
         self._at_intake = Waiter()
         self._at_outgoing = Waiter()
         self._taken = asyncio.Event()
-        board = Board(deps, connected.setup, address)
+        self._board = board = Board(deps, connected.setup, address)
         self.receiver = Receiver(deps, connected.sources, self._at_intake.nudge)
         self.reconciler: Reconciler | None = None
         if connected.forges:
@@ -129,6 +130,8 @@ class Forges:
         rush = self.receiver.rush
         while (pause := rush.pause()) and not stop.is_set():
             await rest(stop, pause)
+        while self.receiver.refused:
+            await self._board.warn(_refusal(*self.receiver.refused.popitem()))
         took = await self._intake.pass_()
         rush.took(took)
         if took:
@@ -139,3 +142,10 @@ class Forges:
         self._taken.set()
         self._nudge_dispatcher()
         self._at_outgoing.nudge()
+
+
+def _refusal(source: str, why: str) -> Problem:
+    """What an operator is told of deliveries that were refused."""
+    text = f"webhooks for the source {source!r} are refused: {why}"
+    hint = "the secret of the hook at the forge and that of the source have to be the same"
+    return Problem(Code.FORGE_SIGNATURE_REFUSED, "secret", text, hint)

@@ -139,6 +139,10 @@ class Rush:
         return 0.0
 
 
+_TELL_AGAIN: Final = 60.0
+"""Seconds for which an operator is not told again that a source's deliveries are refused."""
+
+
 class Receiver:
     """Takes deliveries in. `nudge` has somebody look at them, and `rush` tells when."""
 
@@ -148,6 +152,9 @@ class Receiver:
         self._nudge = nudge
         self._crowd = Crowd(self._store_all)
         self.rush = Rush()
+        self.refused: dict[str, str] = {}
+        """Sources whose deliveries were refused → why, until an operator is told."""
+        self._told: dict[str, float] = {}
 
     def source(self, name: str) -> EventSource:
         """A configured source; raises UsageError when there is none of that name."""
@@ -172,10 +179,13 @@ class Receiver:
         delivery, event = self.source(name).label(headers)
         return await self._store(name, "forge", delivery, event, _kept(headers), body)
 
-    @staticmethod
-    def not_genuine(name: str, why: str) -> UsageError:
-        """What is said of a delivery that nobody signed who knows the secret."""
+    def not_genuine(self, name: str, why: str) -> UsageError:
+        """What is said of a delivery that nobody signed who knows the secret. The operator is told now and then."""
         LOG.warning("source %s: %s", name, why, extra={"action": "webhooks.refused"})
+        if time.monotonic() >= self._told.get(name, 0.0):
+            self._told[name] = time.monotonic() + _TELL_AGAIN
+            self.refused[name] = why
+            self._nudge()
         hint = "the secret of the hook and that of the source have to be the same"
         return UsageError(Code.FORGE_SIGNATURE_REFUSED, why, hint=hint)
 

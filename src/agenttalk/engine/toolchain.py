@@ -143,6 +143,17 @@ class Board:
         """Who is who, with the names that accounts of a source have now."""
         return names.renamed(tx, source, self.setup.registry)
 
+    async def warn(self, problem: Problem) -> None:
+        """Tell operators of something; the same words are told once and counted."""
+        store = await self._deps.stores.board(BOARD)
+
+        def work(tx: Tx) -> None:
+            moves = self._begin(tx)
+            _warn(tx, problem, moves.at)
+            moves.finish()
+
+        await store.transact(work)
+
     async def add(self, task: ProposedTask) -> str | None:
         """Make a task that follows from no event, unless its key has one; its id."""
         store = await self._deps.stores.board(BOARD)
