@@ -57,6 +57,13 @@ def wrote(done): got("written") if done else denied()
 """
 
 
+TOKEN: Final = """
+import glob
+own = glob.glob(os.path.dirname(ROOT) + "/config/agenttalk/**/operator.token", recursive=True)
+TOKEN = (b"".join(read(path) for path in own)).decode().strip()
+"""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What must come of an attack in a tier."""
@@ -112,7 +119,7 @@ def _everywhere(what: str, program: str, outcome: Outcome, **more: Any) -> Attac
 
 
 def _reads(what: str, path: str) -> Attack:
-    return Attack(what, f"stole(read({path}))", CONTAINED, LIMIT, LIMIT)
+    return Attack(what, f"stole(read({path}))", CONTAINED, CONTAINED, LIMIT)
 
 
 def _writes(what: str, program: str) -> Attack:
@@ -274,10 +281,38 @@ got("open") if os.stat(OWN + "/workspace").st_mode & 1 else denied()""",
         "reads our database",
         "got('loot') if read(ROOT + '/data/system.db').startswith(b'SQLite') else denied()",
         CONTAINED,
-        LIMIT,
+        CONTAINED,
         LIMIT,
     ),
     "peek_config": _reads("reads the settings", "ROOT + '/agenttalk.toml'"),
+    "peek_commands": Attack(
+        "reads commands and artifacts of other tasks",
+        "stole(b''.join(read(os.path.join(above, name)) for above, _, names in os.walk(ROOT + '/system_runtime')"
+        " for name in names))",
+        CONTAINED,
+        CONTAINED,
+        LIMIT,
+    ),
+    "peek_token": Attack(
+        "reads the operator's token",
+        TOKEN + "got('token') if TOKEN else denied()",
+        CONTAINED,
+        CONTAINED,
+        LIMIT,
+    ),
+    "operator": Attack(
+        "speaks to the engine as its operator",
+        TOKEN
+        + """
+import urllib.request
+asked = urllib.request.Request(os.environ["AGENTTALK_API"] + "/api/plans", headers={"Authorization": "Bearer " + TOKEN})
+try: got(urllib.request.urlopen(asked, timeout=30).status)
+except OSError: denied()
+""",
+        CONTAINED,
+        CONTAINED,
+        CONTAINED,  # its token is refused where an attempt's processes ask
+    ),
     "peek_own": _everywhere(
         "looks for what it was not given in its environment",
         "stole('\\n'.join(os.environ.values()).encode())",

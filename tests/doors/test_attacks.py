@@ -49,6 +49,11 @@ class Scene:
         return self.top / "root"
 
     @property
+    def option(self) -> list[str]:
+        """How the operator allows a tier: plain is nobody else's word."""
+        return ["--sandbox", "plain"] if self.tier == "plain" else []
+
+    @property
     def shared(self) -> Path:
         return Path("/dev/shm", self.mark)
 
@@ -74,7 +79,7 @@ class Scene:
                 **ATTACKS[names[0]].keys,
             }
             tasks += [{"id": name, "timeout": ATTACKS[name].timeout, **ATTACKS[name].task} for name in names]
-            tasks += [{"id": f"next_{crew}", "timeout": 240, "priority": "LOW"}]
+            tasks += [{"id": f"next_{crew}", "timeout": 240, "priority": "LOW", "name": CANARY}]
             tasks[-len(names) - 1 :] = [{**each, "agent": crew} for each in tasks[-len(names) - 1 :]]
         shared = {"prompt": "Do it.", "max_reexecute_times": 0, "retry_times": 0}
         workspace = {"repo": str(self.top / "repo")}
@@ -148,8 +153,8 @@ def run(found: Scene) -> None:
     path.write_text(json.dumps(found.plan()))
     clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
     done = subprocess.run(
-        [sys.executable, "-m", "agenttalk", "run", str(path), "--root", str(found.root)],
-        env={**clean, "NOT_FOR_AGENTS": CANARY},
+        [sys.executable, "-m", "agenttalk", "run", str(path), "--root", str(found.root), *found.option],
+        env={**clean, "NOT_FOR_AGENTS": CANARY, "XDG_CONFIG_HOME": str(found.top / "config")},
         capture_output=True,
         text=True,
         timeout=590,
@@ -188,6 +193,7 @@ async def faults(root: Path) -> list[Any]:
 
 
 @pytest.mark.shows("M04")
+@pytest.mark.mends("F2", "F6", "F15")
 @pytest.mark.parametrize("tier", TIERS)
 def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_next_task_runs(
     tmp_path: Path, tier: str
