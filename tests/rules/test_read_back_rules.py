@@ -545,7 +545,7 @@ def test_who_merges_against_the_reviewers_has_done_nothing(
     known = facts(**{"pull": MERGED, "reviews": [], **read})
     for sha in (HEAD, NEW):
         known = Facts({**known.read, Look("commit", REPO, sha): None})
-    found = read_back.evidence(order(action, result=result), NOTHING, known, AFTER) if words else []
+    found = read_back.evidence(order(action, result=result), NOTHING, known, AFTER)
     wanted = order(action, result=result)
     broken = forge_facts.unapproved(known, REPO, 5, DEV, HEAD if result == "APPROVED" else "")
     if not words:
