@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts.forge import Branch, Change, ForgeUser, Issue, PullRequest, Review, Status
-from agenttalk.rules import mootness
+from agenttalk.contracts.forge import Branch, Change, Comment, ForgeUser, Issue, PullRequest, Review, Status
+from agenttalk.rules import mootness, read_back
 from agenttalk.rules.forge_facts import Facts, Look, UnreadError
 from agenttalk.rules.read_back import Order
 
@@ -141,3 +141,25 @@ def test_who_is_called_where_nothing_is_any_more_owes_nothing() -> None:
     assert stands("mention", {"issue": issue(is_open=False)})[0] == "due"
     assert stands("mention", {"issue": None})[0] == "moot"
     assert stands("deploy_failure", {})[0] == "due"
+
+
+@pytest.mark.mends("E9")
+def test_an_escalation_is_ended_by_saying_how_it_goes_on_and_closing_it() -> None:
+    said = Comment(id=1, body="dev shall do it anew", author=ME, created_at="2026-05-01T10:01:00Z")
+
+    def ends(comments: tuple[Comment, ...], *, is_open: bool, escalation: bool = True) -> bool:
+        context = {"repo": REPO, "issue_number": 5, "escalation": escalation}
+        order = Order("issue_assigned", ME, context, "", "2026-05-01T10:00:00Z")
+        read = {"comments": comments, "issue": issue(is_open=is_open)}
+        found: dict[Look, Any] = {}
+        for _ in range(20):
+            try:
+                return read_back.demanded(order, Facts(found)).good
+            except UnreadError as missing:
+                found[missing.look] = read.get(missing.look.what)
+        raise AssertionError("it asks for ever")
+
+    assert ends((said,), is_open=False)
+    assert not ends((said,), is_open=True)
+    assert not ends((), is_open=False)
+    assert not ends((said,), is_open=False, escalation=False)

@@ -131,3 +131,12 @@ def test_what_others_wrote_calls_nobody_and_hides_nothing(lines: list[str], titl
     assert mentions.names(body) == ("agent-dev",)
     assert mentions.read_marker(body) == ours
     assert len(body) < 60_000
+
+
+@pytest.mark.mends("E9")
+def test_an_agent_that_always_fails_makes_no_loop_of_issues() -> None:
+    few = triage.to_lead(replace(FAILURE, lately=triage.MOST_ISSUES - 1), registry(), [SOURCE])
+    assert isinstance(few, Issue)
+    many = triage.to_lead(replace(FAILURE, lately=triage.MOST_ISSUES), registry(), [SOURCE])
+    assert isinstance(many, Person)
+    assert "within an hour" in many.why
