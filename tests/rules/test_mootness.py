@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts.forge import Branch, Change, Comment, ForgeUser, Issue, PullRequest, Review, Status
+from agenttalk.contracts.forge import Branch, Change, Comment, ForgeUser, Issue, PullRequest, Push, Review, Status
 from agenttalk.rules import mootness, read_back
 from agenttalk.rules.forge_facts import Facts, Look, UnreadError
 from agenttalk.rules.read_back import Order
@@ -163,3 +163,15 @@ def test_an_escalation_is_ended_by_saying_how_it_goes_on_and_closing_it() -> Non
     assert not ends((said,), is_open=True)
     assert not ends((), is_open=False)
     assert not ends((said,), is_open=False, escalation=False)
+
+
+@pytest.mark.mends("E8")
+@pytest.mark.parametrize("action", ["ci_failure", "merge_conflict"])
+def test_an_agent_ends_nothing_by_moving_the_head_itself(action: str) -> None:
+    moved = {"pull": pull(head_sha=NEXT)}
+    assert stands(action, {**moved, "pushes": (Push(by=ME, commits=(HEAD, NEXT)),)})[0] == "due"
+    assert (
+        stands(action, {**moved, "pushes": (Push(by=ME, commits=(HEAD,)), Push(by=OTHER, commits=(NEXT,)))})[0]
+        == "moot"
+    )
+    assert stands(action, moved)[0] == "moot", "nobody knows who moved it"
