@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import secrets
+import shutil
 import socket
 import stat
 import subprocess
@@ -42,6 +43,8 @@ class Scene:
     tcp: socket.socket
     udp: socket.socket
     abstract: socket.socket
+    before: tuple[str, ...] = ()
+    """How the engine is started, if not as we are."""
     mark: str = field(default_factory=lambda: f"mark-{secrets.token_hex(8)}")
 
     @property
@@ -122,7 +125,7 @@ def _setuid(root: Path) -> list[Path]:
 
 
 @contextmanager
-def scene(top: Path, tier: str) -> Iterator[Scene]:
+def scene(top: Path, tier: str, before: tuple[str, ...] = ()) -> Iterator[Scene]:
     """Everything that can be harmed."""
     for name in ("root/agents/victim", "root/system_runtime", "root/data", "repo/src"):
         (top / name).mkdir(parents=True)
@@ -138,7 +141,7 @@ def scene(top: Path, tier: str) -> Iterator[Scene]:
         udp.bind(("127.0.0.1", 0))
         abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
         victim, prey = processes
-        found = Scene(top, tier, victim, prey, tcp, udp, abstract)
+        found = Scene(top, tier, victim, prey, tcp, udp, abstract, before)
         abstract.bind(f"\0{found.mark}")
         abstract.listen()
         for each in (tcp, udp, abstract):
@@ -153,8 +156,12 @@ def run(found: Scene) -> None:
     path.write_text(json.dumps(found.plan()))
     clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
     done = subprocess.run(
-        [sys.executable, "-m", "agenttalk", "run", str(path), "--root", str(found.root), *found.option],
-        env={**clean, "NOT_FOR_AGENTS": CANARY, "XDG_CONFIG_HOME": str(found.top / "config")},
+        [*found.before, sys.executable, "-m", "agenttalk", "run", str(path), "--root", str(found.root), *found.option],
+        env={
+            **clean,
+            "NOT_FOR_AGENTS": CANARY,
+            "XDG_CONFIG_HOME": str(found.top / "config"),
+        },
         capture_output=True,
         text=True,
         timeout=590,
@@ -192,15 +199,27 @@ async def faults(root: Path) -> list[Any]:
         return await fsck.check(deps)
 
 
+def _without_rights(tier: str) -> tuple[str, ...]:
+    """How root starts something that may do what any user may. Others are such a user already."""
+    if os.getuid():
+        pytest.skip("these tests run without the rights of root anyway")
+    if shutil.which("setpriv") is None:
+        pytest.skip("there is no setpriv, so root cannot give up its rights")
+    if tier == "bubblewrap":
+        pytest.skip("bubblewrap cannot map root without its rights; run the tests as another user")
+    return ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+
+
 @pytest.mark.shows("M04")
 @pytest.mark.mends("F2", "F6", "F15")
 @pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("privileged", [True, False], ids=["as we are", "without rights"])
 def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_next_task_runs(
-    tmp_path: Path, tier: str
+    tmp_path: Path, tier: str, privileged: bool
 ) -> None:
     if tier != "plain":
         needs(tier)
-    with scene(tmp_path, tier) as found:
+    with scene(tmp_path, tier, () if privileged else _without_rights(tier)) as found:
         run(found)
         assert living(found.mark) == []
         stood, told = states(found.root), ended(found.root)

@@ -27,6 +27,7 @@ secret_env = "HOOK_SECRET"
 token_env = "FORGE_TOKEN"
 [agents.dev]
 driver = "script"
+sandbox = "plain"
 env = ["MODEL_KEY"]
 [agents.dev.forge.forge]
 login = "dev"
