@@ -133,7 +133,7 @@ def scene(top: Path, tier: str, before: tuple[str, ...] = ()) -> Iterator[Scene]
     (top / "root" / "agenttalk.toml").write_text(f"# {CANARY}\n")
     (top / "repo" / "README.md").write_text("read me\n")
     with ExitStack() as stack:
-        processes = [stack.enter_context(subprocess.Popen(["sleep", "600"])) for _ in range(2)]
+        processes = [stack.enter_context(subprocess.Popen([*before, "sleep", "600"])) for _ in range(2)]
         for process in processes:
             stack.callback(process.kill)
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
 """How agents start us from where they work."""
 OUR_PROGRAMS: Final = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__).parents[2])
-"""Our interpreter and where it finds our package, which are to be seen in every sandbox, wherever they lie: it lists that
-folder to find it."""
+"""Our interpreter, and the folder that it lists to find our package: to be seen in every sandbox, wherever they lie."""
 LITTER: Final = 3600.0
 """Temporaries of dead processes are removed once they are this old, in seconds."""
 KEEP: Final = 1.0
