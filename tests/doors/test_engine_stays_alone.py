@@ -48,6 +48,8 @@ def test_a_second_engine_is_refused_when_the_lock_of_the_first_is_deleted(tmp_pa
 @pytest.mark.mends("F14")
 def test_a_run_whose_data_is_deleted_does_not_end_well(tmp_path: Path) -> None:
     root, program, plan = tmp_path / "root", tmp_path / "wipes.py", tmp_path / "plan.json"
+    root.mkdir()
+    (root / "agenttalk.toml").write_text('sandbox = "plain"\n')
     program.write_text(WIPES.format(data=str(root / "data")))
     agents = {"eve": {"driver": "script", "argv": [sys.executable, str(program)], "sandbox": "plain"}}
     plan.write_text(

@@ -122,7 +122,7 @@ class Desk:
         self.root, self.config, self.runtime = folder / "root", folder / "config", folder / "run"
         for each in (self.root / "agents", self.root / "system_runtime", self.config, self.runtime):
             each.mkdir(parents=True)
-        (self.root / "agenttalk.toml").write_text(f"[server]\nport = 0\n{settings}")
+        (self.root / "agenttalk.toml").write_text(f'sandbox = "{tier}"\n[server]\nport = 0\n{settings}')
         known = {"ROOT": self.root, "CONFIG": self.config, "RUNTIME": self.runtime, "HOME": folder}
         text = FORGER
         for name, path in known.items():

@@ -31,6 +31,8 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.root, self.repo, self.ran = folder / "root", repository(folder / "repo", TREE), folder / "ran"
+        self.root.mkdir()  # its program notes beside itself that it ran, which no sandbox lets it
+        (self.root / "agenttalk.toml").write_text('sandbox = "plain"\n')
         (folder / "dev.py").write_text(WORK.format(ran=str(self.ran)))
         check = {"id": "tests-pass", "kind": "run", "run": RUNS, "protected": ["test_calc.py"]}
         shown = [{"id": "works", "description": "It works", "evidenceRequired": ["tests-pass"]}]

@@ -60,4 +60,4 @@ def exposed(profiles: Iterable[AgentProfile]) -> list[str]:
 def _kept(profile: AgentProfile) -> bool:
     if profile.driver in _OURS:
         return True
-    return profile.driver in _STARTED and profile.sandbox != "plain"
+    return profile.driver in _STARTED and profile.tier != "plain"
