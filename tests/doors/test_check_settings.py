@@ -101,20 +101,17 @@ def test_required_isolation_runs_no_check_without_a_sandbox_and_starts_no_agent(
 def test_a_check_sees_no_more_than_its_agent(tmp_path: Path, tier: str) -> None:
     needs(tier)
     root = tmp_path / "root"
-    looks = (
-        f"find {root} -type f 2>/dev/null | grep -v '/tree/' > seen; "
-        f"cat {root}/agenttalk.toml {root}/system_runtime/plans/p/*.json {root}/data/*.db >> seen 2>/dev/null; "
-        "cat seen; false"
+    (tmp_path / "look.sh").write_text(
+        f"cd {root}\n"
+        "for each in agenttalk.toml data agents system_runtime; do\n"
+        '  echo "seen of $each: $(find $each -type f -exec cat {} + 2>/dev/null | wc -c)"\ndone\nexit 1\n'
     )
-    made = {"id": "looks", "kind": "run", "run": looks, "red_first": "off"}
+    made = {"id": "looks", "kind": "run", "run": "sh look.sh", "files": ["look.sh"], "red_first": "off"}
     secret = "canary-4711"
     _, told = settled(tmp_path, f'[checks]\nsandbox = "{tier}"\n# {secret}\n', FIXES, made, **shop(tmp_path))
-    assert "looks" in told
-    assert secret not in told
-    results = [line for path in root.rglob("*.json") for line in [path.read_text(errors="replace")]]
-    assert not any(secret in each for each in results)
-    assert "system_runtime/plans" not in told
-    assert "agenttalk.toml" not in told.partition("looks")[2]
+    for hidden in ("agenttalk.toml", "data", "agents", "system_runtime"):
+        assert f"seen of {hidden}: 0\n" in told
+    assert not any(secret in path.read_text(errors="replace") for path in root.rglob("*.json"))
 
 
 @pytest.mark.mends("F14")
