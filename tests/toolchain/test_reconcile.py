@@ -352,7 +352,7 @@ def test_a_forge_that_does_not_answer_closes_nothing(tmp_path: Path) -> None:
         at.forge.faults.append(Fault("status", path="/issues$", status=404, times=-1))
         found = await at.reconcile()
         assert ([each["where"] for each in found["errors"]], found["closed"]) == ([f"work:{REPO}"], [])
-        at.forge.faults[:] = [Fault("status", path="/pulls/1$", status=404, times=-1)]
+        at.forge.faults[:] = [Fault("status", path="/pulls/1$", status=403, times=-1)]
         found = await at.reconcile()
         assert [each["where"] for each in found["errors"]] == [f"work:{REPO}#1"]
         assert len(found["closed"]) == 2, "what can be read is looked at"
