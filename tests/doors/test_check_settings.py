@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -96,10 +97,18 @@ def test_required_isolation_runs_no_check_without_a_sandbox_and_starts_no_agent(
     assert not (tmp_path / "started").exists()
 
 
+@pytest.fixture
+def visible() -> Iterator[Path]:
+    """A folder that a sandbox does not hide already because it is one for temporary files."""
+    with TemporaryDirectory(prefix=".visible-", dir=Path(__file__).parents[2]) as folder:
+        yield Path(folder)
+
+
 @pytest.mark.mends("F6")
 @pytest.mark.parametrize("tier", BOXES)
-def test_a_check_sees_no_more_than_its_agent(tmp_path: Path, tier: str) -> None:
+def test_a_check_sees_no_more_than_its_agent(visible: Path, tier: str) -> None:
     needs(tier)
+    tmp_path = visible
     root = tmp_path / "root"
     (tmp_path / "look.sh").write_text(
         f"cd {root}\n"
