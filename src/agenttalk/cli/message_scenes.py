@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +38,7 @@ import os, pathlib, signal
 inputs = pathlib.Path(os.environ["AGENTTALK_INPUTS"])
 text = (inputs / "requirements.md" / "requirements.md").read_text()
 if os.environ["AGENTTALK_ATTEMPT"] == "1":
-    pathlib.Path("begun").write_text(str(os.getpid()))
+    pathlib.Path("begun").touch()
     signal.pause()  # hangs, so that the demo can kill the heartbeat while this runs
 outputs = pathlib.Path(os.environ["AGENTTALK_OUTPUTS"])
 (outputs / "change.patch").write_text(f"+ assert price >= 0  # {text.splitlines()[2]}\\n")
@@ -66,15 +67,15 @@ def killed(out: Output, root: Path) -> bool:
     heartbeat = [sys.executable, "-m", "agenttalk", "heartbeat", "--root", str(root), "--agent", "backend", "--once"]
     child = subprocess.Popen(heartbeat, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
     begun = root / places.task("backend", PLAN, "implement") / "begun"
-    if not _waited(lambda: begun.exists() and begun.read_text()):
+    if not _waited(begun.exists):
         child.kill()
         return False
-    program = int(begun.read_text())
+    programs = _at_work(begun.parent)
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    _say(out, f"kill -9: the heartbeat (process {child.pid}) is gone while its program {program} was at work")
+    _say(out, f"kill -9: the heartbeat (process {child.pid}) is gone while its program was at work")
     tick = _beat(root, "backend")
-    dead = _waited(lambda: not Path(f"/proc/{program}").exists())
+    dead = bool(programs) and _waited(lambda: not programs & _at_work(begun.parent))
     _say(out, f"heartbeat again: the old program is {'dead' if dead else 'ALIVE'}, {tick.ran} new attempt ran")
     report = _route(root)
     kept = (root / places.RUNTIME / "artifacts" / PLAN).rglob("change.patch")
@@ -141,6 +142,16 @@ def _beat(root: Path, agent: str) -> Tick:
     seen: list[Tick] = []
     asyncio.run(parts.heartbeat(root, agent, seen.append))
     return seen[0]
+
+
+def _at_work(folder: Path) -> set[str]:
+    """Processes of a task, known by the folders that their variables name: in a sandbox they have other numbers."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"={folder}/".encode() in path.read_bytes():
+                found.add(path.parent.name)
+    return found
 
 
 def _waited(condition: Any) -> bool:
