@@ -427,3 +427,19 @@ def test_rework_begins_anew_where_the_session_is_gone(tmp_path: Path) -> None:
     gone = lost + GOES_ON.replace("going_on and rework", "rework")
     found = run(tmp_path, gone, outputs=OUT, promise=RIGHT, max_reexecute_times=2, proving=True)
     assert (found["state"], found["reexecutions"]) == ("COMPLETED", 1)
+
+
+LAZY = """note = pathlib.Path("note.txt")
+again = note.exists()
+if not again:
+    note.write_text("wrong")
+tool('Write', file_path='note.txt')
+end('It is done.')
+"""
+
+
+def test_a_file_that_lay_there_before_the_turn_is_not_its_output(tmp_path: Path) -> None:
+    found = run(tmp_path, LAZY, outputs=OUT, promise=RIGHT, max_reexecute_times=1, proving=True)
+    assert found["state"] == "FAILED"
+    assert "note.txt" in found["reason"]
+    assert "declared and not there" in found["reason"]

@@ -112,7 +112,7 @@ async def _judge(
             explanation = secrets.redact_json(said.explanation)
             said = replace(said, value=secrets.redact_json(said.value), explanation=explanation)
             await asyncio.to_thread(_withhold, seat, cwd, since, in_tree=in_tree)
-        found = await asyncio.to_thread(_find, seat, command, outputs, cwd)
+        found = await asyncio.to_thread(_find, seat, command, outputs, cwd, 0 if in_tree else since)
         files = [await _take(seat, each) for each in found]
     except InputError as error:
         return Fault(error.code, secrets.redact(error.message)), []
@@ -153,8 +153,11 @@ def _withhold(seat: Seat, cwd: str, since: int, *, in_tree: bool) -> None:
         seat.deps.discretion.withhold_tree(seat.root, cwd, seat.deps.limits.payload_bytes, since)
 
 
-def _find(seat: Seat, command: Command, outputs: str, cwd: str) -> list[OutputFile]:
-    """Everything in the folder of outputs, and declared files of the working directory for what is not there."""
+def _find(seat: Seat, command: Command, outputs: str, cwd: str, since: int) -> list[OutputFile]:
+    """Everything in the folder of outputs, and declared files of the working directory for what is not there.
+
+    A file of the working directory counts if it was changed `since` then: one that lay there before is of another turn.
+    """
     names = results.declared(command)
     found: list[OutputFile] = []
     seat.root.make(outputs)  # a program may have removed it: then there are none
@@ -174,12 +177,17 @@ def _find(seat: Seat, command: Command, outputs: str, cwd: str) -> list[OutputFi
     there = {each.output_name for each in found}
     for declared in command.produces or ():
         paths = [(file.path, f"{cwd}/{file.path}") for file in declared.files]
-        if declared.output_name not in there and paths and all(seat.root.exists(where) for _, where in paths):
+        if declared.output_name not in there and paths and all(_is_new(seat, where, since) for _, where in paths):
             found += [OutputFile(declared.output_name, path, where, "", 0) for path, where in paths]
     unsafe = results.unsafe_path(each.path for each in found)
     if unsafe is not None:
         raise InputError(Code.FILE_UNSAFE, f"{unsafe!r} cannot be handed over: it is hidden or named like a message")
     return found
+
+
+def _is_new(seat: Seat, path: str, since: int) -> bool:
+    entry = seat.root.entry(path)
+    return entry is not None and entry.ctime_ns >= since
 
 
 def _walk(folder: Folder, above: str, depth: int) -> Iterator[str]:
