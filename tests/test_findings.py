@@ -23,3 +23,7 @@ def mended_ids() -> set[str]:
 
 def test_no_test_names_an_unknown_finding() -> None:
     assert sorted(mended_ids() - FINDINGS.keys()) == []
+
+
+def test_every_finding_has_a_test_that_shows_it_mended() -> None:
+    assert sorted(FINDINGS.keys() - mended_ids()) == []
