@@ -222,6 +222,25 @@ def test_letters_wait_after_a_restore_unless_the_old_root_is_gone(
     assert "paused" not in said(capsys, "restore", str(small.file), "--go-on", "--root", str(third), code=0)
 
 
+def test_who_restores_a_root_is_its_operator_in_the_new_place(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended(home.serve(home.root))  # whose operator is known from now on
+    said(capsys, "mail", "send", "?", "--to", "ada", "--subject", "Hello", "--root", str(home.root), code=0)
+    said(capsys, "backup", str(home.file), "--root", str(home.root), code=0)
+    said(capsys, "restore", str(home.file), "--root", str(home.other), code=0)
+    said(capsys, "resume", "_mail", "--root", str(home.other), code=0)
+    copied = operator.folder_of(home.other) / operator.TOKEN
+    copied.write_bytes((operator.folder_of(home.root) / operator.TOKEN).read_bytes())
+    told = said(capsys, "pause", "_mail", "--root", str(home.other), code=2)  # the old token opens the old root alone
+    assert "is not the folder of the operator" in told
+    assert "start its engine once" in told
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home.folder / "anothers"))  # as on another machine
+    third = home.folder / "third"
+    said(capsys, "restore", str(home.file), "--root", str(third), code=0)
+    said(capsys, "resume", "_mail", "--root", str(third), code=0)
+
+
 def test_a_root_that_is_put_into_its_old_place_is_not_called_cut_off(
     small: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:

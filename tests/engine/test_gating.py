@@ -346,7 +346,7 @@ def test_limits_under_which_nothing_could_run_are_refused(tmp_path: Path) -> Non
 def test_what_was_noticed_before_the_plan_is_told_with_it(tmp_path: Path) -> None:
     async def use(engine: Engine) -> Standing:
         compiled = plan(
-            task("a", promise=promise(abortWhen=[], budget={"tokens": 90})), task("b", "b"), limits={"tokens": 50}
+            task("a", promise=promise(doneWhen=[], budget={"tokens": 90})), task("b", "b"), limits={"tokens": 50}
         )
         await engine.submit(compiled)
         found = await engine.ended()

@@ -105,7 +105,7 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
 
     from agenttalk import settings
     from agenttalk.errors import Code, MachineError, UsageError
-    from agenttalk.store import archives, backup, dumping, files
+    from agenttalk.store import archives, backup, dumping, files, operator
     from agenttalk.store.heads import forget_heads
 
     if root.is_symlink() or (root.exists() and (not root.is_dir() or any(root.iterdir()))):
@@ -128,7 +128,7 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
         for report in backup.broken(bench, manifest.heads, url):
             why = report.verdict.broken.why if report.verdict.broken else ""
             raise MachineError(Code.STORE_DAMAGED, f"the ledger of {report.chain} is not what it was: {why}")
-        settled = asyncio.run(_settled(bench, configured, manifest.made_at, go_on=go_on))
+        settled = asyncio.run(_settled(bench, configured, manifest.made_at, operator.made_token(root), go_on=go_on))
         bench.chmod(0o755)
         try:
             bench.rename(root)
@@ -141,11 +141,13 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
     return {"root": str(root), "made_at": manifest.made_at, "files": len(manifest.files), **settled}
 
 
-async def _settled(root: Path, configured: Configured, made_at: str, *, go_on: bool) -> dict[str, Any]:
-    from agenttalk.engine import restoring
+async def _settled(root: Path, configured: Configured, made_at: str, token: str, *, go_on: bool) -> dict[str, Any]:
+    """Make a restored root safe to be started, by the operator whose `token` opens it in its new place."""
+    from agenttalk.engine import access, restoring
     from agenttalk.wiring import opened
 
     async with opened(root, url=configured.store_url) as deps:
+        await access.hand_over(deps, token)
         return (await restoring.settle(deps, made_at=made_at, pause=not go_on)).as_json()
 
 

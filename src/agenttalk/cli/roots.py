@@ -67,7 +67,8 @@ async def shown_to_be_operator(root: Path, deps: Deps) -> Proof:
         raise UsageError(
             Code.TOKEN_REFUSED,
             f"{operator.folder_of(root)} is not the folder of the operator of {root}",
-            hint="work as the user who runs its engine, with the same XDG_CONFIG_HOME, or answer on its pages",
+            hint="work as the user who runs its engine, with the same XDG_CONFIG_HOME, or answer on its pages; "
+            "after a root was moved, start its engine once",
         )
     return Proof("operator", access.ENGINE)
 

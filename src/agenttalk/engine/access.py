@@ -175,6 +175,20 @@ async def admit(deps: Deps, token: str, role: PersonRole, label: str) -> None:
         await system.transact(lambda tx: tx.run("add_token", hash=_hash(token), role=role, label=label, at=at))
 
 
+async def hand_over(deps: Deps, token: str) -> None:
+    """Make a token that of the root's own operator, in the place of all that were: the root lies elsewhere now."""
+    system = await deps.stores.board(plans.SYSTEM)
+    at = deps.stamp()
+
+    def work(tx: Tx) -> None:
+        for row in tx.run("tokens"):
+            if row[2] == ENGINE:
+                tx.run("forget_token", hash=row[0])
+        tx.run("add_token", hash=_hash(token), role="operator", label=ENGINE, at=at)
+
+    await system.transact(work)
+
+
 async def is_operators(deps: Deps, token: str) -> bool:
     """Whether a token is that of the root's own operator. Where no engine has made one known yet, this one is now."""
     system = await deps.stores.board(plans.SYSTEM)

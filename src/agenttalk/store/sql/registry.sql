@@ -28,6 +28,9 @@ SELECT hash, role, label, at, revoked_at FROM tokens ORDER BY at, hash
 -- name: revoke_token
 UPDATE tokens SET revoked_at = :at WHERE hash = :hash AND revoked_at IS NULL RETURNING hash
 
+-- name: forget_token
+DELETE FROM tokens WHERE hash = :hash RETURNING hash
+
 -- name: agent_token
 SELECT agent_id FROM agent_tokens WHERE hash = :hash AND revoked_at IS NULL
 
