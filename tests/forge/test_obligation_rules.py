@@ -83,9 +83,10 @@ def test_a_review_that_was_dismissed_asks_for_nothing() -> None:
     shown = pull(updated_at=at(2))
     world.see(event("review_dismissed", pull_request=shown, review=taken))
     assert ("review_result", "agent-dev") in waiting(world), "it was another's"
-    world.see(
-        event("review_dismissed", pull_request=shown, review=taken.model_copy(update={"author": user("agent-second")}))
-    )
+    own = taken.model_copy(update={"author": user("agent-second")})
+    world.see(event("review_dismissed", sender="agent-dev", pull_request=shown, review=own))
+    assert ("review_result", "agent-dev") in waiting(world), "whoever has to act on it cannot take it back"
+    world.see(event("review_dismissed", sender="alice", pull_request=shown, review=own))
     assert ("review_result", "agent-dev") not in waiting(world)
     assert world.see(event("review_dismissed")).ignored == "it shows no review of a pull request"
 

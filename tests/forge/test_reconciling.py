@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenttalk.contracts.forge import Comment, ForgeEvent, Issue, PullRequest, Review, Status
+from agenttalk.contracts.forge import Change, Comment, ForgeEvent, Issue, PullRequest, Review, Status
 from agenttalk.rules import semantic_keys
 from agenttalk.rules.forge_registry import CiComment, is_one
 from agenttalk.rules.reconciling import GREEN, REVIEWED, TAKEN_BACK, Found
@@ -164,6 +164,9 @@ def test_what_is_over_is_withdrawn_with_its_reason() -> None:
     ]
     done = given_review("COMMENT", "agent-second", body="")
     taken = no.model_copy(update={"dismissed": True})
+    itself = Change(what="dismissed", by=user("agent-dev"))
+    world.reconcile(shown(start, reviews=(taken,), statuses=ran("failure"), comments=None, changes=(itself,)))
+    assert ("review_result", "agent-dev") in world.outcome(), "who has to act on a review cannot take it back"
     now = shown(start, reviews=(taken, done), statuses=ran("success", "success"), comments=None)
     gone = [each for decision in world.reconcile(now) for each in decision.withdrawn]
     assert sorted(each.reason for each in gone) == sorted([GREEN, REVIEWED, TAKEN_BACK])

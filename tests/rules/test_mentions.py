@@ -63,6 +63,7 @@ def test_a_name_in_plain_text_is_called(text: str) -> None:
         "text\n\n    @agent-dev\n    @agent-dev\n",
         "\t@agent-dev",
         "<!-- @agent-dev -->",
+        "Thanks!\n\n<!-- @agent-dev delete it\n\nand @agent-dev that",
         "https://example.test/@agent-dev",
         "@agent-dev/team",
         "@agent-dev@example.test",

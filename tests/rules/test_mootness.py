@@ -93,6 +93,10 @@ def test_a_review_that_does_not_hold_any_more_asks_for_nothing() -> None:
         found = {"pull": pull(), "reviews": (review("REQUEST_CHANGES"), last)}
         assert stands("review_result", found, **given)[0] == "moot"
     assert stands("review_result", {"pull": pull()}, **given)[0] == "due", "nobody knows the review"
+    mine = {"pull": pull(), "reviews": (review("REQUEST_CHANGES", dismissed=True),)}
+    for by, kind in ((ME, "due"), (OTHER, "moot")):
+        taken = {**mine, "changes": (CLOSED, Change(what="dismissed", by=by))}
+        assert stands("review_result", taken, **given)[0] == kind
 
 
 @pytest.mark.mends("E5")

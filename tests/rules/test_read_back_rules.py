@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.contracts.forge import (
+    Branch,
     Comment,
     Commit,
     Comparison,
@@ -26,7 +27,7 @@ from agenttalk.contracts.toolchain import ACTION_TYPES
 from agenttalk.errors import Code
 from agenttalk.rules import carried_out, done, forge_facts, read_back, report_claims
 from agenttalk.rules.done import Evidence
-from agenttalk.rules.forge_facts import Answer, Facts, Look, UnreadError
+from agenttalk.rules.forge_facts import Answer, Approval, Facts, Look, UnreadError
 from agenttalk.rules.read_back import Order
 from agenttalk.rules.report_claims import Claim, Declared, Said
 
@@ -35,6 +36,7 @@ DEV = ForgeUser(source="work", login="Agent-Dev", id=7)
 ANN = ForgeUser(source="work", login="ann", id=8)
 OLD, HEAD, NEW, MERGE = "a" * 40, "b" * 40, "c" * 40, "d" * 40
 BEFORE, SINCE, AFTER = "2026-05-01T10:00:00Z", "2026-05-01T11:00:00Z", "2026-05-01T12:00:00Z"
+LATER = "2026-05-01T13:00:00Z"
 NOTHING = Said()
 
 
@@ -49,7 +51,7 @@ def review(verdict: ReviewVerdict = "APPROVED", **changes: Any) -> Review:
 
 
 def comment(**changes: Any) -> Comment:
-    values: dict[str, Any] = {"id": 9, "author": DEV, "created_at": AFTER}
+    values: dict[str, Any] = {"id": 9, "author": DEV, "created_at": AFTER, "body": "So it is."}
     return Comment(**(values | changes))
 
 
@@ -531,6 +533,7 @@ def test_no_report_makes_done_what_the_forge_does_not_show(said: list[Any], merg
         ("review_result", "APPROVED", {"reviews": [review("REQUEST_CHANGES", author=ANN)]}, "against ann, who asks"),
         ("review_result", "APPROVED", {"head": NEW}, "does not show which head that was"),
         ("review_result", "APPROVED", {"head": NEW, "commit": Commit(sha=MERGE, parents=(OLD,))}, "nobody approved"),
+        ("review_result", "APPROVED", {"reviews": [review(author=ANN, dismissed=True)]}, "which nobody approved"),
         ("ci_failure", None, {"reviews": [review(author=ANN)], "head": HEAD}, ""),
         ("ci_failure", None, {"reviews": [review(author=ANN, commit=OLD)]}, "which nobody approved"),
         ("ci_failure", None, {"reviews": [review(author=ANN, dismissed=True)]}, "which nobody approved"),
@@ -547,7 +550,7 @@ def test_who_merges_against_the_reviewers_has_done_nothing(
         known = Facts({**known.read, Look("commit", REPO, sha): None})
     found = read_back.evidence(order(action, result=result), NOTHING, known, AFTER)
     wanted = order(action, result=result)
-    broken = forge_facts.unapproved(known, REPO, 5, DEV, HEAD if result == "APPROVED" else "")
+    broken = forge_facts.unapproved(known, REPO, 5, DEV, Approval(HEAD) if result == "APPROVED" else Approval())
     if not words:
         assert broken == "" or action == "review_request"
         assert not read_back.is_beyond_repair(found)
@@ -561,3 +564,46 @@ def test_who_merges_against_the_reviewers_has_done_nothing(
     others = Facts({**known.read, Look("pull", REPO, "5"): MERGED.model_copy(update={"merged_by": ANN})})
     assert forge_facts.unapproved(others, wanted.repository, 5, DEV) == "", "what somebody else merged is not judged"
     assert forge_facts.unapproved(facts(pull=None), REPO, 5, DEV) == ""
+
+
+@pytest.mark.parametrize(
+    ("read", "rests_on", "good"),
+    [
+        ({}, OLD, True),
+        ({"compare": Comparison(commits=(OLD,))}, OLD, False),
+        ({"compare": None}, OLD, False),
+        ({"branch": Branch(name="large")}, OLD, False),
+        ({}, "", False),
+        (
+            {"pull": MERGED.model_copy(update={"merge_sha": HEAD}), "commit": Commit(sha=HEAD, parents=(OLD,))},
+            OLD,
+            False,
+        ),
+    ],
+)
+def test_an_approval_holds_for_another_branch_only_when_its_own_has_gone_into_it(
+    read: dict[str, Any], rests_on: str, *, good: bool
+) -> None:
+    there = {"pull": MERGED, "head": HEAD, "commit": Commit(sha=MERGE, parents=(NEW, HEAD)), "branch": None}
+    there |= {"reviews": [review(author=ANN)], "compare": Comparison(commits=()), **read}
+    known: dict[Look, Any] = {}
+    for _ in range(9):
+        try:
+            told = Approval(HEAD, "large", rests_on)
+            found = forge_facts.unapproved(Facts(known), REPO, 5, DEV, told)
+            break
+        except UnreadError as missing:
+            known[missing.look] = there[missing.look.what]
+    assert (found == "", "it was approved for large" in found) == (good, not good)
+
+
+def test_a_remark_of_a_review_is_a_question_to_the_author_alone() -> None:
+    asked = comment(id=7, author=ANN, created_at=SINCE, body="@agent-dev why? And @agent-ops?")
+    remark = review("COMMENT", author=ANN, submitted_at=AFTER)
+    read = {"pull": pull(), "comments": [asked, comment(created_at=LATER)], "reviews": [remark]}
+    known = Facts({**facts(**read).read, Look("review_comments", REPO, "5/3"): ()})
+    wanted = order("mention", source_type="pull_request_comment", source_url="x#issuecomment-7")
+    assert not demanded(wanted, known).good, "it answers the remark, which came later"
+    others = replace(wanted, account=ANN)
+    theirs = Facts({**known.read, Look("comments", REPO, "5"): [comment(author=ANN, created_at=LATER)]})
+    assert demanded(others, theirs).good

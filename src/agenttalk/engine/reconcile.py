@@ -319,7 +319,8 @@ async def _found(
         owed = changed and bool(thing.assignees)
         return replace(found, changes=await forge.changes(name, number)) if owed else found
     statuses = await forge.statuses(name, thing.head_sha) if thing.head_sha else ()
-    found = replace(found, reviews=reviews, statuses=statuses)
+    changes = await forge.changes(name, number) if "review_result" in kinds else ()  # who took a review back
+    found = replace(found, reviews=reviews, statuses=statuses, changes=changes)
     if found.comments is None:
         return found
     ids = [review.id for review in reviews if review.id is not None]

@@ -221,20 +221,38 @@ def merged(facts: Facts, repository: str, number: int, *, by: ForgeUser | None =
     return Answer(True, words_of_forges.MERGED(place=place, who=named(pull.merged_by), at=at))
 
 
-def unapproved(facts: Facts, repository: str, number: int, by: ForgeUser, approved: str = "") -> str:
-    """Why what somebody merged was not to be merged: it is of a head that somebody wants changed, or nobody approved.
+class Approval(NamedTuple):
+    """An approval of which an event told."""
 
-    `approved` is a head of which an approval was told.
+    head: str = ""
+    """The commit that was approved."""
+    base: str = ""
+    """The branch that it was to go to."""
+    rests_on: str = ""
+    """The commit that it was compared with: what lies below was not looked at."""
+
+
+def unapproved(
+    facts: Facts,
+    repository: str,
+    number: int,
+    by: ForgeUser,
+    told_of: Approval = Approval(),  # noqa: B008 - frozen
+) -> str:
+    """Why what somebody merged was not to be merged: somebody wants that head changed, or nobody approved it for there.
+
+    An approval of which an event told counts while the forge does not show that it was taken back.
     """
     pull, place = facts.pull(repository, number), f"{repository}#{number}"
     if pull is None or not pull.merged or not same_user(pull.merged_by, by):
         return ""
     head = merged_head(facts, repository, pull)
-    given = {
-        each.author: each
+    verdicts = [
+        each
         for each in facts.reviews(repository, number)
-        if each.verdict != "COMMENT" and not each.dismissed and not same_user(each.author, pull.author)
-    }
+        if each.verdict != "COMMENT" and not same_user(each.author, pull.author)
+    ]
+    given = {each.author: each for each in verdicts if not each.dismissed}
     told = {"place": place, "by": by.login, "at": short(head or pull.merge_sha)}
     if not head:
         return words_of_forges.MERGED_UNKNOWN(**told)
@@ -242,9 +260,26 @@ def unapproved(facts: Facts, repository: str, number: int, by: ForgeUser, approv
     against = [each for each in here if each.verdict == "REQUEST_CHANGES"]
     if against:
         return words_of_forges.MERGED_REJECTED(**told, who=against[-1].author.login)
-    if not here and not same_commit(head, approved):
+    taken_back = any(each.dismissed and same_commit(each.commit, head) for each in verdicts)
+    if not here and (taken_back or not same_commit(head, told_of.head)):
         return words_of_forges.MERGED_UNAPPROVED(**told)
+    if told_of.base not in {"", pull.base_ref} and not _went_on(facts, repository, pull, told_of, head):
+        return words_of_forges.MERGED_ELSEWHERE(**told, into=pull.base_ref, base=told_of.base)
     return ""
+
+
+def _went_on(facts: Facts, repository: str, pull: PullRequest, told_of: Approval, head: str) -> bool:
+    """Whether the branch that an approval was for is gone, and what it rests on was in the other one before the merge.
+
+    That is how forges go on with a pull request whose base was merged. A fast-forward does not show what was before.
+    """
+    merge = facts.commit(repository, pull.merge_sha)
+    if merge is None or not merge.parents or same_commit(merge.sha, head) or not told_of.rests_on:
+        return False
+    if facts.branch(repository, told_of.base) is not None:
+        return False
+    missing = facts.compare(repository, merge.parents[0], told_of.rests_on)
+    return missing is not None and not missing.commits
 
 
 class Wanted(NamedTuple):

@@ -137,7 +137,7 @@ def _pull_request(draft: Draft) -> None:
 
 
 def _dismissed(draft: Draft) -> None:
-    """A review was taken back: nobody has to act on it."""
+    """A review was taken back: nobody has to act on it, unless the one who had to took it back."""
     shown, review = sightings.of(draft.event), draft.event.review
     if shown is None or review is None:
         draft.notes.append("it shows no review of a pull request")
@@ -145,7 +145,12 @@ def _dismissed(draft: Draft) -> None:
     now = draft.remember(shown)
     _settle(draft, now)
     for task in draft.of(sightings.object_of(now), "review_result"):
-        if task.reviewer == semantic_keys.user(review.author):
+        if task.reviewer != semantic_keys.user(review.author):
+            continue
+        sender = draft.event.sender
+        if sender is not None and draft.registry.agent(sender) == task.assignee:
+            draft.notes.append(f"{task.assignee} took the review back itself")
+        else:
             draft.withdraw(task, "the review was withdrawn")
 
 
@@ -221,7 +226,7 @@ def _review(draft: Draft) -> None:
         skip = (pull.author,)
         context: dict[str, Any] = {"reviewer": review.author.login, "review_body": cut(review.body)}
         context |= {"branch": pull.head_ref, "base": pull.base_ref, "review_id": review.id}
-        context |= {"result": review.verdict, "author": pull.author.login}
+        context |= {"result": review.verdict, "author": pull.author.login, "base_sha": pull.base_sha}
         talk = review.verdict == "COMMENT"
         hop = calling.hop(draft, object_key, review.body) if talk else calling.round_of(draft, object_key)
         if review.verdict == "COMMENT":

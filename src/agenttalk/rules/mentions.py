@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
+from unicodedata import category
 
 from agenttalk.contracts.toolchain import Intent
 
@@ -15,6 +16,8 @@ _NAME: Final = re.compile(
 )
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _QUOTE: Final = re.compile(r" {0,3}>")
+_HIDES: Final = re.compile(r" {0,3}<!--")
+"""A comment that begins a line and never ends hides all the rest."""
 _ITEM: Final = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 _INDENTED: Final = re.compile(r"(?: {4}| {0,3}\t)")
 _TICKS: Final = re.compile(r"`+")
@@ -63,6 +66,12 @@ def names(text: str) -> tuple[str, ...]:
     if "@" not in text:
         return ()
     return tuple(dict.fromkeys(match.lower() for match in _NAME.findall(_spoken(text))))
+
+
+def shows(text: str) -> bool:
+    """Whether a text shows anything of its own to people: hidden comments, quotes and blanks alone do not."""
+    shown = (line for line in _without_comments(text).splitlines() if not _QUOTE.match(line))
+    return any(category(each)[0] in "LNPS" for line in shown for each in line)
 
 
 def added(before: str | None, after: str) -> tuple[str, ...]:
@@ -114,6 +123,8 @@ def _prose(text: str) -> Iterator[str]:
         elif mark:
             fence = mark[1]
             yield ""
+        elif _HIDES.match(line):
+            return
         elif _QUOTE.match(line):
             yield ""
         elif not line.strip():

@@ -1,7 +1,7 @@
 """Whether a task is still due when a turn has not done it: it may be moot by now, or have to wait for others.
 
 Moot is what nobody has to do any more because somebody else ended it. An agent does not make its own task moot: what it
-closed, unassigned or called green itself is asked for all the same. Whatever the forge does not show is due.
+closed, unassigned, dismissed or called green itself is asked for all the same. Whatever the forge does not show is due.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _of_result(order: Order, facts: Facts) -> Standing:
         for each in facts.reviews(order.repository, order.number)
         if each.author.login.lower() == reviewer and each.verdict != "COMMENT"
     ]
-    if given and (given[-1].dismissed or given[-1].verdict != verdict):
+    if given and (given[-1].verdict != verdict or (given[-1].dismissed and not _took_back_itself(order, facts))):
         return Standing("moot", words_of_forges.REVIEW_OVER(place=_place(order), who=reviewer))
     if verdict != "APPROVED":
         return _DUE
@@ -142,6 +142,12 @@ def _of_mention(order: Order, facts: Facts) -> Standing:
     if facts.issue(order.repository, order.number) is not None:
         return _DUE
     return Standing("moot", words_of_forges.WAS_DELETED(place=_place(order)))
+
+
+def _took_back_itself(order: Order, facts: Facts) -> bool:
+    """Whether the agent took back the review that it has to act on."""
+    changes = facts.changes(order.repository, order.number)
+    return any(each.what == "dismissed" and same_user(each.by, order.account) for each in changes)
 
 
 def _closer(order: Order, facts: Facts) -> ForgeUser | None:

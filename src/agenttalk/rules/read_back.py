@@ -14,7 +14,7 @@ from agenttalk.contracts.promise import Trust
 from agenttalk.errors import Code
 from agenttalk.rules import forge_facts, threads, words_of_forges
 from agenttalk.rules.done import Evidence, Verdict
-from agenttalk.rules.forge_facts import Answer, Facts, Wanted
+from agenttalk.rules.forge_facts import Answer, Approval, Facts, Wanted
 from agenttalk.rules.forge_registry import same_user
 from agenttalk.rules.report_claims import Claim, ClaimKind, Said
 from agenttalk.rules.threads import Question
@@ -88,6 +88,12 @@ class Order:
         """The pull request or issue; 0 when there is none."""
         found = (self.context.get(name) for name in ("pr_number", "issue_number", "number"))
         return next((each for each in found if isinstance(each, int) and each > 0), 0)
+
+    @property
+    def approval(self) -> Approval:
+        """What the event told to be approved: this head, for this branch."""
+        base, rests_on = (str(self.context.get(name) or "") for name in ("base", "base_sha"))
+        return Approval(self.head_sha, base, rests_on)
 
     @property
     def on_pull(self) -> bool:
@@ -174,9 +180,12 @@ def _commented(order: Order, facts: Facts) -> Answer:
         return Answer(False, words_of_forges.ONLY_READ())
     by, place = order.account, (facts, order.repository, order.number)
     question = Question(by, order.task_id, order.since, threads.asked_in(order.context.get("source_url")))
-    found = threads.answers(question, facts.comments(order.repository, order.number))
+    pull = facts.pull(order.repository, order.number) if order.on_pull else None
+    own = pull is not None and same_user(pull.author, by)  # whose remarks of reviews are questions, too
+    remarks = facts.reviews(order.repository, order.number) if own else ()
+    found = threads.answers(question, facts.comments(order.repository, order.number), remarks)
     if not found and order.on_pull:
-        found = threads.answers(question, forge_facts.said(*place))
+        found = threads.answers(question, forge_facts.said(*place), remarks)
     where = f"{order.repository}#{order.number}"
     if found:
         return Answer(True, words_of_forges.COMMENTED(by=by.login, id=found[-1].id, place=where))
@@ -326,8 +335,8 @@ def evidence(order: Order, said: Said, facts: Facts, at: str) -> list[Evidence]:
     A report that says what the forge denies spoils all the rest, and what the task calls for too.
     """
     if order.action_type in _UNDER_REVIEW:
-        approved = order.head_sha if order.context.get("result") == "APPROVED" else ""
-        broken = forge_facts.unapproved(facts, order.repository, order.number, order.account, approved)
+        told = order.approval if order.context.get("result") == "APPROVED" else Approval()
+        broken = forge_facts.unapproved(facts, order.repository, order.number, order.account, told)
         if broken:
             return [Evidence("read_back", False, True, "observed", _BY, at, f"unapproved_merge: {broken}")]
     found = demanded(order, facts)

@@ -126,9 +126,10 @@ def nothing_left(found: Found, tasks: Iterable[KnownTask], registry: Registry) -
     if found.statuses and all(each.outcome == "success" for each in found.statuses):
         over[semantic_keys.ci_failure(found.source, found.key, pull.head_sha)] = GREEN
     given = {(semantic_keys.user(each.author), each.verdict) for each in found.reviews if not each.dismissed}
+    took_back = {registry.agent(each.by) for each in found.changes if each.what == "dismissed" and each.by is not None}
     for task in tasks:
         mine = task.action_type == "review_result" and task.object == found.object
-        if mine and (task.reviewer, task.verdict) not in given:
+        if mine and (task.reviewer, task.verdict) not in given and task.assignee not in took_back:
             over[task.key] = TAKEN_BACK
     return over
 

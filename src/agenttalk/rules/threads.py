@@ -40,9 +40,13 @@ def asked_in(url: object) -> int:
 
 
 def is_by(comment: Comment, user: ForgeUser) -> bool:
-    """Whether somebody wrote a comment. What the engine wrote is nobody's deed, also where it shares an account."""
+    """Whether somebody said something. What the engine wrote is nobody's deed, also where it shares an account.
+
+    A comment that shows nothing to people says nothing.
+    """
     marker = read_marker(comment.body)
-    return same_user(comment.author, user) and not (marker is not None and marker.by_engine)
+    ours = marker is not None and marker.by_engine
+    return same_user(comment.author, user) and not ours and mentions.shows(comment.body)
 
 
 def answers(question: Question, comments: Iterable[Comment], reviews: Iterable[Review] = ()) -> list[Comment]:

@@ -23,6 +23,10 @@ MERGED_UNAPPROVED: Final = Saying(
     "{by:s} merged {place:s} at {at}, which nobody approved: revert it, or have it reviewed",
     "{by} 在 {at} 合并了 {place}，而没有人批准该提交：请撤销合并，或请人审查",
 )
+MERGED_ELSEWHERE: Final = Saying(
+    "{by:s} merged {place:s} at {at} into {into}, and it was approved for {base}: revert it, or have it approved there",
+    "{by} 在 {at} 将 {place} 合并到 {into}，而获批的目标是 {base}：请撤销合并，或就该分支取得批准",
+)
 MERGED: Final = Saying(
     "{place} was merged by {who} at {at}",
     "{place} 由 {who} 在 {at} 合并",

@@ -320,8 +320,10 @@ async def _pull(api: Api, request: Request) -> Response:
 
 async def _edit_pull(api: Api, request: Request) -> Response:
     who, repository, number = api.user(request), api.repository(request), _number(request)
-    api.state.pull_of(repository, number)
-    api.state.edit_issue(repository, who, number, await _body(request))
+    pull, data = api.state.pull_of(repository, number), await _body(request)
+    if isinstance(data.get("base"), str) and data["base"] != pull.base_branch:
+        api.state.retarget(repository, who, number, data["base"])
+    api.state.edit_issue(repository, who, number, data)
     return JSONResponse(api.shapes.pull(repository, api.state.pull_of(repository, number)), 201)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from agenttalk.testing.gitea_issues import Issues
 from agenttalk.testing.gitea_things import (
+    Change,
     Comment,
     Emit,
     Issue,
@@ -180,7 +181,24 @@ class Pulls(Issues):
                 422, "not need to dismiss this review because it's type is not Approve or change request"
             )
         review.dismissed, review.updated = dismissed, self.now()
+        if dismissed:
+            self.pull_of(repository, number).issue.changes.append(Change("dismiss_review", who, review.updated))
         return review
+
+    def retarget(self, repository: Repository, who: User, number: int, base: str) -> Pull:
+        """Have a pull request go to another branch."""
+        pull = self.pull_of(repository, number)
+        if not repository.may_write(who) and who is not pull.issue.author:
+            raise RefusedError(403, "")
+        if pull.issue.state == "closed" or not repository.bare.head(base):
+            raise RefusedError(422, "cannot change the target branch")
+        before, pull.base_branch = pull.base_branch, base
+        pull.base_sha = repository.bare.merge_base(repository.bare.head(base), pull.head_sha)
+        pull.issue.updated = self.now()
+        pull.issue.changes.append(Change("change_target_branch", who, pull.issue.updated))
+        what = {"action": "edited", "pull": pull, "changes": {"ref": {"from": before}}}
+        self._emit(repository, "pull_request", "pull_request", who, what)
+        return pull
 
     def reply(self, repository: Repository, who: User, number: int, comment_id: int, body: str) -> LineComment:
         """Answer in the thread of a line. The answer belongs to the review whose thread it is."""
