@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -86,8 +87,9 @@ def said(kind: str, document: dict[str, Any], owner: str = "dev") -> Control:
     return control
 
 
-def step(new: Control, old: Control | None) -> str:
-    verdict = advance(new, old.document if old else None, old.sha256 if old else "")
+def step(new: Control, old: Control | None, now: str = "9000-01-01T00:00:00Z") -> str:
+    at = datetime.fromisoformat(now)
+    verdict = advance(new, old.document if old else None, old.sha256 if old else "", at)
     return str(verdict.code) if isinstance(verdict, Rejection) else verdict
 
 
@@ -200,6 +202,7 @@ def test_a_state_is_replaced_by_a_later_one_only() -> None:
     first, later = said("task_state", STATE), said("task_state", {**STATE, "updated_at": LATER, "state": "FAILED"})
     assert step(later, first) == "advance"
     assert step(first, later) == "same"
+    assert step(first, later, STATE["updated_at"]) == "advance", "its agent's clock was ahead"
 
 
 def test_everything_else_stands() -> None:

@@ -92,7 +92,7 @@ def _archive(tx: Tx, found: Found, data: bytes, said: Control, plan: Plan, deps:
     about = {"plan_id": found.plan_id, "kind": said.kind, "id": said.id}
     rows = tx.run("control", **about)
     earlier = type(said.document).from_bytes(bytes(rows[0][1])) if rows else None
-    step = control.advance(said, earlier, rows[0][0] if rows else "")
+    step = control.advance(said, earlier, rows[0][0] if rows else "", deps.now())
     if step == "same":
         return step
     refusal = step if isinstance(step, Rejection) else _take_over(tx, found, said, plan, deps, at)
@@ -136,8 +136,9 @@ def _asked(
     """Put what an agent asks to a person."""
     if isinstance(said, CheckDispute):
         return disputing.by_file(tx, deps, said, plan_id=plan_id, at=at)
-    if not human.ask(tx, said, plan_id=plan_id, at=at) and not human.is_asked(tx, said):
-        return Rejection(Code.CONTROL_CHANGED, f"request {said.request_id!r} was asked before, otherwise")
+    if not human.ask(tx, said, plan_id=plan_id, at=at) and not human.is_asked(tx, said, plan_id=plan_id):
+        why = f"request {said.request_id!r} was asked before, otherwise or in another plan: ask under another id"
+        return Rejection(Code.CONTROL_CHANGED, why)
     return None
 
 

@@ -123,10 +123,11 @@ def read_request(row: Row) -> HumanInterventionRequest:
     return HumanInterventionRequest.from_bytes(bytes(row[4]))
 
 
-def is_asked(tx: Tx, request: HumanInterventionRequest) -> bool:
-    """Whether this very question was put before, and no other under its id."""
+def is_asked(tx: Tx, request: HumanInterventionRequest, *, plan_id: str) -> bool:
+    """Whether this very question was put before in this plan, and no other under its id."""
     rows = tx.run("request", request_id=request.request_id)
-    return bool(rows) and rows[0][5] == wire.sha256(wire.write(request.as_json()))
+    _, known_plan, _, _, _, sha256, *_ = rows[0] if rows else (None,) * 6
+    return known_plan == plan_id and sha256 == wire.sha256(wire.write(request.as_json()))
 
 
 def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> str:

@@ -26,6 +26,31 @@ def mentions(root: Folder, plan_id: str, text: str) -> bool:
     return text.encode() in _part(root, plan_id, max(0, _size(root, plan_id) - _TAIL), _TAIL)
 
 
+def commanded(root: Folder, plan_id: str, message_id: str, receiver: str, task_id: str) -> bool:
+    """Whether one of the latest lines says that a router brought this command for this task to this agent.
+
+    Other lines name messages, too: what was refused, artifacts, and files under whatever name an agent gave them.
+    """
+    part = _part(root, plan_id, max(0, _size(root, plan_id) - _TAIL), _TAIL)
+    for line in part.split(b"\n"):
+        said = _read(line, message_id)
+        told = (said.get("status"), said.get("message_id"), said.get("to_agent_id"), said.get("output_name"))
+        if told == ("DELIVERED", message_id, receiver, None) and said.get("task_id") in {None, task_id}:
+            return True
+    return False
+
+
+def _read(line: bytes, message_id: str) -> dict[str, Any]:
+    """What a line says that may name a message; nothing for another one, and for half a line."""
+    if message_id.encode() not in line:
+        return {}
+    try:
+        said: Any = wire.read(line)
+    except JsonError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
 class Receipts:
     """Looks for the lines that say that a router brought a message to an agent. Each part of a journal is read once."""
 
@@ -67,14 +92,7 @@ class Receipts:
         return self._says(rest, brought)
 
     def _says(self, line: bytes, brought: Brought) -> bool:
-        if brought.message_id.encode() not in line:
-            return False
-        try:
-            said: Any = wire.read(line)
-        except JsonError:
-            return False  # half a line
-        if not isinstance(said, dict):
-            return False
+        said = _read(line, brought.message_id)
         told = (said.get("status"), said.get("message_id"), said.get("to_agent_id"))
         digest = str(said.get("envelope_sha256")).removeprefix("sha256:")
         return told == ("DELIVERED", brought.message_id, self._receiver) and digest == brought.sha256[7:]

@@ -95,10 +95,11 @@ class Monitor:
         ]
 
     def _is_brought(self, plan_id: str, said: Control | Rejection) -> bool:
-        """Whether the journal names the command that a state is about."""
+        """Whether the journal says that the command of a state was brought to the agent whose state it is."""
         report = said.document if isinstance(said, Control) else None
-        message_id = report.message_id if isinstance(report, TaskStateReport) else None
-        return message_id is not None and journals.mentions(self._deps.root, plan_id, message_id)
+        if not isinstance(said, Control) or not isinstance(report, TaskStateReport) or report.message_id is None:
+            return False
+        return journals.commanded(self._deps.root, plan_id, report.message_id, said.owner, report.task_id)
 
     async def _look(self, board: Store, seen: Watchlist) -> None:
         for plan_id, origin, *_ in await board.read("plans"):

@@ -112,7 +112,8 @@ def entrance(service: Service) -> list[Route]:
     async def login(request: Request) -> Response:
         reader = await _reader(service, request)
         key = request.query_params.get("key", "")
-        secret = await service.sessions.open(key) if key else None
+        # Who asks for the head alone, as programs do that show links, does not come in, and uses nothing up.
+        secret = await service.sessions.open(key) if key and request.method == "GET" else None
         if secret is None:
             return page("login", reader, 401 if key else 200, bad=bool(key))
         # Not a redirect: a browser that comes from another site would leave the cookie out of the request after it.

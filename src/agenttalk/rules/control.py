@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Literal
 
 from agenttalk.contracts import places, wire
@@ -145,11 +146,12 @@ def _id(document: Document, owner: str) -> str:
     return f"{name}@{owner}" if kind in _OF_OWNER else name
 
 
-def advance(control: Control, earlier: Document | None, earlier_sha256: str) -> Step | Rejection:
+def advance(control: Control, earlier: Document | None, earlier_sha256: str, now: datetime) -> Step | Rejection:
     """What a control file adds to an earlier one with its id.
 
-    A receipt may go from CONSUMED to a final status, once. A task's state may be replaced by a later one. What is
-    refused once may be refused again, with the same words. Everything else stands for ever.
+    A receipt may go from CONSUMED to a final status, once. A task's state may be replaced by a later one, and one from
+    the future by any: its agent's clock was wrong. What is refused once may be refused again, with the same words.
+    Everything else stands for ever.
     """
     if earlier is None:
         return "new"
@@ -164,5 +166,5 @@ def advance(control: Control, earlier: Document | None, earlier_sha256: str) -> 
             if old.status == "CONSUMED":
                 return "advance"
         case TaskStateReport() as new, TaskStateReport() as old:
-            return "advance" if new.updated_at >= old.updated_at else "same"
+            return "advance" if new.updated_at >= old.updated_at or old.updated_at > now else "same"
     return Rejection(Code.CONTROL_CHANGED, f"{control.kind} {control.id!r} was collected before and says otherwise")
