@@ -10,8 +10,8 @@ import pytest
 
 from agentkit import WRITES, Desk
 from agenttalk.engine.monitor import Monitor
+from engine.test_generous_folders import receipt, task_state
 from routerkit import Route, alerts, inside, sound, statuses
-from test_generous_folders import receipt, task_state
 from treekit import Tree, dumped, sha256
 
 AT = "2026-03-01T12:00:00Z"

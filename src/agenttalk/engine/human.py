@@ -127,7 +127,7 @@ def is_asked(tx: Tx, request: HumanInterventionRequest, *, plan_id: str) -> bool
     """Whether this very question was put before in this plan, and no other under its id."""
     rows = tx.run("request", request_id=request.request_id)
     _, known_plan, _, _, _, sha256, *_ = rows[0] if rows else (None,) * 6
-    return known_plan == plan_id and sha256 == wire.sha256(wire.write(request.as_json()))
+    return bool(known_plan == plan_id and sha256 == wire.sha256(wire.write(request.as_json())))
 
 
 def ask_own(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> str:
