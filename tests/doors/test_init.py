@@ -250,3 +250,24 @@ def test_who_was_started_for_a_task_is_told_of_no_tools_that_it_lacks(
     init(repository, capsys, "--locale", locale)
     text = (repository / "AGENTS.md").read_text()
     assert text.index("AGENTTALK_TASK_ID") < text.index("`claim`")
+
+
+@pytest.mark.mends("F13")
+def test_what_is_made_in_a_project_is_as_open_as_the_users_own_files_and_what_was_there_keeps_its_rights(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "AGENTS.md").write_text("Mine.\n")
+    (repository / "AGENTS.md").chmod(0o664)
+    before = os.umask(0o022)
+    try:
+        init(repository, capsys)
+    finally:
+        os.umask(before)
+    private = repository / ".agenttalk"
+    made = [path for path in repository.rglob("*") if path != private and private not in path.parents]
+    assert {path.name for path in made} >= {".claude", ".agents", ".codex", CLAUDE, "SKILL.md"}
+    assert [path for path in made if path.stat().st_mode & 0o044 != 0o044] == []
+    assert [path for path in made if path.is_dir() and path.stat().st_mode & 0o777 != 0o755] == []
+    assert (repository / "AGENTS.md").stat().st_mode & 0o777 == 0o664
+    settled = [private / "agenttalk.toml", private / "agents", *private.glob("agents/*/*")]
+    assert [path for path in settled if path.stat().st_mode & 0o077] == []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import preloaded
-from provekit import repository
+from provekit import git, repository
 from sandboxkit import needs
 
 SCRIPT = """
@@ -118,6 +118,31 @@ def test_other_users_can_read_nothing_of_a_root_whatever_the_umask(place: Path, 
     assert open_ones == []
     kept = [path for path in (place / "home").rglob("*") if path.is_file() or path.name == "agenttalk"]
     assert [path for path in (*kept, tops[-1]) if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
+
+
+@pytest.mark.mends("F7")
+def test_a_check_that_is_made_again_is_confined_by_the_operators_word_for_its_agent(place: Path) -> None:
+    needs("bubblewrap")
+    repo = repository(place / "repo", {"a.txt": "a"})
+    check = {"id": "there", "kind": "run", "run": "test -e made.txt", "red_first": "off"}
+    shown = [{"id": "c", "description": "it is there", "evidenceRequired": ["there"]}]
+    promise = {"objective": "It is there", "acceptance": shown, "checks": [check]}
+    task = {"id": "look", "agent": "dev", "prompt": "Make it.", "workspace": "repo", "promise": promise}
+    (place / "work.py").write_text("open('made.txt', 'w').write('made')")
+    agents = {"dev": {"driver": "script", "argv": [sys.executable, "work.py"], "sandbox": "plain"}}
+    said = {"plan_id": "p", "workspace": {"repo": str(repo)}, "agents": agents, "tasks": [task]}
+    (place / "plan.json").write_text(json.dumps(said))
+    done = preloaded.run("run", str(place / "plan.json"), "--root", str(place / "root"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    git(repo, "checkout", "-q", "agenttalk/p")
+    (repo / "b.txt").write_text("b")
+    git(repo, "add", "b.txt")
+    git(repo, "commit", "-qm", "something else")
+    settings = '[checks]\nsandbox = "plain"\n[agents.dev]\nsandbox = "bubblewrap"\n'
+    (place / "root" / "agenttalk.toml").write_text(settings)
+    again = preloaded.run("verify", "p", "--root", str(place / "root"))
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert "a sandbox is required here" in again.stderr
 
 
 CLAUDE = """#!/bin/sh

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -57,7 +58,7 @@ def init(
     What is there already stays as it is, so that doing it again changes nothing. What cannot be added without changing
     somebody's words is shown, to be put there by hand.
     """
-    from agenttalk.mailbox.fsio import Folder
+    from agenttalk.mailbox.fsio import SHARED, Folder
 
     given = Settings.merged(ctx, root, as_json)
     out = Output(as_json=given.as_json)
@@ -69,7 +70,7 @@ def init(
     told = [*_root(where, chosen, locale)]
     paragraph = _paragraph(locale or _language(where))
     with Folder.open(folder) as repository:
-        told += [_joined(repository, each) for each in _pieces(chosen, str(place), paragraph)]
+        told += [_joined(repository, each, SHARED) for each in _pieces(chosen, str(place), paragraph)]
         told += [*_skills(repository)]
     if out.as_json:
         out.data({"ok": True, "root": str(where), "files": told})
@@ -92,7 +93,7 @@ def _chosen(tools: list[str] | None) -> list[str]:
 def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
     """Make the root, and a token for each agent that has none. Settings that are there are not touched."""
     from agenttalk.contracts.places import PROFILE
-    from agenttalk.mailbox.fsio import Folder
+    from agenttalk.mailbox.fsio import PRIVATE, Folder
     from agenttalk.store import operator
 
     try:
@@ -103,7 +104,7 @@ def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[st
     with Folder.open(where) as folder:
         own = [(f"agents/{name}/{PROFILE}", _profile(name)) for name in tools]
         for path, text in ((".gitignore", "*\n"), ("agenttalk.toml", _settings(tools, locale)), *own):
-            yield {**_joined(folder, Piece(path, _new(text), text)), "file": str(where / path)}
+            yield {**_joined(folder, Piece(path, _new(text), text), PRIVATE), "file": str(where / path)}
     for agent in tools:
         kept = operator.agent_token_of(where, agent)
         good = kept is not None and _admitted(where, agent, kept)  # the root may have been made anew since
@@ -207,8 +208,8 @@ def _new(text: str) -> Callable[[str | None], Joined]:
     return lambda before: Joined(text) if before is None else THERE
 
 
-def _joined(folder: Folder, piece: Piece) -> dict[str, str]:
-    """Add something to a file, if that changes nothing of it."""
+def _joined(folder: Folder, piece: Piece, mode: int) -> dict[str, str]:
+    """Add something to a file, if that changes nothing of it. One that is made gets the rights `mode`."""
     try:
         before: str | None = folder.read(piece.path, LARGEST).decode()
     except MissingError:
@@ -222,7 +223,10 @@ def _joined(folder: Folder, piece: Piece) -> dict[str, str]:
     if joined.text is None:
         return {"file": piece.path, "what": "there"}
     try:
-        folder.write(piece.path, joined.text.encode(), parents=True)
+        rights = None if before is None else stat.S_IMODE((folder.path / piece.path).stat().st_mode)
+        folder.write(piece.path, joined.text.encode(), mode=mode, parents=True)
+        if rights is not None:
+            (folder.path / piece.path).chmod(rights)  # it is another file now, and the user's all the same
     except AgentTalkError as error:
         return {"file": piece.path, "what": "left", "why": error.message, "snippet": piece.snippet}
     return {"file": piece.path, "what": "made" if before is None else "added"}
@@ -242,10 +246,12 @@ def _skills(folder: Folder) -> Iterator[dict[str, str]]:
 
 
 def _skill_file(folder: Folder, path: str, data: bytes) -> str:
+    from agenttalk.mailbox.fsio import SHARED
+
     try:
         return "there" if folder.read(path, LARGEST) == data else "left"
     except MissingError:
-        folder.write(path, data, mode=0o755 if data.startswith(b"#!") else 0o644, parents=True)
+        folder.write(path, data, mode=0o777 if data.startswith(b"#!") else SHARED, parents=True)
         return "made"
     except AgentTalkError:
         return "left"

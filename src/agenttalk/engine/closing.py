@@ -22,6 +22,7 @@ from agenttalk.engine.sheets import Sheets
 from agenttalk.errors import AgentTalkError, Code
 from agenttalk.ports import Prover, Store
 from agenttalk.rules.evidence import Result
+from agenttalk.rules.isolation import Operator
 
 LOG = logging.getLogger(__name__)
 TRIES: Final = 3
@@ -50,6 +51,8 @@ class Closing:
     plan_id: str
     without_secrets: Callable[[Result], Result]
     """Takes secrets out of what a check printed."""
+    operator: Operator
+    """What the operator says of isolation, now and later."""
 
     async def close(self) -> None:
         """End the plan, or have it go on. If the machine does not let it be looked at, it is paused and people told."""
@@ -97,20 +100,24 @@ class Closing:
         if not head:  # who deleted it is done with it; whoever merges it has to look first all the same
             await self.store.transact(lambda tx: tx.run("leave_branch", plan_id=self.plan_id))
             return False
-        found = await reviewing.review(self.store, self.sheets, self.prover, self.plan_id)
+        found = await reviewing.review(self.store, self.sheets, self.prover, self.plan_id, self.operator.words)
         await self.step(partial(_looked, plan_id=self.plan_id, review=found, head=head))
         return any(each.why for each in found.seen)
 
     async def look(self) -> Review | None:
         """See what is stale since something was merged; None if that does not work: then closing sees it."""
         try:
-            return await reviewing.review(self.store, self.sheets, self.prover, self.plan_id, fresh_only=True)
+            return await reviewing.review(
+                self.store, self.sheets, self.prover, self.plan_id, self.operator.words, fresh_only=True
+            )
         except AgentTalkError as error:
             LOG.warning("%s: %s", self.plan_id, error.message, extra={"action": "closing.look"})
             return None
 
     async def _verified(self, task_id: str | None) -> Review:
-        found = await reviewing.review(self.store, self.sheets, self.prover, self.plan_id, task_id=task_id)
+        found = await reviewing.review(
+            self.store, self.sheets, self.prover, self.plan_id, self.operator.words, task_id=task_id
+        )
         if self.prover is None or not any(each.why for each in found.seen):
             return found
         await self.step(partial(regressing.mark, plan_id=self.plan_id, review=found))

@@ -273,7 +273,7 @@ class Dispatcher(Attending, Operating, Recovering):
 
     def _closing(self, board: Board, plan_id: str) -> Closing:
         step, without_secrets = partial(self._step, board), self._deps.discretion.result
-        return Closing(board.store, board.sheets, self._prover, step, plan_id, without_secrets)
+        return Closing(board.store, board.sheets, self._prover, step, plan_id, without_secrets, self._deps.operator)
 
     @property
     def closing(self) -> frozenset[str]:

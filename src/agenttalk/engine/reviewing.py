@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from agenttalk.contracts import wire
+from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.promise import AnyCheck
 from agenttalk.engine import commanding
 from agenttalk.engine.sheets import Sheet, Sheets
@@ -18,6 +19,7 @@ from agenttalk.errors import AgentTalkError, Code, MachineError
 from agenttalk.ports import Job, Prover, Row, Store, Tip, Tx
 from agenttalk.rules import findings, living
 from agenttalk.rules.evidence import Fingerprint, Result, tells_of_the_work
+from agenttalk.rules.isolation import Words
 from agenttalk.rules.living import Look
 
 _SEQ: Final = 1
@@ -85,17 +87,19 @@ async def review(
     sheets: Sheets,
     prover: Prover | None,
     plan_id: str,
+    words: Words,
     *,
     task_id: str | None = None,
     fresh_only: bool = False,
 ) -> Review:
     """See which evidence of a plan's done tasks is stale. Nothing is run for that.
 
+    The operator's `words` say how checks are confined that are made again, as they did for the work itself.
     With `fresh_only`, what is known to be stale is not looked at.
     """
     rows = await store.read("evidence_of_plan", plan_id=plan_id)
     rows = [row for row in rows if row[3] is not None and task_id in {None, row[0]} and (row[7] or not fresh_only)]
-    kept = await store.transact(partial(_kept, sheets=sheets, plan_id=plan_id, rows=rows)) if rows else []
+    kept = await store.transact(partial(_kept, sheets=sheets, plan_id=plan_id, rows=rows, words=words)) if rows else []
     if not kept:
         return Review("")
     if prover is None:
@@ -157,14 +161,14 @@ async def _stood(prover: Prover, kept: Kept, commit: str) -> bool | None:
     return result.passed if result.passed or tells_of_the_work(result) else None
 
 
-def _kept(tx: Tx, sheets: Sheets, plan_id: str, rows: Sequence[Row]) -> list[Kept]:
+def _kept(tx: Tx, sheets: Sheets, plan_id: str, rows: Sequence[Row], words: Words) -> list[Kept]:
     """The evidence of done tasks (`rows`). Checks that no promise has any more are left out."""
     sheet = sheets.of(tx, plan_id)
     found: list[Kept] = []
     known: dict[str, dict[str, tuple[Job, AnyCheck, str]]] = {}
     for name, check_id, command_id, commit, _, body, _, fresh, _ in rows:
         if name not in known:
-            known[name] = _checks(tx, sheet, name)
+            known[name] = _checks(tx, sheet, name, words)
         if check_id in known[name]:
             job, check, owner = known[name][check_id]
             said: Any = wire.read(bytes(body), limit=wire.DOCUMENT_LIMIT)
@@ -173,25 +177,24 @@ def _kept(tx: Tx, sheets: Sheets, plan_id: str, rows: Sequence[Row]) -> list[Kep
     return found
 
 
-def _checks(tx: Tx, sheet: Sheet, task_id: str) -> dict[str, tuple[Job, AnyCheck, str]]:
+def _checks(tx: Tx, sheet: Sheet, task_id: str, words: Words) -> dict[str, tuple[Job, AnyCheck, str]]:
     """The checks of a done task by their ids, each with the task whose check it is; none if it is not done."""
     row = tx.run("engine_task", plan_id=sheet.plan_id, task_id=task_id)[0]
     if row[1] != "COMPLETED" or sheet.workspace is None:
         return {}
-    job = _job(tx, sheet, task_id, row[0])
+    job = _job(tx, sheet, task_id, words.settled(sheet.profile(row[0])))
     owners = {each.id: each.owner for each in sheet.joined.get(task_id, ())}
     checks: Sequence[AnyCheck] = job.command.promise.checks if job.command.promise else ()
     return {check.id: (job, check, owners.get(check.id, task_id)) for check in checks}
 
 
-def _job(tx: Tx, sheet: Sheet, task_id: str, agent_id: str) -> Job:
+def _job(tx: Tx, sheet: Sheet, task_id: str, profile: AgentProfile) -> Job:
     """A job that nobody carries out, for whoever makes checks."""
     _, command = commanding.compose(sheet, sheet.node(tx, task_id), (), _SEQ)
-    profile = sheet.profile(agent_id)
     return Job(
         plan_id=sheet.plan_id,
         task_id=task_id,
-        agent_id=agent_id,
+        agent_id=profile.agent_id,
         board=tx.board,
         lease="",
         epoch=0,

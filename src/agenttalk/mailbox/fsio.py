@@ -45,6 +45,9 @@ CARRY_LIMIT: Final = 256 * 1024 * 1024
 _PIECE: Final = 256 * 1024
 PRIVATE: Final = 0o600
 """Rights of a file that we make: other users of the machine have no business with it, whatever the umask."""
+SHARED: Final = 0o666
+"""Rights of a file in a project of the user: as readable as those that the user makes otherwise."""
+_PRIVATE_FOLDER: Final = 0o700
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -70,7 +73,7 @@ class Folder:
         """Open a folder inside this one; with `create`, make what is missing of it."""
         path = _checked(self, relative)
         with told(path, Code.FILE_UNWRITABLE if create else Code.FILE_UNREADABLE):
-            return Folder(_descend(self, relative, create=create), path, self.ways)
+            return Folder(_descend(self, relative, create=_PRIVATE_FOLDER if create else 0), path, self.ways)
 
     def close(self) -> None:
         """Give the descriptor back. Whatever is done with the folder later is an error."""
@@ -152,10 +155,11 @@ class Folder:
     ) -> None:
         """Put a whole file in place at once: readers see the old one or the new one, never half of it.
 
-        `parents` makes missing folders; `sync` returns only when file and name are on the disk.
+        `parents` makes missing folders, open to those who may read the file; `sync` returns only when file and name
+        are on the disk.
         """
         with (
-            _at(self, relative, Code.FILE_UNWRITABLE, create=parents) as (folder, name),
+            _at(self, relative, Code.FILE_UNWRITABLE, create=_around(mode) if parents else 0) as (folder, name),
             _placed(folder, name, mode=mode, sync=sync) as file,
         ):
             file.write(data)
@@ -166,7 +170,10 @@ class Folder:
         Not atomic: readers may see part of it, so it is for files that are read line by line.
         """
         with (
-            _at(self, relative, Code.FILE_UNWRITABLE, create="/" in relative) as (folder, name),
+            _at(self, relative, Code.FILE_UNWRITABLE, create=_PRIVATE_FOLDER if "/" in relative else 0) as (
+                folder,
+                name,
+            ),
             _closing(os.open(name, _APPEND, PRIVATE, dir_fd=folder)) as descriptor,
         ):
             _refuse_special(os.fstat(descriptor), self.path / relative)
@@ -221,7 +228,7 @@ def _checked(folder: Folder, relative: str) -> Path:
 
 
 @contextmanager
-def _at(folder: Folder, relative: str, code: Code, *, create: bool = False) -> Iterator[tuple[int, str]]:
+def _at(folder: Folder, relative: str, code: Code, *, create: int = 0) -> Iterator[tuple[int, str]]:
     """The open folder in which a path ends, and the path's last part. What goes wrong is told with `code`."""
     path = _checked(folder, relative)
     above, _, name = relative.rpartition("/")
@@ -233,9 +240,14 @@ def _at(folder: Folder, relative: str, code: Code, *, create: bool = False) -> I
             yield descriptor, name
 
 
-def _descend(folder: Folder, relative: str, *, create: bool) -> int:
+def _around(mode: int) -> int:
+    """Rights of the folders that are made for a file: who may read it may go there, who may write it writes there."""
+    return _PRIVATE_FOLDER | mode & SHARED | (mode & 0o444) >> 2
+
+
+def _descend(folder: Folder, relative: str, *, create: int) -> int:
     if create:
-        return syscalls.walk(folder.descriptor, relative, create=True)
+        return syscalls.walk(folder.descriptor, relative, create=create)
     return folder.ways.descend(folder.descriptor, relative)
 
 
@@ -412,7 +424,7 @@ def write_file(path: Path, data: bytes) -> None:
     except OSError as error:
         raise faults.failed(path, error, Code.FILE_UNWRITABLE) from error
     with Folder.open(path.parent) as folder:
-        folder.write(path.name, data, mode=0o666)
+        folder.write(path.name, data, mode=SHARED)
 
 
 def _unreadable(path: Path, why: str) -> MachineError:

@@ -38,15 +38,18 @@ class Ways(NamedTuple):
     """Rename, but not onto a name that is taken (FileExistsError)."""
 
 
-def walk(folder: int, relative: str, *, create: bool = False) -> int:
-    """Open one part after the other. By its flags, no open follows what is swapped in meanwhile."""
+def walk(folder: int, relative: str, *, create: int = 0) -> int:
+    """Open one part after the other. By its flags, no open follows what is swapped in meanwhile.
+
+    `create` makes what is missing, with these rights.
+    """
     here = os.open(".", FOLDER, dir_fd=folder)
     for part in relative.split("/"):
         above = here
         try:
             if create:
                 with suppress(FileExistsError):
-                    os.mkdir(part, 0o700, dir_fd=above)
+                    os.mkdir(part, create, dir_fd=above)
             here = os.open(part, FOLDER, dir_fd=above)
         finally:
             os.close(above)
