@@ -212,3 +212,33 @@ def test_doctor_tries_a_coding_agent_in_its_sandbox_and_sees_whether_anything_le
     assert "1.0 (Claude Code)" in claude["detail"]
     assert ("lent" in claude["detail"]) == logged_in
     assert logged_in or "setup-token" in claude["remedy"]
+
+
+@pytest.mark.mends("F15")
+@pytest.mark.parametrize("tier", ["plain", "bubblewrap"])
+def test_a_release_and_honesty_say_how_much_was_not_isolated(place: Path, tier: str) -> None:
+    needs("bubblewrap")
+    apart = int(tier == "plain")
+    (place / "work.py").write_text("import os\nopen(os.environ['AGENTTALK_OUTPUTS'] + '/app', 'w').write('hello')")
+    agents = {"dev": {"driver": "script", "argv": [sys.executable, "work.py"]}}
+    task = {"id": "look", "agent": "dev", "prompt": "Make it.", "outputs": [{"name": "app", "deliverable": True}]}
+    gates = {"build": {"kind": "run", "run": "grep -q hello app"}}
+    said = {"plan_id": "p", "agents": agents, "tasks": [task], "release": {"gates": gates}}
+    (place / "plan.json").write_text(json.dumps(said))
+    (place / "root" / "agenttalk.toml").write_text(f'sandbox = "{tier}"\n[checks]\nsandbox = "{tier}"\n')
+    root = ("--root", str(place / "root"))
+    done = preloaded.run("run", str(place / "plan.json"), *root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = "1 task of the plan not isolated"
+    assert (words in done.stdout) == bool(apart), done.stdout
+    shown = preloaded.run("release", "p", *root).stdout
+    assert (words in shown, shown.count(", not isolated")) == (bool(apart), 2 * apart), shown
+    released = json.loads(preloaded.run("release", "p", *root, "--json").stdout)
+    assert (released["not_isolated"], released["artifacts"][0]["isolated"]) == (apart, not apart)
+    runtime = place / "root" / "system_runtime"
+    assert json.loads((runtime / "plans/p/release_manifest.json").read_text())["not_isolated"] == apart
+    [record] = runtime.glob("artifacts/p/*/decision_record.json")
+    assert json.loads(record.read_text())["not_isolated"] == apart
+    counted = json.loads(preloaded.run("honesty", *root, "--json").stdout)
+    assert (counted["total"]["unisolated"], counted["agents"][0]["unisolated"]) == (apart, apart)
+    assert ("1 not isolated" in preloaded.run("honesty", *root).stdout) == bool(apart)

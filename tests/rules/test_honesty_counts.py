@@ -22,6 +22,7 @@ tallies = st.builds(
     upheld=numbers,
     dismissed=numbers,
     unjudged=numbers,
+    unisolated=numbers,
 )
 
 
@@ -40,6 +41,23 @@ def test_disputes_count_for_whoever_raised_them() -> None:
     for state, expected in (("upheld", Tally(upheld=1)), ("dismissed", Tally(dismissed=1))):
         assert list(honesty.told("dispute.answered", {**about, "state": state})) == [(Who("dev"), expected)]
     assert list(honesty.told("dispute.answered", {**about, "state": "closed"})) == []
+
+
+@pytest.mark.mends("F15")
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"sandbox": "plain"}, 1),
+        ({"sandbox": "bubblewrap", "checks": [{"isolated": True}, {"isolated": False}]}, 1),
+        ({"sandbox": "landlock", "checks": [{"isolated": True}, {"isolated": None}]}, 0),
+        ({}, 0),
+    ],
+)
+def test_what_is_done_and_ran_without_a_sandbox_is_counted(more: dict[str, Any], expected: int) -> None:
+    [(_, tally)] = said("turn.ended", turn("FULFILLED", **more))
+    assert tally.unisolated == expected
+    [(_, tally)] = said("turn.ended", turn("NOT_FULFILLED", **more))
+    assert tally.unisolated == 0
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ _PROVEN: Final = _object(
 )
 _TALLY: Final = _object(
     claims=_COUNT, proven=_COUNT, unproven=_COUNT, refuted=_COUNT, overturned=_COUNT, stale=_COUNT, rounds=_COUNT,
-    held=_some(_NUMBER), cost_usd=_NUMBER, cost_per_proven=_some(_NUMBER),
+    unisolated=_COUNT,    held=_some(_NUMBER), cost_usd=_NUMBER, cost_per_proven=_some(_NUMBER),
 )  # fmt: skip
 _AGENT: Final = _object(
     "health",

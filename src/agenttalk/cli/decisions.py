@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.cli.output import Output, one_line, plain
+from agenttalk.cli.output import Output, counted, one_line, plain
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies
@@ -32,6 +32,7 @@ def tell(out: Output, told: dict[str, Any]) -> None:
             out.say(f"    [yellow]![/] without {plain(', '.join(review['missing']))}")
     if release:
         _tell(out, _RELEASE[release["state"]], release, release["reasons"])
+        _tell_isolation(out, release)
 
 
 def tell_disputes(out: Output, found: list[dict[str, Any]]) -> None:
@@ -50,18 +51,32 @@ def _tell(out: Output, words: str, told: dict[str, Any], reasons: list[str]) -> 
         out.say(f"    · {plain(reason)}")
 
 
+def _apart(each: dict[str, Any]) -> str:
+    return ", not isolated" if each.get("isolated") is False else ""
+
+
+def _tell_isolation(out: Output, release: dict[str, Any]) -> None:
+    """Say how much of what was released ran without a sandbox."""
+    if release["not_isolated"]:
+        tasks = counted(release["not_isolated"], "task")
+        out.say(f"    [yellow]![/] {tasks} of the plan not isolated: an agent or a check ran without a sandbox")
+
+
 def tell_release(out: Output, plan_id: str, release: dict[str, Any]) -> None:
     """The last release of a plan: the decision, what is shipped, what each gate says, and every reason."""
     out.say(f"[bold]{plain(plan_id)}[/]")
     _tell(out, _RELEASE[release["state"]], release, release["reasons"])
+    _tell_isolation(out, release)
     for artifact in release["artifacts"]:
-        out.say(f"  ships {plain(artifact['name'])} of {plain(artifact['task_id'])}, {plain(artifact['sha256'])}")
+        ships = f"{plain(artifact['name'])} of {plain(artifact['task_id'])}, {plain(artifact['sha256'])}"
+        out.say(f"  ships {ships}{_apart(artifact)}")
     for gate in release["gates"]:
         if "gate" in gate:
             mark = "[green]✓[/]" if gate["decision"] == "PASS" and gate["fresh"] else "[red]✗[/]"
             stale = "" if gate["fresh"] else ", stale"
             detail = f": {plain(gate['detail'])}" if gate["detail"] else ""
-            out.say(f"  {mark} gate {plain(gate['gate'])}: {gate['decision']} by {plain(gate['by'])}{stale}{detail}")
+            said = f"{gate['decision']} by {plain(gate['by'])}{stale}{_apart(gate)}{detail}"
+            out.say(f"  {mark} gate {plain(gate['gate'])}: {said}")
 
 
 def tell_policies(out: Output, policies: Policies) -> None:

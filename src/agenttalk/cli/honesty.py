@@ -78,6 +78,7 @@ def line(each: dict[str, Any]) -> str:
     parts = [f"{each['claims']} called finished", f"{each['proven']} proven"]
     for name, words in (
         ("unproven", "on its word alone"),
+        ("unisolated", "not isolated"),
         ("refuted", "refuted"),
         ("overturned", "overturned later"),
         ("stale", "stale"),

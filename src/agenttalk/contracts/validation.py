@@ -6,6 +6,7 @@ from pydantic import model_validator
 
 from agenttalk.contracts.base import (
     AgentIdText,
+    Count,
     Document,
     IdText,
     Instant,
@@ -235,6 +236,8 @@ class DecisionRecord(Document):
     """What it rests on."""
     reasons: Many[str] = ()
     """Why it was decided so."""
+    not_isolated: Count | None = None
+    """Of a release: how many tasks of the plan rest on something that ran without a sandbox."""
 
 
 class NamedHash(Part):
@@ -255,6 +258,8 @@ class ShippedArtifact(NamedHash):
     """The agent that made it."""
     promise_id: str | None = None
     """The promise that its task fulfilled."""
+    isolated: bool | None = None
+    """Whether its agent and the checks of its work ran in a sandbox."""
 
 
 class ReleaseManifest(Document):
@@ -272,6 +277,8 @@ class ReleaseManifest(Document):
     """When it was decided."""
     revoked_at: Instant | None = None
     """When an approval was taken back."""
+    not_isolated: Count | None = None
+    """How many tasks of the plan rest on something that ran without a sandbox: their agent, or a check of it."""
     evidence_required: Many[str]
     """Gates that had to pass."""
     evidence_refs: Many[NamedHash]

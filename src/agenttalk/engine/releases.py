@@ -42,6 +42,7 @@ class Release:
             "reasons": manifest.get("reasons", []),
             "artifacts": manifest.get("artifacts", []),
             "commit": manifest.get("commit"),
+            "not_isolated": manifest.get("not_isolated", 0),
             "gates": told.get("gates", []),
             "checkpoint": told.get("checkpoint"),
             "at": self.at,
@@ -121,6 +122,7 @@ def revoke(tx: Tx, plan_id: str, why: str, *, at: str) -> bool:
         "subject": told["subject"],
         "evidence_files": [MANIFEST],
         "reasons": [reason],
+        "not_isolated": manifest.get("not_isolated", 0),
     }
     show(tx, plan_id, known.release_id, manifest, record)
     tx.record("release.revoked", plan_id, {"release_id": known.release_id, "why": why})

@@ -55,6 +55,8 @@ class _Ground:
     dag_sha256: str
     over: bool
     """Whether no task is open."""
+    unisolated: int = 0
+    """How many of the plan's tasks rest on something that ran without a sandbox."""
 
     def footing(self, commit: str) -> str:
         """The hash of all of it, and of where the plan's branch stands."""
@@ -145,6 +147,7 @@ def _ground(tx: Tx, plan_id: str) -> _Ground | None:
         documents,
         dag_sha256=run[8],
         over=run[2] == 0,
+        unisolated=tx.run("unisolated_in", plan_id=plan_id)[0][0],
     )
 
 
@@ -153,7 +156,7 @@ def _made(tx: Tx, sheet: Sheet, task_id: str, name: str) -> tuple[Made, dict[str
     rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
     if not rows:
         return Made(name, task_id, "PENDING"), {}
-    state, cause, fresh, _ = rows[0]
+    state, cause, fresh, _, unisolated = rows[0]
     node = sheet.node(tx, task_id)
     needed = _needed(node, name) and not (state == "SKIPPED" and cause == "BRANCH_NOT_TAKEN")
     versions = tx.run("artifacts_named", plan_id=sheet.plan_id, output_name=name)
@@ -174,6 +177,7 @@ def _made(tx: Tx, sheet: Sheet, task_id: str, name: str) -> tuple[Made, dict[str
         sheet.promise(node).id,
         refused_by=tuple(validator for validator, accepted, _ in said if not accepted),
         accepted_by=tuple(validator for validator, accepted, _ in said if accepted),
+        isolated=not unisolated,
     )
     return made, files
 
@@ -192,7 +196,7 @@ def _documents(tx: Tx, sheet: Sheet) -> list[_Document]:
         rows = tx.run("release_task", plan_id=sheet.plan_id, task_id=task_id)
         if not rows:
             continue
-        state, _, fresh, agent_id = rows[0]
+        state, _, fresh, agent_id, _ = rows[0]
         files = acceptance.files_of(bytes(envelope))
         content = next(iter(files.values())) if len(files) == 1 else ""
         by = producer if producer == agent_id else f"{producer}, whose task it is not"
@@ -271,6 +275,7 @@ def _own(ground: _Ground, examined: Examined) -> list[GateFinding]:
             rules.ENGINE,
             wire.sha256(wire.write(told)),
             detail=str(told.get("detail") or told.get("reason") or ""),
+            isolated=told.get("isolated"),
         )
         for told in examined.told
     ]
@@ -338,7 +343,7 @@ def _write(
     at: str,
 ) -> None:
     when = records.written(at)
-    manifest = _manifest(plan_id, due.release_id, examined.commit, decision, required, when)
+    manifest = _manifest(plan_id, due.release_id, examined, decision, required, ground.unisolated, when)
     record = _record(plan_id, due.release_id, manifest, decision, when)
     ReleaseManifest.from_json(manifest)
     DecisionRecord.from_json(record)
@@ -387,6 +392,7 @@ def _record(
         "subject": {"kind": "release", "ref_sha256": wire.sha256(wire.write(manifest["artifacts"]))},
         "evidence_files": [releases.MANIFEST],
         "reasons": list(decision.reasons),
+        "not_isolated": manifest["not_isolated"],
     }
 
 
@@ -411,12 +417,20 @@ def _gate(finding: GateFinding) -> dict[str, Any]:
         "sha256": finding.ref,
         "subjects": sorted(finding.subjects),
         "detail": finding.detail,
+        "isolated": finding.isolated,
     }
 
 
 def _manifest(
-    plan_id: str, release_id: str, commit: str, decision: Decision, required: Sequence[str], when: str
+    plan_id: str,
+    release_id: str,
+    examined: Examined,
+    decision: Decision,
+    required: Sequence[str],
+    unisolated: int,
+    when: str,
 ) -> dict[str, Any]:
+    commit = examined.commit
     return {
         "schema_version": "1.0",
         "plan_id": plan_id,
@@ -428,10 +442,12 @@ def _manifest(
                 "task_id": each.task_id,
                 "producer_agent_id": each.producer,
                 "promise_id": each.promise_id,
+                "isolated": each.isolated,
             }
             for each in decision.shipped
         ],
         **({"commit": commit} if commit else {}),
+        "not_isolated": unisolated,
         "evidence_required": list(required),
         "evidence_refs": [{"name": each.gate, "sha256": each.ref} for each in decision.evidence],
         "decision": decision.decision,

@@ -146,6 +146,10 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "n_unproven": ("{n} unproven", "{n} 个未证明"),
     "n_not_isolated": ("{n} not isolated", "{n} 个未隔离"),
+    "release_not_isolated": (
+        "Not isolated: {n} of its tasks, whose agent or checks ran without a sandbox.",
+        "未隔离：其中 {n} 个任务的智能体或检查在没有沙箱的情况下运行。",
+    ),
     "not_isolated": (
         "Not isolated: the agent, or a check of its work, ran without a sandbox and could have changed anything here.",
         "未隔离：智能体或对其工作的检查在没有沙箱的情况下运行，可能改动了这里的任何东西。",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from agenttalk.rules import usage
+from agenttalk.rules import isolation, usage
 
 KINDS: Final = (
     "turn.ended",
@@ -61,6 +61,8 @@ class Tally(NamedTuple):
     """Those of which a person found that they are not."""
     unjudged: int = 0
     """Inputs that it was asked to judge, and of which it said nothing that can be read."""
+    unisolated: int = 0
+    """What is done, and of which the agent or a check ran without a sandbox."""
 
     def plus(self, other: Tally) -> Tally:
         """Both together."""
@@ -153,6 +155,7 @@ def _turn(body: Mapping[str, Any], agent_id: str) -> Iterator[tuple[Who, Tally]]
     used = usage.spent(took, seconds=usage.number(took.get("duration_s")))
     cause = body.get("cause")
     verdict = body.get("verdict") or {}
+    tier, checks = str(body.get("sandbox") or ""), body.get("checks") or ()
     proven = cause == "FULFILLED" and verdict.get("trust") not in {None, "claimed"}
     if agent_id:
         yield (
@@ -164,6 +167,7 @@ def _turn(body: Mapping[str, Any], agent_id: str) -> Iterator[tuple[Who, Tally]]
                 unproven=int(cause == "FULFILLED" and not proven),
                 refuted=int(cause in _REFUTED),
                 rounds=int(cause == "NOT_FULFILLED"),
+                unisolated=int(cause == "FULFILLED" and isolation.is_missing(tier, checks)),
                 tokens=used.tokens,
                 cost_usd=used.cost_usd,
                 seconds=used.seconds,

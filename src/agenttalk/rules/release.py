@@ -43,6 +43,8 @@ class Made:
     promise_id: str = ""
     refused_by: tuple[str, ...] = ()
     accepted_by: tuple[str, ...] = ()
+    isolated: bool = True
+    """Whether its agent and the checks of its work ran in a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class GateFinding:
     """Hash of the result itself."""
     fresh: bool = True
     detail: str = ""
+    isolated: bool | None = None
+    """Whether the engine's own check ran in a sandbox; None if it is not its own, or starts nothing."""
 
 
 @dataclass(frozen=True, slots=True)

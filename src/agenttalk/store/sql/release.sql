@@ -80,7 +80,7 @@ WHERE board = :board AND plan_id = :plan_id AND state IN ('open', 'waits')
 RETURNING request_id
 
 -- name: release_task
-SELECT state, cause, fresh, agent_id FROM tasks
+SELECT state, cause, fresh, agent_id, unisolated FROM tasks
 WHERE board = :board AND plan_id = :plan_id AND task_id = :task_id
 
 -- When tasks of a plan came to their end.
