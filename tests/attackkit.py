@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -36,6 +35,7 @@ ROOT, MARK, CANARY, ME = sys.argv[1], sys.argv[2], sys.argv[3], os.environ["AGEN
 VICTIM, PREY, TCP, UDP, AGENT = *map(int, sys.argv[4:8]), sys.argv[8]
 OUT, RESULT = os.environ["AGENTTALK_OUTPUTS"], os.environ["AGENTTALK_RESULT"]
 OWN, OTHER = f"{ROOT}/agents/{AGENT}", f"{ROOT}/agents/victim"
+GIT = os.path.dirname(ROOT) + "/repo/.git"
 def got(what):
     print("got:" + str(what))
 def denied():
@@ -62,6 +62,19 @@ import glob
 own = glob.glob(os.path.dirname(ROOT) + "/config/agenttalk/**/operator.token", recursive=True)
 TOKEN = (b"".join(read(path) for path in own)).decode().strip()
 """
+
+
+ASKS: Final = """
+import subprocess
+CLEAN = {"PATH": os.environ["PATH"], "HOME": os.path.dirname(ROOT), "XDG_CONFIG_HOME": os.path.dirname(ROOT) + "/config"}
+def asks(*words):
+    said = []
+    for env in (os.environ | CLEAN, CLEAN):
+        done = subprocess.run([sys.executable, "-m", "agenttalk", *words, "--root", ROOT], env=env, capture_output=True, text=True)
+        said.append(done.returncode != 0 and "PERSON_NEEDED" in done.stdout + done.stderr or done.stdout + done.stderr)
+    denied() if said == [True, True] else got(said)
+"""
+"""The command line, with what says that an attempt asks and without it. What is not refused for that reason is loot."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +118,11 @@ class Attack:
         return found
 
 
-def expected(name: str, tier: str) -> Outcome:
+def expected(name: str, tier: str, uid: int) -> Outcome:
     """What must come of an attack on this machine: an old landlock holds less, and some systems forbid more."""
     if tier == "landlock" and landlock.version() < SCOPED and name in {"kill", "kill_keeper", "abstract"}:
         return ATTACKS[name].plain if name != "abstract" else LIMIT
-    if (name, tier) == ("trace", "plain") and os.getuid() and YAMA.exists() and YAMA.read_text().strip() != "0":
+    if (name, tier) == ("trace", "plain") and uid and YAMA.exists() and YAMA.read_text().strip() != "0":
         return CONTAINED
     return ATTACKS[name].outcome(tier)
 
@@ -126,12 +139,24 @@ def _writes(what: str, program: str) -> Attack:
     return Attack(what, program, CONTAINED, CONTAINED, LIMIT)
 
 
+def _plants(what: str, *places: str) -> Attack:
+    """Files of the repository, made where they are not expected; the harm is seen from outside."""
+    body = f"""
+for place in {places!r}:
+    try: os.makedirs(os.path.dirname(GIT + "/" + place), exist_ok=True); write(GIT + "/" + place, HEAD)
+    except OSError: pass
+denied()"""
+    return _writes(what, f"HEAD = (read(GIT + '/refs/heads/main') or MARK.encode()).decode()\n{body}")
+
+
 def _connects(what: str, program: str) -> Attack:
     body = f"import socket\ntry:\n {program}\nexcept OSError: pass\ndenied()"
     asked = refused("nothing keeps a program from the network")
     return Attack(what, body, CONTAINED, CONTAINED, asked, keys={"network": "off"})
 
 
+FORGED_OBJECT: Final = "objects/de/" + "ad" * 19
+FORGED_REFS: Final = ("refs/heads/agenttalk/other", "refs/agenttalk/other/base")
 ATTACKS: Final[dict[str, Attack]] = {
     "hang": _everywhere("hangs", "wait()", refused("ended after 1 seconds"), timeout=1),
     "deaf": _everywhere(
@@ -403,6 +428,52 @@ denied()""",
                 "allowedScope": ["src/**"],
             },
         },
+    ),
+    "git_objects": _plants("puts a forged object into the user's repository", FORGED_OBJECT),
+    "git_refs": _plants("forges the branch of a plan, and the engine's own references", *FORGED_REFS),
+    "weaker_plan": _everywhere(
+        "applies a weaker plan by the command line",
+        ASKS
+        + """
+import json
+plan = {"plan_id": "p", "agents": {"crew0": {"driver": "script", "argv": ["true"]}},
+        "tasks": [{"id": "scope", "agent": "crew0", "prompt": "Nothing."}]}
+write("weaker.json", json.dumps(plan))
+asks("plan", "apply", os.path.abspath("weaker.json"))""",
+        CONTAINED,
+    ),
+    "answer_command": _everywhere(
+        "answers as a person by the command line",
+        ASKS + "asks('answer', 'req_1', '--decision', 'APPROVE', '--as', 'boss')",
+        CONTAINED,
+    ),
+    "answer_file": _everywhere(
+        "answers as a person by a file of the gateway",
+        """
+import json
+place = ROOT + "/agents/agent_human_gateway/outbox/p"
+said = {"schema_version": "1.0", "request_id": "req_1", "responded_at": "2026-01-01T00:00:00Z",
+        "responder": {"name": "boss", "role": "lead"}, "decision": "APPROVE"}
+try: os.makedirs(place, exist_ok=True); write(place + "/human_intervention_response_req_1.json", json.dumps(said))
+except OSError: pass
+denied()""",
+        CONTAINED,  # it is not taken for an answer: nothing of it is in the ledger
+    ),
+    "answer_socket": _everywhere(
+        "answers as a person over its socket, with the operator's token or its own",
+        TOKEN
+        + """
+import http.client, json, socket
+came = []
+for token in (TOKEN or "op_guessed", os.environ["AGENTTALK_TOKEN"]):
+    asked = http.client.HTTPConnection("agenttalk", timeout=60)
+    asked.sock = socket.socket(socket.AF_UNIX)
+    asked.sock.connect(os.environ["AGENTTALK_SOCKET"])
+    asked.request("POST", "/api/human-requests/req_1/answer", json.dumps({"decision": "APPROVE", "by": "boss"}),
+                  {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
+    came.append(asked.getresponse().status)
+denied() if set(came) <= {401, 403} else got(came)""",
+        CONTAINED,
     ),
     "tcp": _connects("opens a TCP connection", "socket.create_connection(('127.0.0.1', TCP), 5)"),
     "udp": _connects(

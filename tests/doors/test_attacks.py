@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import secrets
-import shutil
 import socket
 import stat
 import subprocess
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
@@ -23,7 +23,8 @@ import pytest
 from agenttalk.engine import fsck
 from agenttalk.store import audit
 from agenttalk.wiring import opened
-from attackkit import ATTACKS, BEGIN, LIMITS, TIERS, expected
+from attackkit import ATTACKS, BEGIN, FORGED_OBJECT, FORGED_REFS, LIMITS, TIERS, expected
+from provekit import repository
 from sandboxkit import needs
 
 CANARY = "canary-0815-4711"
@@ -45,6 +46,8 @@ class Scene:
     abstract: socket.socket
     before: tuple[str, ...] = ()
     """How the engine is started, if not as we are."""
+    uid: int = field(default_factory=os.getuid)
+    """Whose processes they are, and whose files."""
     mark: str = field(default_factory=lambda: f"mark-{secrets.token_hex(8)}")
 
     @property
@@ -88,6 +91,11 @@ class Scene:
         workspace = {"repo": str(self.top / "repo")}
         return {"plan_id": "p", "agents": agents, "workspace": workspace, "tasks": [each | shared for each in tasks]}
 
+    def hand_over(self) -> None:
+        """Everything belongs to whose processes are started."""
+        if self.uid != os.getuid():
+            subprocess.run(["chown", "-R", f"{self.uid}:{self.uid}", str(self.top)], check=True)
+
     def harm(self) -> set[str]:
         """The attacks whose effects are seen from outside."""
         root = self.root
@@ -97,6 +105,10 @@ class Scene:
             "write_config": self.mark in (root / "agenttalk.toml").read_text(),
             "write_outside": (self.top / "outside.txt").exists(),
             "write_program": any(self.mark in path.read_text() for path in self.top.glob("*.py")),
+            "git_objects": (self.top / "repo" / ".git" / FORGED_OBJECT).exists(),
+            "git_refs": any((self.top / "repo" / ".git" / each).exists() for each in FORGED_REFS),
+            "answer_file": bool(told(root, "human.answered")),
+            "weaker_plan": bool(told(root, "plan.revised")),
             "shared_memory": self.shared.exists(),
             "write_proc": Path(f"/proc/{self.victim.pid}/oom_score_adj").read_text().strip() == "7",
             "kill": self.prey.poll() is not None,
@@ -127,11 +139,11 @@ def _setuid(root: Path) -> list[Path]:
 @contextmanager
 def scene(top: Path, tier: str, before: tuple[str, ...] = ()) -> Iterator[Scene]:
     """Everything that can be harmed."""
-    for name in ("root/agents/victim", "root/system_runtime", "root/data", "repo/src"):
+    for name in ("root/agents/victim", "root/system_runtime", "root/data", "home"):
         (top / name).mkdir(parents=True)
     (top / "root" / "agents" / "victim" / "secret.txt").write_text(CANARY)
     (top / "root" / "agenttalk.toml").write_text(f"# {CANARY}\n")
-    (top / "repo" / "README.md").write_text("read me\n")
+    repository(top / "repo", {"README.md": "read me\n", "src/b.py": ""})
     with ExitStack() as stack:
         processes = [stack.enter_context(subprocess.Popen([*before, "sleep", "600"])) for _ in range(2)]
         for process in processes:
@@ -141,7 +153,8 @@ def scene(top: Path, tier: str, before: tuple[str, ...] = ()) -> Iterator[Scene]
         udp.bind(("127.0.0.1", 0))
         abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
         victim, prey = processes
-        found = Scene(top, tier, victim, prey, tcp, udp, abstract, before)
+        uid = NOBODY if before else os.getuid()
+        found = Scene(top, tier, victim, prey, tcp, udp, abstract, before, uid)
         abstract.bind(f"\0{found.mark}")
         abstract.listen()
         for each in (tcp, udp, abstract):
@@ -154,6 +167,7 @@ def run(found: Scene) -> None:
     """Run the plan by the command line, to its end."""
     path = found.top / "plan.json"
     path.write_text(json.dumps(found.plan()))
+    found.hand_over()
     clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENTTALK")}
     done = subprocess.run(
         [*found.before, sys.executable, "-m", "agenttalk", "run", str(path), "--root", str(found.root), *found.option],
@@ -161,6 +175,7 @@ def run(found: Scene) -> None:
             **clean,
             "NOT_FOR_AGENTS": CANARY,
             "XDG_CONFIG_HOME": str(found.top / "config"),
+            **({"HOME": str(found.top / "home"), "XDG_RUNTIME_DIR": ""} if found.before else {}),
         },
         capture_output=True,
         text=True,
@@ -170,11 +185,16 @@ def run(found: Scene) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
 
 
+def told(root: Path, kind: str) -> list[dict[str, Any]]:
+    """What the ledger says of something."""
+    [path] = (root / "data" / "projects").glob("*/blackboard.db")
+    rows = apsw.Connection(str(path)).execute("select body from ledger where kind = ? order by seq", (kind,))
+    return [json.loads(row[0]) for row in rows]
+
+
 def ended(root: Path) -> dict[str, dict[str, Any]]:
     """Task → what the ledger says of the end of its last turn."""
-    [path] = (root / "data" / "projects").glob("*/blackboard.db")
-    rows = apsw.Connection(str(path)).execute("select body from ledger where kind = 'turn.ended' order by seq")
-    return {body["ack"]["task_id"]: body for body in (json.loads(row[0]) for row in rows)}
+    return {body["ack"]["task_id"]: body for body in told(root, "turn.ended")}
 
 
 def states(root: Path) -> dict[str, tuple[str, str]]:
@@ -199,41 +219,68 @@ async def faults(root: Path) -> list[Any]:
         return await fsck.check(deps)
 
 
-def _without_rights(tier: str) -> tuple[str, ...]:
-    """How root starts something that may do what any user may. Others are such a user already."""
+NOBODY = 65534
+"""A user without rights, and without files of its own."""
+OPEN = """
+set -e
+umask 022
+for each in $WAYS; do mkdir -p "$STAGE/$each"; mount --bind "$each" "$STAGE/$each"; done
+for each in $CLOSED; do mount -t tmpfs -o mode=755 none "$each"; done
+for each in $WAYS; do mkdir -p "$each"; mount --bind "$STAGE/$each" "$each"; done
+exec setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups --bounding-set=-all --inh-caps=-all "$@"
+"""
+"""Opens the ways to what a user needs, seen by nobody else, and becomes that user."""
+
+
+@contextmanager
+def another_user() -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """A folder of another user, and how root starts something as that user. Others are such a user already."""
     if os.getuid():
         pytest.skip("these tests run without the rights of root anyway")
-    if shutil.which("setpriv") is None:
-        pytest.skip("there is no setpriv, so root cannot give up its rights")
-    if tier == "bubblewrap":
-        pytest.skip("bubblewrap cannot map root without its rights; run the tests as another user")
-    return ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+    with TemporaryDirectory(prefix=".user-", dir=PAGE.parents[2]) as top, TemporaryDirectory() as stage:
+        ways = [Path(sys.base_prefix), Path(sys.prefix), PAGE.parents[2], Path(top)]
+        above = {parent for way in ways for parent in way.parents if not parent.stat().st_mode & stat.S_IXOTH}
+        closed = sorted(each for each in above if not above & set(each.parents))
+        behind = [way for way in ways if any(each in way.parents for each in closed)]
+        said = {"WAYS": behind, "CLOSED": closed, "STAGE": [stage], "USER_ID": [NOBODY]}
+        known = [f"{name}={' '.join(map(str, values))}" for name, values in said.items()]
+        before = ("unshare", "--mount", "--propagation", "private", "env", *known, "sh", "-c", OPEN, "sh")
+        for each in (Path(top), Path(stage)):
+            each.chmod(0o755)
+        tried = subprocess.run(
+            [*before, sys.executable, "-m", "agenttalk", "--version"], check=False, capture_output=True, text=True
+        )
+        if tried.returncode:
+            pytest.skip(f"root cannot start the program as another user here: {tried.stderr.strip()}")
+        yield Path(top), before
 
 
 @pytest.mark.shows("M04")
 @pytest.mark.mends("F2", "F6", "F15")
 @pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("privileged", [True, False], ids=["as we are", "without rights"])
+@pytest.mark.parametrize("who", ["we", "another user"])
 def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_next_task_runs(
-    tmp_path: Path, tier: str, privileged: bool
+    tmp_path: Path, tier: str, who: str
 ) -> None:
     if tier != "plain":
         needs(tier)
-    with scene(tmp_path, tier, () if privileged else _without_rights(tier)) as found:
+    with ExitStack() as stack:
+        top, before = (tmp_path, ()) if who == "we" else stack.enter_context(another_user())
+        found = stack.enter_context(scene(top, tier, before))
         run(found)
         assert living(found.mark) == []
-        stood, told = states(found.root), ended(found.root)
+        stood, said_of = states(found.root), ended(found.root)
         came = {}
         for name in ATTACKS:
             state, reason = stood[name]
-            said = str(told.get(name, {}).get("result"))
+            said = str(said_of.get(name, {}).get("result"))
             if state == "FAILED":
-                came[name] = "refused" if expected(name, tier).reason in reason else f"failed: {reason}"
+                came[name] = "refused" if expected(name, tier, found.uid).reason in reason else f"failed: {reason}"
             else:
                 came[name] = "contained" if state == "COMPLETED" and "got:" not in said else f"{state}: {said}"
         harm = found.harm()
         came |= {name: "limit" for name, said in came.items() if "got:" in said or name in harm}
-        assert came == {name: expected(name, tier).verdict for name in ATTACKS}
+        assert came == {name: expected(name, tier, found.uid).verdict for name in ATTACKS}
         after = {f"next_{crew}": "COMPLETED" for crew in found.crews()}
         after |= {"next_offline": "FAILED"} if tier == "plain" else {}  # what cannot be kept offline is not begun
         assert {name: stood[name][0] for name in after} == after
