@@ -242,7 +242,7 @@ def another_user() -> Iterator[tuple[Path, tuple[str, ...]]]:
         above = {parent for way in ways for parent in way.parents if not parent.stat().st_mode & stat.S_IXOTH}
         closed = sorted(each for each in above if not above & set(each.parents))
         behind = [way for way in ways if any(each in way.parents for each in closed)]
-        said = {"WAYS": behind, "CLOSED": closed, "STAGE": [stage], "USER_ID": [NOBODY]}
+        said: dict[str, list[Any]] = {"WAYS": behind, "CLOSED": closed, "STAGE": [stage], "USER_ID": [NOBODY]}
         known = [f"{name}={' '.join(map(str, values))}" for name, values in said.items()]
         before = ("unshare", "--mount", "--propagation", "private", "env", *known, "sh", "-c", OPEN, "sh")
         for each in (Path(top), Path(stage)):
