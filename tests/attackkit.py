@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -484,3 +485,41 @@ denied() if set(came) <= {401, 403} else got(came)""",
         "connects to an abstract socket", "s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + MARK)"
     ),
 }
+
+
+@dataclass(frozen=True)
+class Bent:
+    """What work does to the check that judges it, or while it is prepared for that; a row of the second table."""
+
+    what: str
+    bubblewrap: Verdict
+    landlock: Verdict
+    plain: Verdict
+
+
+CHECKED: Final[dict[str, Bent]] = {
+    "daemon": Bent("has the preparation leave a daemon that mends the checkout", "contained", "contained", "contained"),
+    "escape": Bent("has the preparation write outside of its folder", "contained", "contained", "limit"),
+    "poison": Bent("leaves poison in what is installed, and takes it out of its tree", "refused", "refused", "refused"),
+    "editable": Bent("breaks a package that is installed editable", "refused", "refused", "refused"),
+    "rewrite": Bent(
+        "rewrites protected tests or the check's own files while the check runs", "contained", "refused", "refused"
+    ),
+    "move": Bent("moves their folder away, or away and back", "contained", "refused", "refused"),
+    "reach": Bent(
+        "debugs the check, reads or writes its memory, or takes its open files", "contained", "contained", "limit"
+    ),
+    "namespace": Bent("makes a user namespace", "contained", "contained", "limit"),
+    "kill": Bent("kills the check", "refused", "refused", "refused"),
+    "look": Bent(
+        "reads settings, state, or folders and commands of others in a check", "contained", "contained", "limit"
+    ),
+    "connect": Bent("uses the network in a check", "contained", "contained", "limit"),
+}
+
+
+def holds(name: str, tier: str, came: Verdict) -> None:
+    """What came of work that attacks its check is what the table says. A limit that this system does not have is fine."""
+    said = getattr(CHECKED[name], tier)
+    allowed = {said, "contained"} if said == "limit" and os.getuid() else {said}
+    assert came in allowed, f"{name} in {tier}: {came}, and the table says {said}"

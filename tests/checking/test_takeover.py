@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 
@@ -10,16 +11,17 @@ import pytest
 from agenttalk.checking.checker import Facts
 from agenttalk.contracts import wire
 from agenttalk.rules.evidence import Result
+from attackkit import Verdict, holds
 from checking.bench import Bench, check
 
 JUDGE = """
 import pathlib, subprocess, sys
-subprocess.run([sys.executable, "-I", "-S", "work.py", sys.argv[1]], check=False)
+subprocess.run([sys.executable, "-I", "-S", "work.py", *sys.argv[1:]], check=False)
 said = pathlib.Path("answer").read_text() if pathlib.Path("answer").exists() else ""
 sys.exit(0 if said == pathlib.Path("expected/answer").read_text() else 1)
 """
 WORK = """
-import ctypes, os, signal, sys
+import ctypes, os, signal, socket, sys
 calls = ctypes.CDLL(None, use_errno=True)
 judge = os.getppid()
 
@@ -76,6 +78,10 @@ def takes_its_parents_descriptors():
     if calls.syscall(438, handle, 0, 0) >= 0:
         took("pidfd_getfd")
 
+def uses_the_network():
+    with socket.create_connection(("127.0.0.1", int(sys.argv[2])), 10):
+        took("network")
+
 def makes_a_user_namespace():
     if calls.unshare(0x10000000) == 0:
         took("unshare")
@@ -94,15 +100,42 @@ REWRITES = TRIES[:6]
 REACHES = TRIES[6:-1]
 
 
+ROWS = {
+    **dict.fromkeys(REWRITES[:4], "rewrite"),
+    **dict.fromkeys(REWRITES[4:], "move"),
+    **dict.fromkeys(REACHES[:4], "reach"),
+    "uses_the_network": "connect",
+    "makes_a_user_namespace": "namespace",
+    "kills_its_parent": "kill",
+}
+"""Try → its row of the table."""
+
+
 def attacked(bench: Bench, how: str) -> Result:
+    """What the check says; what came of the try is what the documentation says of it."""
     bench.write(judge_py=JUDGE, work_py=WORK, expected__answer="right")
-    made = check("run", run=f"{sys.executable} -I -S judge.py {how}", files=["judge.py"])
-    known = {"judge.py": wire.sha256(JUDGE.encode())}
-    return bench.make(made, Facts(tree="sha256:t", files=known, protected=("expected/answer",)))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        said = f"{sys.executable} -I -S judge.py {how} {server.getsockname()[1]}"
+        known = {"judge.py": wire.sha256(JUDGE.encode())}
+        facts = Facts(tree="sha256:t", files=known, protected=("expected/answer",))
+        result = bench.make(check("run", run=said, files=["judge.py"]), facts)
+    holds(ROWS[how], bench.tier, _came(bench, how, result))
+    return result
+
+
+def _came(bench: Bench, how: str, result: Result) -> Verdict:
+    if (bench.checkout / "took").exists():
+        return "limit"
+    kept = {"judge.py": JUDGE, "expected/answer": "right"}
+    bent = any((bench.checkout / path).read_text() != text for path, text in kept.items())
+    if bent or result.reason == "tampered" or how == "kills_its_parent":
+        return "limit" if result.passed else "refused"
+    return "contained"
 
 
 def test_all_tries_are_known() -> None:
-    assert (len(REWRITES), len(REACHES), TRIES[-1]) == (6, 5, "kills_its_parent")
+    assert set(ROWS) == set(TRIES)
+    assert (len(REWRITES), len(REACHES), TRIES[-1]) == (6, 6, "kills_its_parent")
 
 
 @pytest.mark.mends("F5")

@@ -23,11 +23,13 @@ import pytest
 from agenttalk.engine import fsck
 from agenttalk.store import audit
 from agenttalk.wiring import opened
-from attackkit import ATTACKS, BEGIN, FORGED_OBJECT, FORGED_REFS, LIMITS, TIERS, expected
+from attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, TIERS, expected
 from provekit import repository
 from sandboxkit import needs
 
 CANARY = "canary-0815-4711"
+SHOWN = ("checking/test_takeover.py", "engine/test_prepared_work.py", "doors/test_check_settings.py")
+"""Where each row of the second table is run."""
 CREWS = 5
 """Agents that share the attacks; what one did must not keep it from its next task."""
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "confine-an-agent.md"
@@ -295,11 +297,26 @@ def test_every_attack_is_contained_or_refused_or_a_limit_that_is_told_and_the_ne
         assert [each for each in audit.verify(found.root) if each.verdict.broken] == []
 
 
+WORDS = {"contained": "contained", "refused": "refused", "limit": "**not prevented**"}
+
+
+def table(title: str) -> list[str]:
+    """The rows of the table in a section of the page."""
+    [section] = [each for each in PAGE.read_text().split("\n## ") if each.startswith(title)]
+    return [line for line in section.splitlines() if line.startswith("| ")][1:]
+
+
 def test_the_documentation_says_what_each_tier_holds_against_each_attack() -> None:
-    words = {"contained": "contained", "refused": "refused", "limit": "**not prevented**"}
-    rows = [
-        f"| {attack.what} | {' | '.join(words[attack.outcome(tier).verdict] for tier in TIERS)} |"
+    assert table("What holds against a hostile program") == [
+        f"| {attack.what} | {' | '.join(WORDS[attack.outcome(tier).verdict] for tier in TIERS)} |"
         for attack in ATTACKS.values()
     ]
-    page = PAGE.read_text()
-    assert [row for row in rows if row not in page] == []
+
+
+def test_the_documentation_says_what_each_tier_holds_against_work_that_attacks_its_check() -> None:
+    assert table("What holds against work that attacks its check") == [
+        f"| {bent.what} | {' | '.join(WORDS[getattr(bent, tier)] for tier in TIERS)} |" for bent in CHECKED.values()
+    ]
+    tests = Path(__file__).parents[1]
+    shown = "".join((tests / path).read_text() for path in SHOWN)
+    assert [name for name in CHECKED if f'"{name}"' not in shown] == []

@@ -14,10 +14,9 @@ import pytest
 import yaml
 
 import preloaded
+from attackkit import TIERS, holds
 from provekit import CALC, FIXES, SUITE, program, promise, repository
 from sandboxkit import needs
-
-BOXES = ("bubblewrap", "landlock")
 
 
 def settled(tmp_path: Path, settings: str, text: str, *checks: dict[str, Any], **plan: Any) -> tuple[int, str]:
@@ -105,9 +104,10 @@ def visible() -> Iterator[Path]:
 
 
 @pytest.mark.mends("F6")
-@pytest.mark.parametrize("tier", BOXES)
+@pytest.mark.parametrize("tier", TIERS)
 def test_a_check_sees_no_more_than_its_agent(visible: Path, tier: str) -> None:
-    needs(tier)
+    if tier != "plain":
+        needs(tier)
     tmp_path = visible
     root = tmp_path / "root"
     (tmp_path / "look.sh").write_text(
@@ -118,8 +118,8 @@ def test_a_check_sees_no_more_than_its_agent(visible: Path, tier: str) -> None:
     made = {"id": "looks", "kind": "run", "run": "sh look.sh", "files": ["look.sh"], "red_first": "off"}
     secret = "canary-4711"
     _, told = settled(tmp_path, f'[checks]\nsandbox = "{tier}"\n# {secret}\n', FIXES, made, **shop(tmp_path))
-    for hidden in ("agenttalk.toml", "data", "agents", "system_runtime"):
-        assert f"seen of {hidden}: 0\n" in told
+    seen = [name for name in ("agenttalk.toml", "data", "agents", "system_runtime") if f"of {name}: 0\n" not in told]
+    holds("look", tier, "limit" if seen else "contained")
     assert not any(secret in path.read_text(errors="replace") for path in root.rglob("*.json"))
 
 

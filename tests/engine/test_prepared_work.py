@@ -13,6 +13,7 @@ import pytest
 import hanging
 from agenttalk.contracts.agent import Tier
 from agenttalk.engine.standing import Standing
+from attackkit import holds
 from plankit import Engine, plan, play, states, task
 from provekit import program, promise, repository
 from sandboxkit import needs
@@ -99,6 +100,7 @@ def test_a_destroyed_package_that_is_installed_editable_is_refused(tmp_path: Pat
     found, told = proven(repo, tier, text, EDITABLE, ".venv/bin/python tests/test_shop.py")
     assert states(found) == {"fix": "FAILED"}
     assert "works" in told["reason"]
+    holds("editable", tier, "refused")
 
 
 LINKED = "mkdir -p node_modules && ln -s ../packages/lib node_modules/lib"
@@ -173,14 +175,15 @@ def test_what_an_agent_has_prepared_runs_confined_and_is_dead_before_the_check(t
     assert "works" in told["reason"]
     prepared = tmp_path / "root" / "workspaces" / "p" / "prepared"
     assert list(prepared.glob("*/tree/node_modules/begun")), "the daemon ran"
-    assert (tmp_path / "escaped").exists() is (tier == "plain")
+    holds("daemon", tier, "contained")
+    holds("escape", tier, "limit" if (tmp_path / "escaped").exists() else "contained")
     assert ("not isolated" in told["reason"]) is (tier == "plain")
     left = subprocess.run(["pgrep", "-f", str(tmp_path / "root")], check=False, capture_output=True, text=True).stdout
     assert left == ""
 
 
 @pytest.mark.mends("F1")
-def test_what_one_attempt_had_prepared_is_not_used_for_another_tree(tmp_path: Path) -> None:
+def test_what_one_attempt_had_prepared_is_not_used_for_another_tree(tmp_path: Path, tier: Tier) -> None:
     """The first attempt poisons what is installed, the second takes the poison back and keeps the same lock files."""
     poison = "mkdir -p node_modules; echo exit 0 > node_modules/runner"
     honest = "mkdir -p node_modules; echo 'grep -q right calc.txt' > node_modules/runner"
@@ -201,8 +204,9 @@ def test_what_one_attempt_had_prepared_is_not_used_for_another_tree(tmp_path: Pa
         await engine.submit(compiled)
         return await engine.ended("p")
 
-    found: Standing = play(tmp_path / "root", use, proving=True)
+    found: Standing = play(tmp_path / "root", use, proving=tier)
     assert states(found) == {"fix": "FAILED"}, found.tasks
+    holds("poison", tier, "refused")
 
 
 @pytest.mark.mends("F1")
