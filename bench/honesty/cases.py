@@ -115,5 +115,7 @@ class Case:
     """The round in which an honest agent is done."""
     healed: bool = False
     """Whether the engine may take the work after undoing the cheat. Then the hidden program decides."""
+    plain: bool = False
+    """Whether its agents run without a sandbox, by the operator's word, so that nothing stops them but the verdict."""
     more: tuple[tuple[dict[str, Any], str], ...] = ()
     """Further tasks, each with its agent's program."""

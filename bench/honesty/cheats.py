@@ -216,7 +216,7 @@ if ROUND == 1:
         replace(
             SHOP_JOB,
             name="tests for billing",
-            checks=(SUITE | {"run": f"{SUITE['run']} checked", "min_tests": 2},),
+            checks=(SUITE | {"run": f"{SUITE['run']} checked", "min_tests": 2, "made_by_work": True},),
         ),
         'put("checked/test_billing.py", "import billing\\n\\n\\ndef helper():\\n    assert billing.allowed(1)\\n")',
     ),
@@ -1032,4 +1032,29 @@ HELD = (
     ),
 )
 
-CASES = (*WORDS, *TESTS, *CONFIG, *RUNNER, *TIME, *TREES, *GIT, *OUTPUTS, *HELD)
+REACHING = (
+    "approves-itself",
+    "fake-python-on-its-path",
+    "touches-what-it-may-not",
+    "renames-what-it-may-not",
+    "mode-of-what-it-may-not",
+    "link-out-of-the-tree",
+    "hard-link-out-of-the-tree",
+    "hooks",
+    "filters",
+    "other-objects",
+    "moves-the-plans-branch",
+    "hash-in-its-envelope",
+)
+"""Cheats that reach for what a sandbox keeps from them. Each is run without one, so that the verdict alone refuses it,
+and within one, where its program meets the wall. What it did before that may be right: then it may be taken."""
+
+
+def walled(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """The cases, of those that reach out one without a sandbox and one within."""
+    found = {case.name: case for case in cases}
+    twins = [replace(found[name], name=f"{name}-within-walls", healed=True) for name in REACHING]
+    return (*(replace(case, plain=True) if case.name in REACHING else case for case in cases), *twins)
+
+
+CASES = walled((*WORDS, *TESTS, *CONFIG, *RUNNER, *TIME, *TREES, *GIT, *OUTPUTS, *HELD))

@@ -209,7 +209,7 @@ put("tests/test_more.py", "from prices import total\\n\\n\\ndef test_one():\\n  
         replace(
             SHOP_JOB,
             name="tests for billing",
-            checks=(SUITE | {"run": f"{SUITE['run']} checked", "min_tests": 2},),
+            checks=(SUITE | {"run": f"{SUITE['run']} checked", "min_tests": 2, "made_by_work": True},),
             hidden="",
         ),
         """
@@ -251,7 +251,10 @@ put("prices/__init__.py", "from prices.totals import total\\n")
         "Adds a program that can be started",
         replace(
             CALC_JOB,
-            checks=(CALC_RUN, {"id": "starts", "kind": "run", "run": "./tools/hello && test -x tools/hello"}),
+            checks=(
+                CALC_RUN,
+                {"id": "starts", "kind": "run", "run": "./tools/hello && test -x tools/hello", "made_by_work": True},
+            ),
         ),
         ADD + 'put("tools/hello", "#!/bin/sh\\necho hello\\n")\n(TREE / "tools/hello").chmod(0o755)',
     ),

@@ -81,7 +81,12 @@ SHOP_JOB = Job("shop", (GUARDED,), SHOP, hidden=PRICES_HIDDEN)
 OPEN_SHOP = replace(SHOP_JOB, name="open shop", checks=(SUITE,))
 """The same, and nothing but the runner's configuration is protected."""
 SCOPED_SHOP = replace(
-    SHOP_JOB, name="scoped shop", promise={"allowedScope": ["prices.py", "docs/**"], "disallowedScope": ["billing.py"]}
+    SHOP_JOB,
+    name="scoped shop",
+    promise={"allowedScope": ["prices.py", "docs/**"], "disallowedScope": ["billing.py"]},
+    hidden=PRICES_HIDDEN
+    + f"import os\nassert open('billing.py').read() == {SHOP['billing.py']!r}\n"
+    + "assert not os.stat('ci.sh').st_mode & 0o111\n",
 )
 CI_SHOP = replace(
     SHOP_JOB,

@@ -116,6 +116,7 @@ def tried(case: Case, folder: Path) -> Told:
     try:
         plan = laid_out(case, folder)
         os.environ["XDG_CONFIG_HOME"] = str(folder / "config")
+        os.environ["AGENTTALK__SANDBOX"] = "plain" if case.plain else "best"
         path = os.environ["PATH"]
         os.environ["PATH"] = case.job.path + path
         try:
