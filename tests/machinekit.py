@@ -518,6 +518,8 @@ class Oracle:
             codes = set()
         if there is None:
             return dead("TASK_NOT_IN_DAG", *codes)
+        if there["assigned_agent_id"] != lying.agent_id:  # only who works on a task hands its outputs in
+            codes.add("PRODUCER_MISMATCH")
         declared = next((each for each in there.get("outputs", []) if each["name"] == document["output_name"]), None)
         targets: list[str] = (declared or {}).get("deliver_to") or next(
             (each["deliver_to"] for each in plan.rules if each["match"]["output_name"] == document["output_name"]), []

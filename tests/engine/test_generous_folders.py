@@ -210,6 +210,23 @@ def test_a_command_that_its_receiver_dead_lettered_has_failed(tree: Tree, route:
     assert sound(tree.root)
 
 
+@pytest.mark.mends("D9")
+@pytest.mark.parametrize("how", ["changed", "torn"])
+def test_a_command_does_not_fail_because_another_of_its_id_was_dead_lettered(
+    tree: Tree, route: Route, how: str
+) -> None:
+    message_id = tree.command("lead", "build")
+    route()
+    inbox = tree.box("dev", "inbox")
+    data = (inbox / "cmd_build_001.msg.json").read_bytes()
+    (inbox / ".deadletter").mkdir()
+    other = data.replace(b"lead", b"lean") if how == "changed" else data[:-9]
+    (inbox / ".deadletter" / f"{message_id}__forged.msg.json").write_bytes(other)
+    assert route().dead == 0
+    assert statuses(tree, message_id) == ["DELIVERED"]
+    assert sound(tree.root)
+
+
 @pytest.mark.mends("D10")
 def test_a_look_of_the_monitor_leaves_a_newer_status_of_another_party(tree: Tree) -> None:
     path = tree.plan_folder() / "plan_status.json"

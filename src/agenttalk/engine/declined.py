@@ -12,7 +12,7 @@ from agenttalk.contracts.record import Ack
 from agenttalk.engine import collect, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.quiet import Quiet
-from agenttalk.errors import AgentTalkError, Code, JsonError
+from agenttalk.errors import AgentTalkError, Code
 from agenttalk.ports import Folder, Store, Tx
 
 _MOST: Final = 1_000
@@ -60,15 +60,13 @@ class Declined:
 
 
 def _read(folder: Folder, name: str) -> list[Letter]:
-    """A message by what it says, or by its name: the receiver may have put the id in front."""
+    """A message by what it says; the receiver may have given it another name."""
     try:
         data = folder.read(name, wire.ENVELOPE_LIMIT)
         said = wire.read(data)
-    except JsonError:
-        said = None
     except AgentTalkError:
         return []
-    message_id = said.get("message_id") if isinstance(said, dict) else name.partition("__")[0]
+    message_id = said.get("message_id") if isinstance(said, dict) else None
     return [Letter(name, message_id, data)] if isinstance(message_id, str) and is_id(message_id) else []
 
 
@@ -81,6 +79,8 @@ def _decline(tx: Tx, letters: list[Letter], agent_id: str, plan_id: str, at: str
             continue
         _, _, _, consumed_at, _, message, _, task_id, command_id, seq = rows[0]
         [(_, sha256, _, _, _, _, _, output_name, producer, _, _)] = tx.run("message", id=message)
+        if wire.sha256(letter.data) != sha256:
+            continue  # something else under its id was refused; what was sent is still to be done
         why = f"{agent_id} put it into {places.DEADLETTER} of its inbox; its alerts may say why"
         ack = Ack.from_json(
             {
