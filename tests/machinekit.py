@@ -434,6 +434,8 @@ class Oracle:
     versions: list[Version] = field(default_factory=list)
     acks: dict[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
     """Plan, message and consumer → hash and status of the receipt."""
+    standing: set[Lying] = field(default_factory=set)
+    """Receipts that were taken and stay where they lie. A router reads them once, and once more when it has started."""
     sent: Counter[str] = field(default_factory=Counter)
     duplicates: Counter[str] = field(default_factory=Counter)
 
@@ -599,7 +601,9 @@ class Oracle:
             return frozenset({None if is_open else "ANSWER_REFUSED"})
         if not lying.name.startswith("ack_"):
             return frozenset({None})
-        return self._receipt(lying, document)
+        codes = self._receipt(lying, document) | ({None} if lying in self.standing else set())
+        self.standing |= {lying} if None in codes else set()
+        return codes
 
     def _receipt(self, lying: Lying, document: dict[str, Any]) -> frozenset[str | None]:
         key = (lying.plan_id, document["message_id"], lying.agent_id)

@@ -38,4 +38,4 @@ def test_no_cheat_is_accepted_and_no_honest_work_refused() -> None:
 
 def test_what_was_wrong_once_is_right_now() -> None:
     told = run(*ONCE_WRONG)
-    assert (told["cheats"], told["honest"]) == (8, 1)
+    assert (told["cheats"], told["honest"]) == (9, 1)
