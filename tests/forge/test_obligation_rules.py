@@ -101,6 +101,24 @@ def test_an_agent_does_not_end_by_closing_it_what_it_has_begun() -> None:
     assert [each.reason for each in world.see(others).withdrawn] == ["the issue is closed"]
 
 
+@pytest.mark.parametrize("how", ["told", "read"])
+def test_an_agent_does_not_end_by_leaving_it_what_it_has_begun(how: str) -> None:
+    world = run([issue_event("issue_opened", 0, "agent-dev")])
+    world.tasks = [replace(each, state="begun", idle=True) for each in world.tasks]
+    off = issue_event("issue_unassigned", 1, sender="agent-dev")
+    assert off.issue is not None
+    if how == "told":
+        assert world.see(off).withdrawn == ()
+    else:
+        left = Change(what="unassigned", by=user("agent-dev"), who=user("agent-dev"), at=at(1))
+        found = Found(off.source, "gitea", "acme/widgets", off.issue, changes=(left,))
+        assert [each for decision in world.reconcile(found) for each in decision.withdrawn] == []
+    assert world.see(issue_event("issue_edited", 2, sender="alice")).withdrawn == (), "nor by what is told later"
+    world.see(issue_event("issue_assigned", 3, "agent-dev", sender="alice"))
+    taken = world.see(issue_event("issue_unassigned", 4, sender="alice")).withdrawn
+    assert [each.reason for each in taken] == ["the issue is not assigned to the agent any more"]
+
+
 @pytest.mark.mends("E9")
 def test_rounds_of_a_pull_request_between_agents_end_and_a_person_begins_them_anew() -> None:
     world = World(registry(rounds=2))

@@ -86,7 +86,7 @@ def test_a_turn_without_a_trace_is_sent_back_and_fails_in_the_end(tmp_path: Path
         [task] = bench.settled()
         found = task_of(bench, task["id"])
     assert task["status"] == "failed"
-    assert found["reexecutions"] == 3
+    assert found["reexecutions"] == 2
     assert "has_action_report" in task["closed_why"]
 
 

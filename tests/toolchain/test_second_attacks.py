@@ -262,6 +262,63 @@ def test_an_agent_does_not_make_its_red_head_green(tmp_path: Path, context: str)
     play(tmp_path, work)
 
 
+# Obligations
+
+
+@pytest.mark.parametrize("how", ["unassigns", "closes"])
+def test_an_agent_that_takes_itself_off_an_issue_still_owes_it(tmp_path: Path, how: str) -> None:
+    async def work(place: Place) -> None:
+        state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
+        number = state.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"]).number
+        assert len(await place.heard()) == 1
+        change = {"assignees": []} if how == "unassigns" else {"state": "closed"}
+        await ended(place, lambda: state.edit_issue(repository, dev, number, change))
+        assert [each.code for each in place.outcomes] == ["no_action"]
+        await place.heard()
+        state.edit_issue(repository, place.user("maintainer"), number, {"title": "Do it, please"})
+        await place.heard()
+        assert "withdrawn" not in await statuses(place), "nor does what is told later end it"
+        maintainer = place.user("maintainer")
+        if how == "unassigns":
+            state.edit_issue(repository, maintainer, number, {"assignees": ["agent-dev"]})
+            state.edit_issue(repository, maintainer, number, {"assignees": []})
+        else:
+            state.edit_issue(repository, maintainer, number, {"state": "open"})
+            state.edit_issue(repository, maintainer, number, {"state": "closed"})
+        await place.heard()
+        assert await statuses(place) == ["withdrawn"], "a person who takes it away does"
+
+    play(tmp_path, work)
+
+
+def test_a_head_that_comes_back_is_approved_as_it_was_and_asked_for_once(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        number, head = await approved(place)
+        place.forge.push(REPO, "feat/x", {"x.py": "x = 9\n"}, "agent-dev")
+        await place.heard()
+        place.forge.force_push(REPO, "feat/x", head, "agent-dev")
+        await place.heard()
+        found = (await showing.page(place.deps, showing.Asked()))["tasks"]
+        mine = [each for each in found if each["must_haves"]["action_type"] == "review_result"]
+        assert len(mine) == 1
+        assert place.repository.pulls[number].head_sha == head
+
+    play(tmp_path, work)
+
+
+def test_a_pull_request_that_is_a_draft_on_and_off_is_reviewed_once(tmp_path: Path) -> None:
+    async def work(place: Place) -> None:
+        number, _ = await asked(place)
+        for title in ("WIP: Theirs", "Theirs", "WIP: Theirs", "Theirs"):
+            place.forge.state.edit_issue(place.repository, place.user("somebody"), number, {"title": title})
+            await place.heard()
+        assert len(await statuses(place)) == 1
+        told, place.forge.deliveries.all = place.forge.deliveries.all, []
+        assert told == []
+
+    play(tmp_path, work)
+
+
 # Accounts
 
 

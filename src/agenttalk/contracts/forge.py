@@ -391,5 +391,7 @@ class Sighting(Part):
     name stands for all: the issue was closed. What is called for after that is another obligation."""
     closed_by: ForgeUser | None = None
     """Who closed or merged it, where that was told; nobody while it is open."""
+    left: Many[ForgeUser] = ()
+    """Who took themselves off the issue, and were not assigned again: what they have begun is still theirs."""
     covered: dict[str, str] = Field(default_factory=dict)
     """Key of a task → the newest moment at which it stood for what is owed."""

@@ -316,7 +316,7 @@ async def _found(
     changed = before.get(found.object) != thing.updated_at
     found = replace(found, comments=await forge.comments(name, number) if changed else None)
     if not isinstance(thing, PullRequest):
-        owed = changed and bool(thing.assignees)
+        owed = changed and (bool(thing.assignees) or "issue_assigned" in kinds)
         return replace(found, changes=await forge.changes(name, number)) if owed else found
     statuses = await forge.statuses(name, thing.head_sha) if thing.head_sha else ()
     changes = await forge.changes(name, number) if "review_result" in kinds else ()  # who took a review back

@@ -326,9 +326,10 @@ def _forget(draft: Draft, object_key: str, why: str) -> None:
 
 
 def _end(draft: Draft, task: KnownTask, now: Sighting, why: str) -> None:
-    """Nothing is left to do. What an agent has begun it does not end by closing it itself, an escalation excepted."""
-    if task.idle and now.closed_by is not None and draft.registry.agent(now.closed_by) == task.assignee:
-        draft.notes.append(f"{task.assignee} closed it itself")
+    """Nothing is left to do. What an agent has begun it does not end by closing it, or leaving it, itself."""
+    ended_by = (*now.left, now.closed_by) if now.closed_by is not None else now.left
+    if task.idle and task.assignee in {draft.registry.agent(each) for each in ended_by}:
+        draft.notes.append(f"{task.assignee} closed it or left it itself")
     else:
         draft.withdraw(task, why)
 

@@ -162,6 +162,8 @@ def _of_issue(found: Found, issue: Issue, registry: Registry) -> Iterable[ForgeE
     if not issue.is_open:
         yield _event(found, "issue_closed", _closer(found))
         return
+    for who in _left(found, issue):
+        yield _event(found, "issue_unassigned", who, assignee=who)
     yield _event(found, "issue_assigned", None, freed=_freed(found))
     # Who wrote the text is not who assigned it, so that this is an event of its own.
     yield _event(found, "issue_edited", issue.author, body_before="")
@@ -184,6 +186,13 @@ def _closer(found: Found) -> ForgeUser | None:
     merged = found.pull.merged_by if found.pull else None
     closed = [each.by for each in found.changes if each.what == "closed"]
     return merged or (closed[-1] if closed else None)
+
+
+def _left(found: Found, issue: Issue) -> list[ForgeUser]:
+    """Who is not assigned any more because they took themselves off."""
+    last = {semantic_keys.user(each.who): each for each in found.changes if each.what == "unassigned" and each.who}
+    gone = [each.who for each in last.values() if each.who is not None and same_user(each.by, each.who)]
+    return [each for each in gone if not any(same_user(each, other) for other in issue.assignees)]
 
 
 def _freed(found: Found) -> dict[str, str]:

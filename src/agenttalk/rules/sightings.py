@@ -11,6 +11,7 @@ from typing import Final
 
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue, PullRequest, Review, Sighting
 from agenttalk.rules import semantic_keys
+from agenttalk.rules.forge_registry import same_user
 
 _RANKS: Final[Mapping[str, int]] = {
     "pull_request_opened": 0,
@@ -44,9 +45,8 @@ def of(event: ForgeEvent) -> Sighting | None:
         return sighting.model_copy(update=changes)
     if issue is not None and not issue.is_pull:
         sighting = _sighting(event, issue.updated_at or event.at, issue=issue)
-        return sighting.model_copy(
-            update={"self_assigned": _taken(event, issue), "freed": _latest(event.freed, _freed(event, issue))}
-        )
+        shown = {"self_assigned": _taken(event, issue), "freed": _latest(event.freed, _freed(event, issue))}
+        return sighting.model_copy(update={**shown, "left": _left(event, issue)})
     return None
 
 
@@ -72,8 +72,23 @@ def newest(known: Sighting | None, seen: Sighting) -> Sighting:
     now = _newest(known, seen)
     thing = now.pull_request or now.issue
     closed = thing is not None and not thing.is_open
+    kept["left"] = _still_off(now, known.left, seen.left)
     kept["closed_by"] = (now.closed_by or known.closed_by or seen.closed_by) if closed else None
     return now.model_copy(update=kept)
+
+
+def _left(event: ForgeEvent, issue: Issue) -> tuple[ForgeUser, ...]:
+    """Who takes themselves off the issue by this very event."""
+    sender = event.sender
+    if event.name != "issue_unassigned" or sender is None or any(same_user(sender, each) for each in issue.assignees):
+        return ()
+    return (sender,)
+
+
+def _still_off(now: Sighting, *left: tuple[ForgeUser, ...]) -> tuple[ForgeUser, ...]:
+    """Who left and was not assigned again."""
+    assigned = now.issue.assignees if now.issue else ()
+    return tuple(dict.fromkeys(each for every in left for each in every if each not in assigned))
 
 
 def _latest(*every: Mapping[str, str]) -> dict[str, str]:
