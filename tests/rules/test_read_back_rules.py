@@ -607,3 +607,15 @@ def test_a_remark_of_a_review_is_a_question_to_the_author_alone() -> None:
     others = replace(wanted, account=ANN)
     theirs = Facts({**known.read, Look("comments", REPO, "5"): [comment(author=ANN, created_at=LATER)]})
     assert demanded(others, theirs).good
+
+
+@pytest.mark.parametrize("reviewed", [True, False])
+@pytest.mark.parametrize("approved", [True, False])
+def test_what_an_issue_asks_for_is_not_merged_unreviewed_where_another_reviews(
+    *, reviewed: bool, approved: bool
+) -> None:
+    own = MERGED.model_copy(update={"title": "For #4", "files": 1})
+    known = facts(pull=own, pulls_since=(own,), reviews=[review(author=ANN)] if approved else [])
+    found = read_back.evidence(replace(issue_order(), reviewed=reviewed), NOTHING, known, AFTER)
+    assert read_back.is_beyond_repair(found) is (reviewed and not approved)
+    assert found[-1].passed is (approved or not reviewed)

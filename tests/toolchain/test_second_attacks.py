@@ -148,6 +148,29 @@ def test_who_is_dismissed_and_asked_again_reviews_again(tmp_path: Path) -> None:
     play(tmp_path, work)
 
 
+@pytest.mark.parametrize("looked", [False, True])
+def test_who_merges_unreviewed_what_an_issue_asks_for_is_told_of(tmp_path: Path, *, looked: bool) -> None:
+    async def work(place: Place) -> None:
+        state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
+        issue = state.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"])
+        assert len(await place.heard()) == 1
+
+        def works() -> None:
+            head = place.forge.push(REPO, "fix", {"fix.py": "1\n"}, "agent-dev")
+            number = state.create_pull(repository, dev, "Done", f"Closes #{issue.number}", "fix", "main").issue.number
+            if looked:
+                state.review(repository, place.user("agent-reviewer"), number, "APPROVED", "Good.", head)
+            merge(place, number)
+
+        await ended(place, works)
+        if looked:
+            assert (place.outcomes, (await only(place))["trust"]) == ([], "observed")
+        else:
+            assert [each.code for each in place.outcomes] == ["unapproved_merge"]
+
+    play(tmp_path, work)
+
+
 # Where it goes to
 
 
@@ -343,6 +366,26 @@ def test_an_account_that_took_the_name_of_a_deleted_one_is_another_one(tmp_path:
 
 
 # Honest, and odd
+
+
+def test_an_update_from_the_base_is_a_new_head(tmp_path: Path) -> None:
+    """A reviewer may ask for just that. Whether it is enough, the reviewer says, and rounds are counted."""
+
+    async def work(place: Place) -> None:
+        number, _ = await rejected(place)
+        place.forge.push(REPO, "main", {"other.py": "1\n"}, "maintainer")
+        bare = place.repository.bare
+
+        def updates() -> None:
+            before = bare.branches()
+            bare.merge("feat/x", bare.head("main"), "Update", "agent-dev", "merge")
+            place.forge.state.pushed(place.repository, place.user("agent-dev"), before)
+
+        await ended(place, updates)
+        assert (place.outcomes, (await only(place))["trust"]) == ([], "observed")
+        assert place.repository.pulls[number].head_sha == bare.head("feat/x")
+
+    play(tmp_path, work)
 
 
 def test_a_reviewer_who_comments_first_and_approves_later_is_done_with_the_second(tmp_path: Path) -> None:

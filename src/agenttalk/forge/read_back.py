@@ -56,9 +56,9 @@ class ReadBack:
             text = f"{task.agent_id} has no account at {task.source}, so nobody can tell what it did there"
             return [read_back.failed(text, None, turn.at)]
         since = task.event_at or task.made_at
-        order = Order(
-            task.action_type, account, task.context, task.head_sha, since, self.registry.deploys, task.task_id
-        )
+        reviewed = self.registry.default_reviewer not in {None, task.agent_id}
+        about = (task.action_type, account, task.context, task.head_sha, since)
+        order = Order(*about, self.registry.deploys, task.task_id, reviewed)
         own = [each.claims for each in turn.said if each.author == turn.agent_id and each.claims is not None]
         said = report_claims.read(own, len(task.steps))
 

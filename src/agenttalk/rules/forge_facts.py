@@ -481,6 +481,19 @@ def opened_for(facts: Facts, repository: str, number: int, by: ForgeUser, *, sin
     return Answer(False, words_of_forges.NONE_NAMES(**told))
 
 
+def merged_for(facts: Facts, repository: str, number: int, by: ForgeUser, *, since: str) -> list[int]:
+    """The pull requests of somebody's own that name an issue and that they merged themselves since."""
+    return [
+        each.number
+        for each in facts.pulls_since(repository, since)
+        if each.merged
+        and each.merged_at >= since
+        and same_user(each.author, by)
+        and same_user(each.merged_by, by)
+        and names_issue(f"{each.title}\n{each.body}", repository, number)
+    ]
+
+
 def _pull_fault(facts: Facts, repository: str, pull: PullRequest) -> str:
     """Why a pull request is no work: it was given up, or changes nothing."""
     place = f"{repository}#{pull.number}"

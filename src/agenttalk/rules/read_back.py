@@ -77,6 +77,8 @@ class Order:
     """Whether a status of this context tells of a deployment."""
     task_id: str = ""
     """What its agent's comments are marked with."""
+    reviewed: bool = False
+    """Whether another agent reviews what this one opens."""
 
     @property
     def repository(self) -> str:
@@ -334,11 +336,16 @@ def evidence(order: Order, said: Said, facts: Facts, at: str) -> list[Evidence]:
 
     A report that says what the forge denies spoils all the rest, and what the task calls for too.
     """
+    if order.action_type == "issue_assigned" and order.reviewed:
+        own = forge_facts.merged_for(facts, order.repository, order.number, order.account, since=order.since)
+        judged = [forge_facts.unapproved(facts, order.repository, each, order.account) for each in own]
+        if any(judged):
+            return [_unapproved(next(filter(None, judged)), at)]
     if order.action_type in _UNDER_REVIEW:
         told = order.approval if order.context.get("result") == "APPROVED" else Approval()
         broken = forge_facts.unapproved(facts, order.repository, order.number, order.account, told)
         if broken:
-            return [Evidence("read_back", False, True, "observed", _BY, at, f"unapproved_merge: {broken}")]
+            return [_unapproved(broken, at)]
     found = demanded(order, facts)
     answers = [(each.as_text(), claimed(order, each, facts)) for each in said.claims]
     denied = [
@@ -350,6 +357,10 @@ def evidence(order: Order, said: Said, facts: Facts, at: str) -> list[Evidence]:
         return [*listed, _denied(denied, at)]
     code = "read_back" if found.good else "no_action"
     return [*listed, Evidence("read_back", found.good, True, "observed", _BY, at, f"{code}: {found.detail}")]
+
+
+def _unapproved(why: str, at: str) -> Evidence:
+    return Evidence("read_back", False, True, "observed", _BY, at, f"unapproved_merge: {why}")
 
 
 def denied(said: Said, at: str) -> Evidence:
