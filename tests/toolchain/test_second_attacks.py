@@ -294,7 +294,7 @@ def test_an_agent_that_takes_itself_off_an_issue_still_owes_it(tmp_path: Path, h
         state, repository, dev = place.forge.state, place.repository, place.user("agent-dev")
         number = state.create_issue(repository, place.user("maintainer"), "Do it", "", ["agent-dev"]).number
         assert len(await place.heard()) == 1
-        change = {"assignees": []} if how == "unassigns" else {"state": "closed"}
+        change: dict[str, Any] = {"assignees": []} if how == "unassigns" else {"state": "closed"}
         await ended(place, lambda: state.edit_issue(repository, dev, number, change))
         assert [each.code for each in place.outcomes] == ["no_action"]
         await place.heard()
