@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -29,11 +31,13 @@ LIMITS: Final = {
 
 SCOPED: Final = 6
 """The version of landlock from which signals and abstract sockets do not leave the sandbox: Linux 6.12."""
+SCOPED_ATTACKS: Final = {"kill", "kill_keeper", "abstract", "abstract_online", "signal_other"}
 YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
 BEGIN: Final = """
 import os, sys, time
 ROOT, MARK, CANARY, ME = sys.argv[1], sys.argv[2], sys.argv[3], os.environ["AGENTTALK_TASK_ID"]
 VICTIM, PREY, TCP, UDP, AGENT = *map(int, sys.argv[4:8]), sys.argv[8]
+TERMINAL, SHARED, KEY, PACED = sys.argv[9], *map(int, sys.argv[10:13])
 OUT, RESULT = os.environ["AGENTTALK_OUTPUTS"], os.environ["AGENTTALK_RESULT"]
 OWN, OTHER = f"{ROOT}/agents/{AGENT}", f"{ROOT}/agents/victim"
 GIT = os.path.dirname(ROOT) + "/repo/.git"
@@ -121,11 +125,31 @@ class Attack:
 
 def expected(name: str, tier: str, uid: int) -> Outcome:
     """What must come of an attack on this machine: an old landlock holds less, and some systems forbid more."""
-    if tier == "landlock" and landlock.version() < SCOPED and name in {"kill", "kill_keeper", "abstract"}:
+    if tier == "bubblewrap" and landlock.version() < SCOPED and name == "abstract_online":
+        return LIMIT
+    if tier == "plain" and name == "keys" and not keys_work():
+        return CONTAINED
+    if tier == "landlock" and landlock.version() < SCOPED and name in SCOPED_ATTACKS:
         return ATTACKS[name].plain if name != "abstract" else LIMIT
     if (name, tier) == ("trace", "plain") and uid and YAMA.exists() and YAMA.read_text().strip() != "0":
         return CONTAINED
     return ATTACKS[name].outcome(tier)
+
+
+@cache
+def keys_work() -> bool:
+    """Whether the kernel keeps keys for users here; some containers forbid it."""
+    return add_key("agenttalk-trial", "-") > 0
+
+
+def add_key(name: str, text: str) -> int:
+    """Have the kernel keep a text for this session; its number, or -1."""
+    adding, keeping = {"x86_64": (248, 250), "aarch64": (217, 219)}.get(os.uname().machine, (-1, -1))
+    call = ctypes.CDLL(None).syscall
+    data, own, setting = text.encode(), -3, 5
+    number = int(call(adding, b"user", name.encode(), data, len(data), own))
+    call(keeping, setting, number, 0x3F3F3F3F)  # whoever knows the number may read it
+    return number
 
 
 def _everywhere(what: str, program: str, outcome: Outcome, **more: Any) -> Attack:
@@ -475,6 +499,71 @@ for token in (TOKEN or "op_guessed", os.environ["AGENTTALK_TOKEN"]):
     came.append(asked.getresponse().status)
 denied() if set(came) <= {401, 403} else got(came)""",
         CONTAINED,
+    ),
+    "terminal": _writes(
+        "reads or writes the operator's terminal",
+        """
+try: held = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+except OSError: denied()
+else: got(os.read(held, 100) if os.write(held, MARK.encode()) else "")""",
+    ),
+    "limit_other": _writes(
+        "has the kernel end another process by a limit",
+        """
+import resource
+try: resource.prlimit(VICTIM, resource.RLIMIT_NOFILE, (3, 3))
+except OSError: denied()
+else: got("limited")""",
+    ),
+    "signal_other": _writes(
+        "has the kernel signal another process by a pipe that it owns",
+        """
+import fcntl, signal
+ours, theirs = os.pipe()
+try:
+    fcntl.fcntl(ours, fcntl.F_SETOWN, PACED)
+    fcntl.fcntl(ours, 10, signal.SIGKILL)
+    fcntl.fcntl(ours, fcntl.F_SETFL, fcntl.fcntl(ours, fcntl.F_GETFL) | os.O_ASYNC)
+    os.write(theirs, b"x")
+except OSError: pass
+denied()""",
+    ),
+    "keys": _writes(
+        "reads a key that the kernel keeps for its user",
+        """
+import ctypes
+room = ctypes.create_string_buffer(64)
+ctypes.CDLL(None).syscall({"x86_64": 250, "aarch64": 219}[os.uname().machine], 11, KEY, room, 64, 0)
+stole(room.value)""",
+    ),
+    "shared_segment": Attack(
+        "reads memory that another process shares by a number (System V)",
+        """
+import ctypes
+calls = ctypes.CDLL(None); calls.shmat.restype = ctypes.c_void_p
+found = calls.shmat(SHARED, None, 0)
+stole(ctypes.string_at(found, 64) if found not in (None, 2 ** 64 - 1) else b"")""",
+        CONTAINED,
+        LIMIT,
+        LIMIT,
+    ),
+    "inherited": _everywhere(
+        "looks for what the engine left open for it",
+        """
+found = []
+for name in range(3, 256):
+    try: found.append(os.readlink(f"/proc/self/fd/{name}"))
+    except OSError: pass
+got(found) if found else denied()""",
+        CONTAINED,
+    ),
+    "abstract_online": _writes(
+        "connects to an abstract socket while it may use the network",
+        """
+import socket
+try: socket.socket(socket.AF_UNIX).connect(chr(0) + MARK + "-online")
+except OSError: denied()
+else: got("connected")""",
     ),
     "tcp": _connects("opens a TCP connection", "socket.create_connection(('127.0.0.1', TCP), 5)"),
     "udp": _connects(

@@ -75,7 +75,9 @@ class Room:
     binds: Sequence[tuple[Path, Path, bool]] = ()
     """What is to be seen at another place: where it lies, where it is seen, whether it can be written there."""
     filter: int | None = None
-    """The descriptor of a filter of system calls; with it /proc is read-only."""
+    """The descriptor of a filter of system calls."""
+    guarded: bool = False
+    """Whether its processes are kept apart from each other: then /proc is read-only, too."""
 
 
 def installed() -> Path | None:
@@ -144,7 +146,7 @@ def _mounts(room: Room) -> Iterator[tuple[str, ...]]:
     for path in empty:  # after everything that lies in it has its place there
         if found[path] == ("--tmpfs",):
             yield ("--remount-ro", str(path))
-    if room.filter is not None:
+    if room.guarded:
         yield ("--remount-ro", "/proc")
     yield ("--remount-ro", "/dev")  # it is memory, which nobody counts
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
+import pty
+import resource
 import secrets
 import socket
 import stat
@@ -23,7 +26,7 @@ import pytest
 from agenttalk.engine import fsck
 from agenttalk.store import audit
 from agenttalk.wiring import opened
-from attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, TIERS, expected
+from attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, TIERS, add_key, expected
 from provekit import repository
 from sandboxkit import needs
 
@@ -46,6 +49,14 @@ class Scene:
     tcp: socket.socket
     udp: socket.socket
     abstract: socket.socket
+    paced: subprocess.Popen[bytes]
+    online: socket.socket
+    terminal: str
+    """The name of a terminal that somebody uses."""
+    segment: int
+    """Memory that is shared by a number."""
+    key: int
+    """A text that the kernel keeps."""
     before: tuple[str, ...] = ()
     """How the engine is started, if not as we are."""
     uid: int = field(default_factory=os.getuid)
@@ -74,11 +85,12 @@ class Scene:
     def plan(self) -> dict[str, Any]:
         """Every attack as a task, and for each agent one more that is to be done all the same."""
         numbers = (self.victim.pid, self.prey.pid, self.tcp.getsockname()[1], self.udp.getsockname()[1])
+        more = (self.terminal, self.segment, self.key, self.paced.pid)
         agents, tasks = {}, []
         for crew, names in self.crews().items():
             path = self.top / f"{crew}.py"
             path.write_text(program(names))
-            argv = [sys.executable, "-I", "-S", path, self.root, self.mark, CANARY, *numbers, crew]
+            argv = [sys.executable, "-I", "-S", path, self.root, self.mark, CANARY, *numbers, crew, *more]
             agents[crew] = {
                 "driver": "script",
                 "argv": [str(each) for each in argv],
@@ -114,6 +126,9 @@ class Scene:
             "shared_memory": self.shared.exists(),
             "write_proc": Path(f"/proc/{self.victim.pid}/oom_score_adj").read_text().strip() == "7",
             "kill": self.prey.poll() is not None,
+            "limit_other": resource.prlimit(self.victim.pid, resource.RLIMIT_NOFILE) == (3, 3),
+            "signal_other": self.paced.poll() is not None,
+            "abstract_online": _heard(self.online.accept),
             "tcp": _heard(self.tcp.accept),
             "udp": _heard(lambda: self.udp.recv(1)),
             "abstract": _heard(self.abstract.accept),
@@ -129,7 +144,9 @@ def program(names: list[str]) -> str:
 
 def _heard(listen: Any) -> bool:
     with suppress(BlockingIOError):
-        listen()
+        found = listen()
+        if isinstance(found, tuple):
+            found[0].close()
         return True
     return False
 
@@ -147,22 +164,51 @@ def scene(top: Path, tier: str, before: tuple[str, ...] = ()) -> Iterator[Scene]
     (top / "root" / "agenttalk.toml").write_text(f"# {CANARY}\n")
     repository(top / "repo", {"README.md": "read me\n", "src/b.py": ""})
     with ExitStack() as stack:
-        processes = [stack.enter_context(subprocess.Popen([*before, "sleep", "600"])) for _ in range(2)]
+        processes = [stack.enter_context(subprocess.Popen([*before, "sleep", "600"])) for _ in range(3)]
         for process in processes:
             stack.callback(process.kill)
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
         abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
-        victim, prey = processes
+        online = stack.enter_context(socket.socket(socket.AF_UNIX))
+        victim, prey, paced = processes
         uid = NOBODY if before else os.getuid()
-        found = Scene(top, tier, victim, prey, tcp, udp, abstract, before, uid)
-        abstract.bind(f"\0{found.mark}")
-        abstract.listen()
-        for each in (tcp, udp, abstract):
+        used = (stack.enter_context(terminal(uid)), stack.enter_context(segment()), add_key(f"agenttalk-{top}", CANARY))
+        found = Scene(top, tier, victim, prey, tcp, udp, abstract, paced, online, *used, before, uid)
+        for each, name in ((abstract, found.mark), (online, f"{found.mark}-online")):
+            each.bind(f"\0{name}")
+            each.listen()
+        for each in (tcp, udp, abstract, online):
             each.setblocking(False)
         stack.callback(found.shared.unlink, missing_ok=True)
         yield found
+
+
+@contextmanager
+def terminal(uid: int) -> Iterator[str]:
+    """A terminal in which somebody has typed something."""
+    ours, theirs = pty.openpty()
+    os.fchown(theirs, uid, -1)
+    os.write(ours, f"{CANARY}\n".encode())
+    try:
+        yield os.ttyname(theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@contextmanager
+def segment() -> Iterator[int]:
+    """Memory that processes of one user share by its number."""
+    calls = ctypes.CDLL(None)
+    calls.shmat.restype = ctypes.c_void_p
+    number = calls.shmget(0, 4096, 0o1666)
+    ctypes.memmove(calls.shmat(number, None, 0), CANARY.encode(), len(CANARY))
+    try:
+        yield number
+    finally:
+        calls.shmctl(number, 0, None)
 
 
 def run(found: Scene) -> None:

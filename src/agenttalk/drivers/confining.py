@@ -99,9 +99,7 @@ class Sandboxes:
         """Why landlock does not do what is asked."""
         if asked.binds:
             return "landlock can show nothing at another place"
-        if asked.guarded or not asked.network:
-            return seccomp.ailment() or self._landlock(network=asked.network)
-        return self._landlock(network=True)
+        return seccomp.ailment() or self._landlock(network=asked.network)
 
     @asynccontextmanager
     async def around(
@@ -171,7 +169,8 @@ def _room(
         masked=masked,
         readable=(*needed, *asked.readonly),
         binds=[(bind.source, bind.place, bind.writable) for bind in asked.binds],
-        filter=keeper.FILTER if asked.guarded else None,
+        filter=None if seccomp.ailment() else keeper.FILTER,
+        guarded=asked.guarded,
     )
 
 

@@ -323,7 +323,7 @@ def _become(request: _Request, program: bytes, says: int) -> None:
         os.setsid()
         import resource
 
-        _give_up(request)
+        _give_up(request, program)
         for number, (least, _, _) in _wanted(request.limits).items() if request.limits else ():
             resource.setrlimit(number, (least, least))
         signal.set_wakeup_fd(-1)
@@ -337,20 +337,20 @@ def _become(request: _Request, program: bytes, says: int) -> None:
         os._exit(127)
 
 
-def _give_up(request: _Request) -> None:
+def _give_up(request: _Request, program: bytes) -> None:
     """Give up what the program may not do. Raises OSError."""
     import landlock  # type: ignore[import-not-found]  # it lies beside this file, which is found without a package
     import seccomp  # type: ignore[import-not-found]  # as above; both may lie where we cannot read any more afterwards
 
     offline, guarded = OFFLINE in request.confined, GUARDED in request.confined
-    steps = seccomp.program(offline=offline, guarded=guarded) if guarded or offline else b""
-    if LANDLOCK in request.confined:
-        landlock.restrict(request.writable, request.readable, network=not offline)
-    if steps:
-        if BUBBLEWRAP in request.confined:
+    steps = b"" if seccomp.ailment() else seccomp.program(offline=offline, guarded=guarded)
+    if BUBBLEWRAP in request.confined:
+        landlock.part(program)
+        if steps:
             seccomp.handed(steps, FILTER)
-        else:
-            seccomp.install(steps)
+    else:
+        landlock.restrict(request.writable, request.readable, network=not offline)
+        seccomp.install(steps)
 
 
 def _start(argv: list[bytes], env: dict[bytes, bytes]) -> int:

@@ -42,7 +42,10 @@ _NET_FROM, _NET = 4, 0b11
 _SCOPES_FROM, _SCOPES = 6, 0b11
 """Abstract sockets and signals reach only what is confined in the same way."""
 _DROP, _NO_NEW_PRIVILEGES = 24, 38
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_ABSTRACT = 0b01
+_SET_USER_ID = 0o4000
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+"""No terminals: those of all programs of a user lie in one folder, and whoever reads them reads what people type."""
 
 
 def version() -> int:
@@ -92,6 +95,22 @@ def restrict(writable: Iterable[bytes], readable: Iterable[bytes], *, network: b
     for capability in range(64):  # else root could look into every process, and lift its limits
         if calls.prctl(_DROP, capability, 0, 0, 0) < 0:
             break  # there are no more, or there never were any
+    _checked(calls.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _checked(calls.syscall(_RESTRICT, rules, 0))
+    os.close(rules)
+
+
+def part(program: bytes) -> None:
+    """Let this process, and all that it will start, reach no abstract sockets but their own, where the kernel can.
+
+    Nothing else is taken away, so `program` can still mount what it likes; it must not need the rights of its owner.
+    Raises OSError.
+    """
+    if version() < _SCOPES_FROM or os.stat(program).st_mode & _SET_USER_ID:  # noqa: PTH116 - pathlib is slow to load
+        return
+    calls = ctypes.CDLL(None, use_errno=True)
+    handled = bytes(16) + _ABSTRACT.to_bytes(8, "little")
+    rules = _checked(calls.syscall(_CREATE, handled, ctypes.c_size_t(len(handled)), 0))
     _checked(calls.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _checked(calls.syscall(_RESTRICT, rules, 0))
     os.close(rules)

@@ -20,11 +20,13 @@ _CLONE3 = 435
 _NEW_USER = 0x10000000
 """Asks for a user namespace, in which a process may do more of the kernel's than it should."""
 _MACHINES = {
-    "x86_64": (0xC000003E, 41, (101, 310, 311, _PIDFD_GETFD), (56, 272)),
-    "aarch64": (0xC00000B7, 198, (117, 270, 271, _PIDFD_GETFD), (220, 97)),
+    "x86_64": (0xC000003E, 41, (101, 310, 311, _PIDFD_GETFD), (56, 272), (248, 249, 250), 302),
+    "aarch64": (0xC00000B7, 198, (117, 270, 271, _PIDFD_GETFD), (220, 97), (217, 218, 219), 261),
 }
-"""Machine → its number for the kernel, the call that opens a socket, those that reach into other processes, and those
-that can make namespaces."""
+"""Machine → its number for the kernel, the call that opens a socket, those that reach into other processes, those
+that can make namespaces, those that use the kernel's keys, and the one that limits a process."""
+_FIRST, _THIRD = 16, 32
+"""Where the arguments of a call are found, in two halves."""
 _LOAD, _EQUAL, _AT_LEAST, _HOLDS, _ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _REFUSE, _LACK = 0x7FFF0000, 0x00050000 | errno.EACCES, 0x00050000 | errno.ENOSYS
 
@@ -38,25 +40,32 @@ def ailment() -> str:
 def program(*, offline: bool = False, guarded: bool = False) -> bytes:
     """The filter, as the kernel and bubblewrap read it.
 
-    `offline` lets sockets be opened only if they are files. `guarded` lets no process read or write the memory of
-    another one, nor take its descriptors, nor make a user namespace.
+    In any case no key of the user can be used, since the kernel keeps those apart from all files, and no other process
+    can be limited, which can end it. `offline` lets sockets be opened only if they are files. `guarded` lets no process
+    read or write the memory of another one, nor take its descriptors, nor make a user namespace.
     """
-    machine, opens, reaching, parting = _MACHINES[os.uname().machine]
-    refused = (*((_IO_URING,) if offline else ()), *(reaching if guarded else ()))
+    machine, opens, reaching, parting, keys, limiting = _MACHINES[os.uname().machine]
+    refused = (*keys, *((_IO_URING,) if offline else ()), *(reaching if guarded else ()))
     steps: list[tuple[int, str, str, int]] = [
         (_LOAD, "", "", 4),
         (_EQUAL, "", "refuse", machine),
         (_LOAD, "", "", 0),
         (_AT_LEAST, "refuse", "", _FOREIGN_CALLS),
         *((_EQUAL, "refuse", "", number) for number in refused),
+        (_EQUAL, "limits", "", limiting),
     ]
     if guarded:
         steps += [(_EQUAL, "lack", "", _CLONE3), *((_EQUAL, "parts", "", number) for number in parting)]
     if offline:
-        steps += [(_EQUAL, "", "allow", opens), (_LOAD, "", "", 16), (_EQUAL, "", "refuse", _UNIX)]
-    ends = {name: len(steps) + at for at, name in enumerate(("allow", "refuse", "lack", "parts"))}
-    steps += [(_ANSWER, "", "", answer) for answer in (_ALLOW, _REFUSE, _LACK)]
-    steps += [(_LOAD, "", "", 16), (_HOLDS, "", "fine", _NEW_USER), (_ANSWER, "", "", _REFUSE)]
+        steps += [(_EQUAL, "", "allow", opens), (_LOAD, "", "", _FIRST), (_EQUAL, "", "refuse", _UNIX)]
+    steps += [(_ANSWER, "", "", _ALLOW)]
+    ends = {"allow": len(steps) - 1, "limits": len(steps)}
+    # Its own limits, by 0 for itself, and those of others as long as they are only read: then nothing is handed in.
+    steps += [(_LOAD, "", "", _FIRST), (_EQUAL, "fine", "", 0)]
+    steps += [(_LOAD, "", "", _THIRD), (_EQUAL, "", "refuse", 0), (_LOAD, "", "", _THIRD + 4), (_EQUAL, "fine", "", 0)]
+    ends |= {"refuse": len(steps), "lack": len(steps) + 1, "parts": len(steps) + 2}
+    steps += [(_ANSWER, "", "", answer) for answer in (_REFUSE, _LACK)]
+    steps += [(_LOAD, "", "", _FIRST), (_HOLDS, "", "fine", _NEW_USER), (_ANSWER, "", "", _REFUSE)]
     ends["fine"] = len(steps)
     steps += [(_ANSWER, "", "", _ALLOW)]
     return b"".join(
