@@ -2,10 +2,14 @@
 
 It is moved by `advance` alone. Beside it lie the plan's own refs, which `git branch` does not show: where it began, and
 where it stood last, so that it comes back there when somebody deletes it.
+
+Whoever can write the repository can make such a branch and such refs. So our own depot holds where the plan began: a
+branch that is there before we began is somebody else's, or of another root, and nothing on it was proven here.
 """
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from agenttalk.errors import Code, MachineError, UsageError
@@ -29,22 +33,40 @@ class PlanBranch:
         self.ref = f"refs/heads/{self.name}"
         self.own = f"refs/agenttalk/{self._plan}"
         """Under which the plan's own refs lie."""
+        self._beginning = threading.Lock()
+        self._began = ""
+        """The commit that it began at, as soon as that is known."""
 
     def tip(self) -> str:
         """Where it stands. It is made if it is missing."""
         found = self._objects.resolve(self.ref)
+        base = self._begun(found)
         if found:
             return found
-        own = self._objects.read_refs(self.own)
-        start = own.get(f"{self.own}/tip") or own.get(f"{self.own}/base") or self._first()
-        self._objects.put(f"{self.own}/base", own.get(f"{self.own}/base") or start)
+        start = self._objects.read_refs(self.own).get(f"{self.own}/tip") or base
+        self._objects.put(f"{self.own}/base", base)
         self._objects.move(self.ref, start, None, why=f"plan {self._plan} begins")
         return self._objects.resolve(self.ref) or start
 
     def base(self) -> str:
         """The commit that it began at."""
-        tip = self.tip()
-        return self._objects.resolve(f"{self.own}/base") or tip
+        return self._begun(self._objects.resolve(self.ref))
+
+    def _begun(self, found: str | None) -> str:
+        """Where it began; it begins now if it did not before. Raises UsageError when it is there, and not by us."""
+        with self._beginning:
+            self._began = self._began or self._objects.noted(f"{self.own}/base") or self._begins(found)
+        return self._began
+
+    def _begins(self, found: str | None) -> str:
+        if found:
+            message = f"there is a branch {self.name} already, which this root did not make"
+            hint = f"give the plan another plan_id, or delete what is there: git branch -D {self.name}"
+            raise UsageError(Code.NAME_TAKEN, message, hint=hint)
+        self._objects.drop(self._objects.read_refs(self.own))  # of a plan whose branch somebody has deleted
+        base = self._first()
+        self._objects.note(f"{self.own}/base", base)
+        return base
 
     def _first(self) -> str:
         if self._place.plain:
@@ -73,9 +95,11 @@ class PlanBranch:
     def merged(self, command: str) -> str | None:
         """The commit by which a command's work came onto it, told by its trailers; None if it did not."""
         tip = self.tip()
-        first = self._objects.resolve(f"{self.own}/base") or tip
-        commits = merging.history(self._objects, self._plan, first, tip)
-        return next((commit for commit, told in commits if told.get(merging.COMMAND) == command), None)
+        own = self._objects.read_refs(self.own)
+        for commit, told in merging.history(self._objects, self._plan, self.base(), tip):
+            if told.get(merging.COMMAND) == command and merging.is_ours(told, own, self.own):
+                return commit
+        return None
 
     def landed(self, since: str, tip: str) -> tuple[list[str], list[str]]:
         """Its commits behind `since`: those by which the plan's own work came there, and all others.

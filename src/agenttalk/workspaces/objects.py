@@ -113,6 +113,15 @@ class Objects:
         """Set a ref of our own, wherever it stood."""
         self.git.call("update-ref", "--no-deref", ref, new, at=self.refs)
 
+    def note(self, ref: str, commit: str) -> None:
+        """Keep a commit under a name in our own depot, where nobody else writes."""
+        self.call("update-ref", "--no-deref", ref, commit)
+
+    def noted(self, ref: str) -> str | None:
+        """The commit that was kept under a name in our own depot."""
+        answer = self.call("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1, 128))
+        return answer.line if answer.code == 0 and answer.line else None
+
     def drop(self, names: Iterable[str]) -> None:
         """Remove refs of our own; one that is not there is no fault."""
         text = "".join(f"delete {name}\n" for name in names)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.rules import scope
 from agenttalk.rules.scope import DEFAULT_EXCLUDES, globs
-from agenttalk.workspaces import merging, places
+from agenttalk.workspaces import merging, places, taking
 from agenttalk.workspaces.git import At, Git
 from agenttalk.workspaces.objects import Objects
 from agenttalk.workspaces.places import Place
@@ -59,8 +60,8 @@ def uncommitted(git: Git, place: Place) -> tuple[str, ...]:
     if not (place.folder / ".git").exists():
         return ()
     wanted = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
-    with _index(place) as index:
-        told = git.call(*wanted, at=At(place.git_dir, index=index, tree=place.folder), most=_LIMIT).out
+    with _aside(git, place) as at:
+        told = git.call(*wanted, at=at, most=_LIMIT).out
     found = (os.fsdecode(entry[3:]) for entry in told.split(b"\0") if len(entry) > 3)
     return tuple(path for path in found if not _LEFT_BEHIND.covers(path))
 
@@ -70,29 +71,62 @@ def taken_along(objects: Objects, place: Place, head: str, plan: str) -> str:
 
     The commit itself if there is nothing to take along.
     """
-    if not uncommitted(objects.git, place):
+    found = uncommitted(objects.git, place)
+    if not found:
         return head
-    with _index(place) as index:
-        at = At(place.git_dir, index=index, tree=place.folder)
+    if filtered := _filtered(objects.git, place, found):
+        raise _not_taken(place, f"git would run a filter on {filtered}", "commit it with git itself")
+    with _aside(objects.git, place) as at:
         try:
             objects.git.call("add", "--all", "--", ".", at=at)
             tree = objects.git.call("write-tree", at=at).line
         except MachineError as error:
-            message = f"what is not committed in {str(place.folder)!r} cannot be taken along: {error.message}"
-            hint = "commit it, or finish the merge that is under way"
-            raise UsageError(Code.FILE_UNSAFE, message, hint=hint) from error
+            raise _not_taken(place, error.message, "commit it, or finish the merge that is under way") from error
+    for change in objects.changes(head, tree):
+        if change.kind == "added" and change.after and change.after.mode == taking.SUBMODULE:
+            why = f"{scope.shown(change.path)} is a repository of its own, and its files would be missing"
+            raise _not_taken(place, why, "move it out of the folder, or have git ignore it")
     message = f"What was not committed when plan {plan} began\n\n{merging.PLAN}: {plan}\n"
     return objects.commit(tree, [head], message, merging.EPOCH)
 
 
+def _not_taken(place: Place, why: str, hint: str) -> UsageError:
+    message = f"what is not committed in {str(place.folder)!r} cannot be taken along: {why}"
+    return UsageError(Code.FILE_UNSAFE, message, hint=hint)
+
+
+def _filtered(git: Git, place: Place, paths: tuple[str, ...]) -> str:
+    """One of some paths that a filter changes before git keeps it; empty if there is none. No filter is run."""
+    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    asked = ("check-attr", "-z", "--stdin", "filter")
+    fields = git.call(*asked, at=At(place.git_dir, tree=place.folder), stdin=names).out.split(b"\0")
+    found = zip(fields[::3], fields[2::3], strict=False)
+    plain = {b"unspecified", b"unset", b""}
+    return next((scope.shown(os.fsdecode(path)) for path, value in found if value not in plain), "")
+
+
 @contextmanager
-def _index(place: Place) -> Iterator[Path]:
-    """A copy of a user's index, which git may change."""
+def _aside(git: Git, place: Place) -> Iterator[At]:
+    """A user's work tree, with a copy of its index and a configuration of our own.
+
+    The configuration of a repository can name programs that git runs for every file (filters), so it has no say. What
+    it says of rights and of names to be left out counts.
+    """
     with tempfile.TemporaryDirectory(prefix="agenttalk-") as home:
-        copy = Path(home) / "index"
-        if (place.git_dir / "index").exists():
-            shutil.copyfile(place.git_dir / "index", copy)
-        yield copy
+        own, theirs = Path(home) / "own.git", At(place.git_dir)
+        algorithm = git.call("rev-parse", "--show-object-format", at=theirs).line
+        git.call("init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", at=At(own))
+        rights = git.call("config", "--local", "--bool", "--get", "core.fileMode", at=theirs, ok=(0, 1)).line
+        git.call("config", "core.fileMode", rights or "true", at=At(own))
+        head = git.call("rev-parse", "--verify", "--quiet", "HEAD^{commit}", at=theirs, ok=(0, 1, 128))
+        if head.code == 0:
+            (own / "HEAD").write_text(f"{head.line}\n")
+        (own / "info").mkdir(exist_ok=True)
+        (own / "info" / "attributes").write_text("* -filter -ident !working-tree-encoding\n")
+        for source, name in ((place.common / "info" / "exclude", "info/exclude"), (place.git_dir / "index", "index")):
+            if source.is_file():
+                shutil.copyfile(source, own / name)
+        yield At(own, objects=place.objects, index=own / "index", tree=place.folder)
 
 
 def _walked(folder: Path) -> Iterator[str]:
