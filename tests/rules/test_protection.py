@@ -220,3 +220,33 @@ def test_new_modules_must_not_stand_in_the_place_of_others(command: str, path: s
     promise = promised({"kind": "run", "run": command}, {"kind": "report"})
     assert protection.shadowing(promise, TREE, [path]) == ([path] if found else [])
     assert protection.shadowing(None, TREE, [path]) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "path", "found"),
+    [
+        ("PYTHONPATH=lib python -m pytest", {}, "lib/pytest.py", True),
+        ("PYTHONPATH='lib:$PWD/more' python -m pytest", {}, "more/random.py", True),
+        ("export PYTHONPATH=./lib; python -m pytest", {}, "lib/pytest.py", True),
+        ("cd web && PYTHONPATH=lib python -m pytest", {}, "web/lib/pytest.py", True),
+        ("PYTHONPATH=. python -m pytest", {}, "pytest.py", True),
+        ("python -m pytest", {"PYTHONPATH": "lib"}, "lib/unittest/__init__.py", True),
+        ("python -m pytest", {"PYTHONPATH": "/opt/lib:$HOME/lib:~/lib"}, "opt/lib/pytest.py", False),
+        ("MYPYTHONPATH=lib python -m pytest", {}, "lib/pytest.py", False),
+        ("PYTHONPATH=lib python -m pytest", {}, "lib/helpers.py", False),
+        ("PATH=bin:$PATH verify", {}, "bin/verify", True),
+        ("PATH=bin:$PATH verify", {}, "bin/other", False),
+        ("make test", {"PATH": "bin:/usr/bin"}, "bin/make", True),
+    ],
+)
+def test_new_files_must_not_stand_where_a_check_looks_first(
+    command: str, env: dict[str, str], path: str, *, found: bool
+) -> None:
+    promise = promised({"kind": "run", "run": command, "env": env})
+    assert protection.shadowing(promise, TREE, [path]) == ([path] if found else [])
+
+
+def test_a_program_that_a_check_finds_in_the_tree_is_part_of_it() -> None:
+    tree = Tree.of([*FILES, "bin/verify"])
+    [check] = promised({"kind": "run", "run": "PATH=bin:$PATH verify"}).checks
+    assert "bin/verify" in protection.consists_of(check, tree)

@@ -547,7 +547,7 @@ def test_linked_work_trees_bare_and_sha256_repositories_work(tmp_path: Path) -> 
     git(tmp_path / "a" / "side", "commit", "-qm", "side")
     side = opened(tmp_path / "a" / "side", home=tmp_path / "a" / "home")
     assert "side.txt" in tree(side, run(side.ensure()))
-    git(tmp_path, "clone", "-q", "--bare", str(repo), str(tmp_path / "b.git"))
+    git(tmp_path, "clone", "-q", "--bare", "--single-branch", "-b", "main", str(repo), str(tmp_path / "b.git"))
     bare = opened(tmp_path / "b.git", home=tmp_path / "b-home")
     found = merge(bare, work(bare, attempt(), {"a.txt": "a\n"}))
     assert run(bare.land(at=NOW)) == Landed(found.commit, "fast-forward")

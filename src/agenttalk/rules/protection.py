@@ -42,6 +42,9 @@ _BEFORE: Final = frozenset(
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _BREAKS: Final = frozenset({"&&", "||", ";", "|", "&", "(", ")", ";;", "|&", "\n"})
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_SETS: Final = re.compile(r"""(?<!\w)([A-Z]\w*)=["']?([^\s"';&|]*)""")
+_HERE: Final = re.compile(r"\A(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|\.)(?:/+|\Z)")
+"""The folder where a command runs, as it is spelled there."""
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
 _LITERAL: Final = re.compile(r"\[[^\]]*\]|[*?]")
 
@@ -183,19 +186,40 @@ def consists_of(check: AnyCheck, tree: Tree) -> frozenset[str]:
 
 
 def shadowing(promise: CompletionPromise | None, tree: Tree, added: Collection[str]) -> list[str]:
-    """New files that Python would take for its own modules, or for a test runner, when checks run."""
+    """New files that would pass for modules of Python, for a test runner or for another program when checks run."""
     found: dict[str, None] = {}
     for check in promise.checks if promise is not None else ():
         if isinstance(check, RunCheck | TestsCheck) and holds_configuration(check):
             found |= dict.fromkeys(runners.shadows(added, _import_folders(check, tree)))
+            found |= dict.fromkeys(path for path in added if path in _program_places(check))
     return list(found)
 
 
 def _import_folders(check: RunCheck | TestsCheck, tree: Tree) -> set[str]:
-    """Folders from which modules are imported when a check runs: where it runs, and where what it names lies."""
+    """Folders from which modules are imported when a check runs: where it runs, what it names lies, or it says."""
     ran = {each.folder for each in _simple(check.run, check.cwd or "")}
     files = consists_of(check, tree)
-    return {"", *ran, *(path.rpartition("/")[0] for path in files if path.endswith(".py"))}
+    named = _search_folders(check, "PYTHONPATH")
+    return {"", *ran, *named, *(path.rpartition("/")[0] for path in files if path.endswith(".py"))}
+
+
+def _program_places(check: RunCheck | TestsCheck) -> set[str]:
+    """Where programs that a check runs are looked for in the tree before the system's."""
+    programs = {each.program for each in _simple(check.run, check.cwd or "")}
+    return {posixpath.join(folder, name) for folder in _search_folders(check, "PATH") for name in programs}
+
+
+def _search_folders(check: RunCheck | TestsCheck, variable: str) -> set[str]:
+    """Folders of the tree that a check puts into a variable with folders."""
+    said = [(check.env or {}).get(variable, "")]
+    said += [found[2] for found in _SETS.finditer(check.run) if found[1] == variable]
+    folders = {each.folder for each in _simple(check.run, check.cwd or "")} | {check.cwd or ""}
+    found = set()
+    for text in (part for each in said for part in each.split(":") if part):
+        inside = _HERE.sub("", text)
+        if not inside.startswith(("/", "$", "~")):
+            found |= {posixpath.normpath(posixpath.join(folder, inside)) for folder in folders}
+    return {"" if each == "." else each for each in found}
 
 
 class _Named:
@@ -264,6 +288,7 @@ def _named_by(check: RunCheck | TestsCheck, tree: Tree) -> tuple[set[str], set[s
     for each in commands:
         if each.program in _READERS and not compares:
             continue
+        files |= {path for path in _program_places(check) if path in tree.files}
         for word in each.words:
             for path in _paths(word, each.folder, tree):
                 (files if path in tree.files else folders).add(path)

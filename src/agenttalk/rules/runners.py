@@ -68,6 +68,7 @@ RUNNERS: Final[Mapping[str, Runner]] = {
     "ruby": Runner(
         (
             *("**/.rspec", "**/.rspec-local", "**/spec_helper.rb", "**/rails_helper.rb", "**/test_helper.rb"),
+            *("**/minitest.rb", "**/minitest/autorun.rb", "**/test/unit.rb", "**/rspec.rb", "**/rspec/core.rb"),
             *("**/.bundle/**", "**/.simplecov"),
         )
     ),

@@ -264,8 +264,9 @@ SHADOWS_RUNNER: Final = Saying(
     "{path} 会冒充测试程序运行",
 )
 SHADOWS_MODULE: Final = Saying(
-    "{path}: Python would take it for a module of its own, or for the test runner, when checks run; name it otherwise",
-    "{path}：运行检查时 Python 会把它当作自带模块或测试程序；请改用其他名称",
+    "{path}: it would pass for a module of Python, the test runner or another program when checks run; "
+    "name it otherwise",
+    "{path}：运行检查时它会被当作 Python 自带模块、测试程序或其他程序；请改用其他名称",
 )
 NO_SANDBOX: Final = Saying(
     "a sandbox is required here: {error}",
@@ -400,6 +401,11 @@ NAME_NOT_UTF8: Final = Saying(
 PATH_TOO_LONG: Final = Saying(
     "its path is longer than {limit:d} bytes",
     "路径超过 {limit} 字节",
+)
+BARE_GIT: Final = Saying(
+    "with HEAD, objects and refs in it git would take this folder for a repository, and run what its config says; "
+    "name one of them otherwise",
+    "git 会把含有 HEAD、objects 和 refs 的文件夹当作仓库，并执行其配置中的命令；请将其中之一改名",
 )
 INNER_GIT: Final = Saying(
     "a .git inside the tree would make it another repository",

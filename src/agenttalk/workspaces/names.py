@@ -41,6 +41,29 @@ def is_git(name: str) -> bool:
     return any(_plain(part) in {".git", "git~1"} for part in name.split("\\"))
 
 
+def bare(paths: Collection[str], known: Collection[str]) -> list[str]:
+    """Folders that git would take for a repository without a work tree, and that were none before."""
+
+    def found(among: Collection[str]) -> set[str]:
+        heads = _folders_of_heads(among)
+        return heads and heads & _holding(among, "objects") & _holding(among, "refs")
+
+    return sorted(found(paths) - found(known))
+
+
+def _folders_of_heads(paths: Collection[str]) -> set[str]:
+    return {path.rpartition("/")[0] or "." for path in paths if path.rpartition("/")[2].casefold() == "head"}
+
+
+def _holding(paths: Collection[str], name: str) -> set[str]:
+    """Folders that hold a folder of this name."""
+    found = set()
+    for path in paths:
+        steps = path.casefold().split("/")[:-1]
+        found |= {"/".join(path.split("/")[:at]) or "." for at, step in enumerate(steps) if step == name}
+    return found
+
+
 def folded(name: str) -> str:
     """The same for names that some file system would take for one."""
     if name.isascii():

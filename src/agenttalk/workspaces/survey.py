@@ -91,7 +91,7 @@ def taken_along(objects: Objects, place: Place, head: str, plan: str) -> str:
 
 
 def _not_taken(place: Place, why: str, hint: str) -> UsageError:
-    message = f"what is not committed in {str(place.folder)!r} cannot be taken along: {why}"
+    message = f"what is not committed cannot be taken along: {why} (in {str(place.folder)!r})"
     return UsageError(Code.FILE_UNSAFE, message, hint=hint)
 
 

@@ -295,6 +295,8 @@ class Walk:
         for key, paths in self._inodes.items():
             if self._nlinks[key] > len(paths):
                 self._refuse(paths[0], words_of_checks.LINKED_OUTSIDE())
+        for path in names.bare(self.listing, self._rules.known):
+            self._refuse(path, words_of_checks.BARE_GIT())
         if self.listing.get(".gitmodules") != self._rules.known.get(".gitmodules"):
             self._refuse(".gitmodules", words_of_checks.NO_SUBMODULES())
 
