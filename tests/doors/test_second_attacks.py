@@ -221,7 +221,7 @@ def test_a_process_of_a_check_decides_nothing_even_without_its_environment_and_s
     assert "its process descends from the attempt" in json.dumps(told)
 
 
-HONEST = {
+HONEST: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "a diff of three megabytes": (FIXES + "\npathlib.Path('data.txt').write_text('line of text\\n' * 250_000)", {}, {}),
     "right work, and an exit code of 1": (FIXES + "\nprint('done', flush=True)\nos._exit(1)", {}, {}),
     "a new module where PYTHONPATH leads": (

@@ -11,7 +11,7 @@ import pytest
 from agenttalk.contracts import wire
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, foreign, human
-from agenttalk.pages import codes, diffs
+from agenttalk.pages import codes, diffs, files
 from agenttalk.pages.diffs import Block
 from agenttalk.rules import done, lifecycle
 from pages.pagekit import HOSTILE, Guest, text, visit
@@ -123,6 +123,13 @@ def test_a_difference_falls_into_blocks() -> None:
         Block("same", "\\ No newline"),
     ]
     assert diffs.blocks("") == []
+
+
+@pytest.mark.parametrize("mark", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u202e", "\u2066", "\u200b", "\x1b"])
+def test_no_character_of_a_changed_line_makes_it_look_like_another_one(mark: str) -> None:
+    shown = f"+x = 1\\x{ord(mark):02x}-sold()"
+    assert diffs.blocks(f"@@ -1 +1 @@\n+x = 1{mark}-sold()\n") == [Block("place", "@@ -1 +1 @@"), Block("added", shown)]
+    assert files.text(f"+x = 1{mark}-sold()".encode()) == shown
 
 
 def test_every_code_of_the_engine_has_words_in_both_languages() -> None:

@@ -16,6 +16,14 @@ class Block(NamedTuple):
     text: str
 
 
+def visible(text: str) -> str:
+    """A text in which every character is seen that would else end a line, turn its direction or hide.
+
+    Who decides about a line must see the one that programs read.
+    """
+    return "".join(each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text)
+
+
 def blocks(diff: str) -> list[Block]:
     """A difference in parts: which file, where in it, what went, what came, and what is around it."""
     sorted_lines = list(_lines(diff))
@@ -26,7 +34,7 @@ def blocks(diff: str) -> list[Block]:
 
 def _lines(diff: str) -> Iterator[tuple[Sort, str]]:
     in_head = True
-    for line in diff.splitlines():
+    for line in visible(diff).removesuffix("\n").split("\n") if diff else ():
         if line.startswith("diff --git "):
             in_head = True
         elif line.startswith("@@"):

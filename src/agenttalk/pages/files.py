@@ -11,6 +11,7 @@ from urllib.parse import quote
 from starlette.responses import Response, StreamingResponse
 
 from agenttalk.errors import Code, MachineError
+from agenttalk.pages.diffs import visible
 from agenttalk.pages.rendering import HEADERS
 from agenttalk.ports import Blobs
 
@@ -78,11 +79,11 @@ async def _pieces(blobs: Blobs, digest: str, first: int, last: int, *, check: bo
 
 
 def text(data: bytes, *, cut: bool = False) -> str | None:
-    """What a file says, if it is text; `cut` when `data` is only its beginning."""
+    """What a file says, if it is text, with all that is in it seen; `cut` when `data` is only its beginning."""
     if b"\0" in data:
         return None
     try:
-        return data.decode()
+        return visible(data.decode())
     except UnicodeDecodeError as error:
         # The end may be in the middle of a character.
-        return data[: error.start].decode() if cut and len(data) - error.start < 4 else None
+        return visible(data[: error.start].decode()) if cut and len(data) - error.start < 4 else None
