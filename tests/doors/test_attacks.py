@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import pty
-import resource
 import secrets
 import socket
 import stat
@@ -126,7 +125,8 @@ class Scene:
             "shared_memory": self.shared.exists(),
             "write_proc": Path(f"/proc/{self.victim.pid}/oom_score_adj").read_text().strip() == "7",
             "kill": self.prey.poll() is not None,
-            "limit_other": resource.prlimit(self.victim.pid, resource.RLIMIT_NOFILE) == (3, 3),
+            "limit_other": "Max open files 3 3 "
+            in " ".join(Path(f"/proc/{self.victim.pid}/limits").read_text().split()),
             "signal_other": self.paced.poll() is not None,
             "abstract_online": _heard(self.online.accept),
             "tcp": _heard(self.tcp.accept),
