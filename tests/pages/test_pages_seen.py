@@ -346,6 +346,24 @@ def test_a_failure_of_ours_is_told_without_its_insides(tmp_path: Path, monkeypat
     visit(tmp_path, use)
 
 
+@pytest.mark.mends("F15")
+def test_pages_say_how_much_of_a_release_and_of_an_agents_work_was_not_isolated(tmp_path: Path) -> None:
+    async def writes(turn: Turn) -> str:
+        turn.outputs["app"] = "hello"
+        return "made"
+
+    async def use(ada: Guest) -> None:
+        made = [{"name": "app", "deliverable": True}]
+        await ada.engine.submit(plan(task("one", outputs=made), release={"gates": {}}))
+        await ada.engine.ended()
+        assert "Not isolated: 1 of its tasks" in text(await ada.get("/plans/p"))
+        assert "未隔离：其中 1 个任务" in text(await ada.get("/plans/p", **{"accept-language": "zh"}))
+        assert "0 unproven, 1 not isolated" in text(await ada.get("/agents"))
+        assert "0 unproven, 1 not isolated" in text(await ada.get("/"))
+
+    visit(tmp_path, use, proving=True, a=writes)
+
+
 def test_what_is_done_by_claims_alone_looks_unproven_everywhere(tmp_path: Path) -> None:
     believed = {
         "objective": "It works",
