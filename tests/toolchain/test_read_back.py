@@ -506,7 +506,7 @@ def test_the_lead_decides_about_a_step_that_does_not_apply(tmp_path: Path, decis
             "not_applicable" if decision == "APPROVE" else "not_applicable_refused"
         )
         if decision == "APPROVE":
-            assert (shown["status"], shown["trust"]) == (status, "confirmed")
+            assert (shown["status"], shown["trust"]) == (status, "attested")
         else:
             assert place.outcomes[0].detail.startswith(
                 "ann does not agree: step 1 (the release is frozen); no_action: "
@@ -690,7 +690,7 @@ def test_a_question_about_a_step_outlives_the_engine(tmp_path: Path) -> None:
             stop.set()
             await running
         shown = await only(place)
-        assert (shown["status"], shown["trust"], len(shown["turns"])) == ("done", "confirmed", 1)
+        assert (shown["status"], shown["trust"], len(shown["turns"])) == ("done", "attested", 1)
 
     play(tmp_path, work)
 
