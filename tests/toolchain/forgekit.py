@@ -17,7 +17,7 @@ from api.enginekit import until
 from toolchain.bench import SECRET, Bench, served
 
 REPO = "acme/widgets"
-EVENTS = ("pull_request", "pull_request_review", "issues", "issue_comment", "status", "workflow_run")
+EVENTS = ("pull_request", "pull_request_review", "issues", "issue_comment", "status", "workflow_run", "repository")
 LOGINS = ("agent-dev", "agent-reviewer", "maintainer")
 VARIABLES = {"agent-dev": "DEV_TOKEN", "agent-reviewer": "REVIEWER_TOKEN", "maintainer": "MAINTAINER_TOKEN"}
 

@@ -40,7 +40,7 @@ REGISTRY = Registry(
     engines={"work": "root"},
 )
 PROFILES = {each.agent: AgentProfile(agent_id=each.agent, driver="played") for each in REGISTRY.identities}  # type: ignore[arg-type]
-EVENTS = ("pull_request", "issues", "issue_comment", "status", "workflow_run")
+EVENTS = ("pull_request", "issues", "issue_comment", "status", "workflow_run", "repository")
 
 
 @dataclass

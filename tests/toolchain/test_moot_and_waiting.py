@@ -117,7 +117,9 @@ def test_a_merge_that_is_scheduled_is_done_when_the_checks_are_green(tmp_path: P
 
 
 @pytest.mark.mends("E5")
-@pytest.mark.parametrize("how", ["merged", "closed", "green", "unassigned", "issue closed", "issue deleted"])
+@pytest.mark.parametrize(
+    "how", ["merged", "closed", "green", "unassigned", "issue closed", "issue deleted", "all deleted"]
+)
 def test_a_task_that_others_made_moot_while_its_agent_worked_is_closed_with_the_reason(
     tmp_path: Path, how: str
 ) -> None:
@@ -145,14 +147,17 @@ def test_a_task_that_others_made_moot_while_its_agent_worked_is_closed_with_the_
             here.do(state.set_status, here.repository, here.user("root"), here.head(number), good)
         elif how == "unassigned":
             here.do(state.edit_issue, here.repository, somebody, number, {"assignees": []})
-        else:
+        elif how == "issue deleted":
             here.do(state.delete_issue, here.repository, here.user("root"), number)
+        else:
+            here.do(state.delete_repository, here.repository, here.user("root"))
         gate.touch()
         [task] = until(lambda: [each for each in of(bench, action) if each["closed_at"]], "the task is closed")
         assert task["status"] == "withdrawn", task
         assert task["closed_why"]
         assert turns(bench, task) == 1
-        quiet(here)
+        if how != "all deleted":
+            quiet(here)
 
 
 @pytest.mark.mends("E5")

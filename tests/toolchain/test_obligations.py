@@ -156,6 +156,104 @@ def test_a_deleted_issue_ends_its_tasks_and_the_look_at_the_forge_goes_on(tmp_pa
     play(tmp_path, story)
 
 
+@pytest.mark.mends("E2")
+@pytest.mark.parametrize("told", ["told", "lost", "late"])
+def test_a_deleted_repository_ends_its_tasks_with_the_reason(tmp_path: Path, told: str) -> None:
+    async def story(scene: Scene) -> None:
+        scene.deployed(good=False)
+        scene.pull(reviewers=("agent-second",))
+        await scene.told()
+        issue = scene.issue(assignees=("agent-dev",))
+        late = list(scene.forge.deliveries.waiting())
+        scene.comment(issue.number, "@agent-second please see")
+        if told != "late":
+            await scene.told()
+        scene.forge.repository("acme/others", writers=["root"])
+        scene.forge.state.delete_repository(scene.repository, scene.user("root"))
+        if told == "lost":
+            scene.lost()
+            for _ in range(2):
+                await scene.reconcile()
+        else:
+            await scene.told(lambda waiting: waiting[::-1])
+        shown = await scene.tasks()
+        assert {each["status"] for each in shown} == {"withdrawn"}, shown
+        assert len(shown) == (2 if told == "late" else 4)
+        assert all("acme/widgets" in each["closed_why"] for each in shown), shown
+        for sent in late:  # sent once more, long after it
+            again = [(key, f"{value}-2" if "elivery" in key else value) for key, value in sent.headers.items()]
+            await scene.receiver.receive("work", again, sent.body)
+        while await scene.intake.pass_():
+            pass
+        assert told == "lost" or await scene.live() == []
+
+    play(tmp_path, story)
+
+
+@pytest.mark.mends("E2")
+def test_tasks_of_a_repository_that_was_out_of_sight_come_back_with_it(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        scene.issue(assignees=("agent-dev",))
+        scene.pull(reviewers=("agent-second",))
+        await scene.told()
+        before = await statuses(scene)
+        hidden = scene.forge.state.repositories.pop(REPO)
+        looked = await scene.reconcile()
+        assert not looked["ok"]
+        assert len(looked["closed"]) == 2
+        assert await scene.live() == []
+        store = await scene.deps.stores.board(BOARD)
+        [warning] = [row for row in await store.read("toolchain_warnings", after=0, limit=10) if "FORGE_UNSEEN" in row]
+        assert any("2 tasks were withdrawn" in str(value) for value in warning)
+        scene.forge.state.repositories[REPO] = hidden
+        assert (await scene.reconcile())["ok"]
+        assert await statuses(scene) == before
+
+    play(tmp_path, story)
+
+
+@pytest.mark.mends("E2")
+@pytest.mark.parametrize("told", ["in order", "twice", "turned round", "lost"])
+@pytest.mark.parametrize("where", ["issue", "pull request"])
+def test_a_comment_that_was_deleted_calls_nobody_who_has_not_begun(tmp_path: Path, told: str, where: str) -> None:
+    async def story(scene: Scene) -> None:
+        number = scene.issue().number if where == "issue" else scene.pull(reviewers=("agent-reviewer",)).issue.number
+        await scene.told()
+        kept = scene.comment(number, "@agent-ops please stay")
+        gone = scene.comment(number, "@agent-second please see")
+        if told == "lost":
+            await scene.told()
+            await scene.reconcile()
+        scene.forge.state.delete_comment(scene.repository, scene.user("alice"), gone.id)
+        if told == "lost":
+            scene.lost()
+        else:
+            await scene.told(ORDERS[told])
+        await scene.reconcile()
+        mentions = {each["assignee"]: each for each in await scene.tasks() if "mention" in str(each["must_haves"])}
+        assert mentions["agent-ops"]["status"] == "pending", kept
+        if "agent-second" in mentions:
+            assert mentions["agent-second"]["status"] == "withdrawn"
+            assert mentions["agent-second"]["closed_why"] == "the comment was deleted"
+        assert ("mention", "agent-second") not in await scene.live()
+
+    play(tmp_path, story)
+
+
+@pytest.mark.mends("E2")
+def test_an_agent_does_not_end_a_call_by_deleting_the_comment(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        issue = scene.issue()
+        said = scene.comment(issue.number, "@agent-second please see")
+        await scene.told()
+        scene.user("agent-second").is_admin = True
+        scene.forge.state.delete_comment(scene.repository, scene.user("agent-second"), said.id)
+        await scene.told()
+        assert await statuses(scene) == [("mention", "agent-second", "pending")]
+
+    play(tmp_path, story)
+
+
 @pytest.mark.mends("E10")
 @pytest.mark.parametrize("told", ["told", "lost"])
 def test_a_renamed_repository_keeps_its_tasks_and_gives_none_out_again(tmp_path: Path, told: str) -> None:

@@ -24,6 +24,7 @@ EventName = Literal[
     "review_submitted",
     "comment_created",
     "comment_edited",
+    "comment_deleted",
     "issue_opened",
     "issue_edited",
     "issue_assigned",
@@ -36,6 +37,7 @@ EventName = Literal[
     "status_changed",
     "run_finished",
     "deployment_changed",
+    "repository_deleted",
 ]
 ReviewVerdict = Literal["APPROVED", "REQUEST_CHANGES", "COMMENT"]
 Outcome = Literal["success", "failure", "other"]
@@ -332,7 +334,7 @@ class ForgeEvent(Part):
     issue: Issue | None = None
     """The issue it is about; for comments also the pull request, seen as an issue."""
     comment: Comment | None = None
-    """The comment that was written or edited."""
+    """The comment that was written, edited or deleted."""
     review: Review | None = None
     """The review that was handed in."""
     status: Status | None = None
@@ -395,3 +397,5 @@ class Sighting(Part):
     """Who took themselves off the issue, and were not assigned again: what they have begun is still theirs."""
     covered: dict[str, str] = Field(default_factory=dict)
     """Key of a task → the newest moment at which it stood for what is owed."""
+    unsaid: Many[Count] = ()
+    """Numbers of comments that were deleted: they call nobody, whenever they are told of."""

@@ -48,6 +48,27 @@ def remember(tx: Tx, event: ForgeEvent, registry: Registry) -> None:
         _put(tx, semantic_keys.accounts(event.source), {str(number): login for number, login in after.items()})
 
 
+def is_gone(tx: Tx, event: ForgeEvent) -> bool:
+    """Whether the repository of an event was deleted before. What happened since then shows that it is back."""
+    gone = _read(tx, semantic_keys.repository_gone(event.source, event.repository.key))
+    return bool(gone) and not event.first_hand and event.at <= str(gone["at"])
+
+
+def note_gone(tx: Tx, event: ForgeEvent, at: str) -> None:
+    """Remember that a repository was deleted, and by whom; or that it is seen again."""
+    key = semantic_keys.repository_gone(event.source, event.repository.key)
+    if event.name != "repository_deleted":
+        if _read(tx, key) and not is_gone(tx, event):
+            _put(tx, key, {})
+    elif not event.first_hand:
+        _put(tx, key, {"at": at, "by": event.sender.login.lower() if event.sender else ""})
+
+
+def is_known(tx: Tx, source: str, name: str) -> bool:
+    """Whether the repository whose tasks are kept under a name was ever seen."""
+    return bool(_read(tx, semantic_keys.repository_kept_as(source, name)))
+
+
 def renamed(tx: Tx, source: str, registry: Registry) -> Registry:
     """Who is who, with the names that accounts were seen to have now."""
     return registry.renamed(source, _logins(tx, source))

@@ -21,7 +21,7 @@ from agenttalk.engine import names
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import BOARD, Board, Written, shown_by
 from agenttalk.engine.webhooks import Gather, Rights
-from agenttalk.errors import AgentTalkError, Code, ForgeError
+from agenttalk.errors import AgentTalkError, Code, ForgeError, Problem
 from agenttalk.ports import Forge, Row
 from agenttalk.prompts.toolchain_steps import Content
 from agenttalk.rules import deploying, intake, reconciling, semantic_keys
@@ -150,7 +150,7 @@ class Reconciler:
             return looked
         try:
             tasks = await self._open_tasks(name)
-            for repository in await self._repositories(forge, looked, tasks):
+            for repository in await self._repositories(forge, looked, tasks, dry_run=dry_run):
                 await self._repository(forge, looked, repository, tasks, dry_run=dry_run)
         except ForgeError as error:
             if error.retry_after:
@@ -175,7 +175,9 @@ class Reconciler:
                         _note(found, source, row[8], said["action_type"])
         return found
 
-    async def _repositories(self, forge: Forge, looked: Looked, tasks: _Open) -> list[tuple[Repository, str]]:
+    async def _repositories(
+        self, forge: Forge, looked: Looked, tasks: _Open, *, dry_run: bool
+    ) -> list[tuple[Repository, str]]:
         """Those that the settings name, those of the account that they cover, and those of open tasks: each once.
 
         Beside each stands what it is called in keys. One that was renamed may be listed under both of its names.
@@ -191,10 +193,31 @@ class Reconciler:
             except ForgeError as error:
                 _unless_over(error)
                 looked.note(f"{looked.source}:{name}", error)
+                if error.code is Code.FORGE_MISSING and not dry_run:
+                    await self._gone(looked, name)
                 continue
             kept = await self._known_as(looked.source, repository)
             found.setdefault(kept or repository.full_name.lower(), (repository, kept))
         return [found[key] for key in sorted(found)]
+
+    async def _gone(self, looked: Looked, name: str) -> None:
+        """A repository that was seen before is not shown any more: nobody is to work there until it is seen again."""
+        if not self._deps.stores.has(BOARD):
+            return
+        store = await self._deps.stores.board(BOARD)
+        if not await store.transact(lambda tx: names.is_known(tx, looked.source, name)):
+            return
+        kind = self._board.setup.places[looked.source].kind
+        where = Repository(full_name=name.partition("~")[0], known_as=name)
+        event = ForgeEvent(
+            source=looked.source, kind=kind, name="repository_deleted", repository=where, first_hand=True
+        )
+        [written] = await self._board.take([(event, {})])
+        _tell(looked, [(event, written)])
+        if written.withdrawn:
+            text = f"{written.reasons[0]}: {len(written.withdrawn)} tasks were withdrawn"
+            hint = "if it is still there, give the account of the source's token read access: they are restored then"
+            await self._board.warn(Problem(Code.FORGE_UNSEEN, name, text, hint))
 
     async def _known_as(self, source: str, repository: Repository) -> str:
         if not self._deps.stores.has(BOARD):
@@ -313,7 +336,8 @@ async def _found(
     if isinstance(thing, PullRequest):
         thing, reviews = await forge.asked(name, thing)
     found = repository.shown(thing)
-    changed = before.get(found.object) != thing.updated_at
+    # A comment may be deleted without a trace in its thing: whoever is called by one is worth a look.
+    changed = before.get(found.object) != thing.updated_at or "mention" in kinds
     found = replace(found, comments=await forge.comments(name, number) if changed else None)
     if not isinstance(thing, PullRequest):
         owed = changed and (bool(thing.assignees) or "issue_assigned" in kinds)

@@ -6,7 +6,7 @@ failures are the same whichever delivery brought them, so a delivery may be look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
@@ -36,6 +36,7 @@ BOARD: Final = "_toolchain"
 KEPT: Final = timedelta(days=14)
 """How long a failure waits for a pull request with its commit."""
 _SIGHTING_LIMIT: Final = 32 * 1024 * 1024
+_PAGE: Final = 500
 _LATELY: Final = 32 * 1024
 """Bytes of a sighting that is kept in memory for a while."""
 _NOTHING: Final = Content()
@@ -185,6 +186,7 @@ class Board:
             for shown in shown_by(found, registry):
                 names.remember(tx, shown, registry)
                 event, now = names.placed(tx, shown), self.registry(tx, shown.source)
+                names.note_gone(tx, event, moves.at)
                 decision = _decided(found, event, now, known(tx, event))
                 written.append((event, self._write(moves, event, decision, content)))
             moves.finish()
@@ -207,6 +209,7 @@ class Board:
         tx = moves.tx
         names.remember(tx, event, self.setup.registry)
         placed = names.placed(tx, event)
+        names.note_gone(tx, placed, moves.at)
         decision = intake.decide(placed, self.registry(tx, event.source), known(tx, placed))
         return self._write(moves, placed, decision, content)
 
@@ -341,6 +344,8 @@ def state_of(state: str, epoch: int) -> Literal["waiting", "begun", "ended", "wi
 
 def known(tx: Tx, event: ForgeEvent) -> Known:
     """What is known of the things that an event is about. Each lookup goes through an index."""
+    if event.name == "repository_deleted":
+        return Known(tasks=tuple(_open_in(tx, event.source, event.repository.key)))
     found, before = Known(), None
     for _ in range(2):
         wanted = intake.wanted(event, found)
@@ -359,8 +364,21 @@ def known(tx: Tx, event: ForgeEvent) -> Known:
             tasks=tuple(_known_task(row) for row in rows),
             sightings=tuple(_sighting(bytes(seen[key])) for key in sorted(seen)),
             held=tuple(ForgeEvent.model_validate(_read(row[0])) for row in held),
+            gone=names.is_gone(tx, event),
         )
     return found
+
+
+def _open_in(tx: Tx, source: str, repository: str) -> Iterator[KnownTask]:
+    """The open tasks of a repository. It costs as much as there are open ones of all."""
+    starts = tuple(f"{semantic_keys.repository_of(source, repository)}{mark}" for mark in "#@")
+    objects, after = set[str](), 0
+    while rows := tx.run("toolchain_page_open", after=after, limit=_PAGE):
+        after = rows[-1][0]
+        objects |= {object_ for *_, object_ in (row[:9] for row in rows) if object_.startswith(starts)}
+    for each in sorted(objects):
+        found = (_known_task(row) for row in tx.run("toolchain_known", object=each))
+        yield from (task for task in found if task.state in {"waiting", "begun"})
 
 
 def _sighting(data: bytes) -> Sighting:

@@ -22,7 +22,11 @@ ISSUE: Final[dict[str, EventName]] = {
     "deleted": "issue_deleted",
     "transferred": "issue_deleted",
 }
-COMMENT: Final[dict[str, EventName]] = {"created": "comment_created", "edited": "comment_edited"}
+COMMENT: Final[dict[str, EventName]] = {
+    "created": "comment_created",
+    "edited": "comment_edited",
+    "deleted": "comment_deleted",
+}
 _FAILED: Final = frozenset({"failure", "error", "timed_out", "startup_failure"})
 _STATES: Final[dict[str, Outcome]] = {"success": "success", "failure": "failure", "error": "failure"}
 
@@ -73,7 +77,7 @@ def before(data: Mapping[str, Any], field: str = "body") -> str | None:
 def commented(
     data: Mapping[str, Any], source: str, kind: ForgeKind, about: Callable[[], Mapping[str, Any]]
 ) -> ForgeEvent | str:
-    """Something was said, or edited. `about` reads what it was said about."""
+    """Something was said, edited or deleted. `about` reads what it was said about."""
     action = text(data, "action")
     if action not in COMMENT:
         return f"a comment was {action[:40] or 'touched'}"
@@ -88,6 +92,14 @@ def commented(
         body_before=before(data),
         **about(),
     )
+
+
+def repository(data: Mapping[str, Any], *, source: str, kind: ForgeKind) -> ForgeEvent | str:
+    """Something happened to a repository as a whole. Only its end is work for nobody any more."""
+    action = text(data, "action")
+    if action != "deleted":
+        return f"a repository was {action[:40] or 'touched'}"
+    return event(data, source, kind, "repository_deleted", moment(part(data, "repository"), "updated_at"))
 
 
 def needed(data: Mapping[str, Any], name: str) -> str:

@@ -182,6 +182,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "issues": _issue,
     "issue_assign": _issue,
     "status": events.status,
+    "repository": events.repository,
     "workflow_run": _workflow_run,
     "workflow_job": _workflow_job,
     "action_run_failure": _action_run,

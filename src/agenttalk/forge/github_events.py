@@ -154,6 +154,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "issue_comment": _comment,
     "issues": _issue,
     "status": events.status,
+    "repository": events.repository,
     "workflow_run": _ran("workflow_run"),
     "workflow_job": _ran("workflow_job"),
     "check_run": _ran("check_run"),

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from agenttalk.contracts import wire
 from agenttalk.contracts.promise import ForgeCheck
 from agenttalk.errors import Code, ForgeError
 from agenttalk.ports import Forge, KindTask, KindTurn
-from agenttalk.rules import forge_checks, mootness, read_back, report_claims
+from agenttalk.rules import forge_checks, mootness, read_back, report_claims, semantic_keys, words_of_forges
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.evidence import Finding, Reason
 from agenttalk.rules.forge_facts import Facts, Look, UnreadError
@@ -45,6 +46,8 @@ class ReadBack:
     sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
     hasty: Collection[str] = ()
     """Sources that are not waited for: there, what agents say is taken as well."""
+    gone: Callable[[], Awaitable[bool]] | None = None
+    """Whether the forge told that the repository of a task was deleted, by others than its agent."""
 
     async def __call__(self, task: KindTask, turn: KindTurn) -> list[Evidence]:
         """What the forge shows of a task. Nothing where the source has no token of ours."""
@@ -66,9 +69,13 @@ class ReadBack:
             return read_back.evidence(order, said, facts, turn.at)
 
         try:
-            asked = replace(self, patience=0.0, settling=0.0) if task.source in self.hasty else self
+            asked = replace(self, gone=partial(_is_gone, task, account.login, turn))
+            asked = replace(asked, patience=0.0, settling=0.0) if task.source in self.hasty else asked
             return await asked._decided(forge, look, order, turn)  # noqa: SLF001 - our own
         except ForgeError as error:
+            if error.code is Code.FORGE_UNSEEN and await _is_gone(task, account.login, turn):
+                why = words_of_forges.WAS_DELETED(place=order.repository)
+                return [read_back.failed(error.message, error.code, turn.at), read_back.moot("moot", why, turn.at)]
             return [read_back.failed(error.message, error.code, turn.at)]
 
     async def _decided(
@@ -137,6 +144,8 @@ class ReadBack:
                 if error.code not in OUTAGES or not self.patience:
                     raise
                 unseen = error.code is Code.FORGE_UNSEEN  # it does not pass by itself: who can mend it hears of it now
+                if unseen and self.gone is not None and await self.gone():
+                    raise
                 if unseen or waited + pause > self.patience:
                     if away is None or (not unseen and waited + pause > self.longest):
                         raise
@@ -147,6 +156,16 @@ class ReadBack:
             await (self.sleep(pause) if wait is None or pause < _HELD else wait(why, self.sleep(pause)))
             waited += pause
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def _is_gone(task: KindTask, login: str, turn: KindTurn) -> bool:
+    """Whether the forge told that a task's repository was deleted, and not by the agent itself."""
+    about = semantic_keys.repository_in(task.object)
+    if turn.read is None or not about:
+        return False
+    rows = await turn.read("sighting", object=semantic_keys.repository_gone(task.source, about))
+    told: Any = wire.read(bytes(rows[0][1])) if rows else {}
+    return bool(told) and told["by"] != login.lower()
 
 
 async def answered(forge: Forge, look: Callable[[Facts], T]) -> T:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts.forge import (
+    Comment,
     Deployment,
     EventName,
     ForgeEvent,
@@ -61,6 +62,8 @@ def decide(event: ForgeEvent, registry: Registry, known: Known) -> Decision:
         draft.notes.append(f"{event.repository.full_name} is none of our repositories")
     elif calling.is_our_own(event, registry):
         draft.notes.append("the engine wrote it itself")
+    elif known.gone and event.name != "repository_deleted":
+        draft.notes.append("the repository was deleted")
     else:
         _HANDLERS[event.name](draft)
     return draft.decision()
@@ -266,13 +269,46 @@ def _comment(draft: Draft) -> None:
         now = draft.remember(shown)
         pull = _settle(draft, now) or pull
     object_key = semantic_keys.object_of(event.source, draft.place, number)
+    if event.name == "comment_deleted":
+        _unsay(draft, object_key, comment)
+        return
     line = draft.registry.says_failure(event.source, comment.author.login, comment.body)
     if line is not None and event.name == "comment_created":
         _failed_by_comment(draft, object_key, number, line)
         return
+    if draft.is_unsaid(object_key, comment.id):
+        draft.notes.append("the comment was deleted")
+        return
     on_pull = pull is not None or (issue is not None and issue.is_pull)
     kind = "pull_request_comment" if on_pull else "issue_comment"
     calling.mentions(draft, object_key, f"comment-{comment.id}", comment.body, source_type=kind)
+
+
+def _unsay(draft: Draft, object_key: str, comment: Comment) -> None:
+    """Nobody has to answer what was deleted, unless the one who is called deleted it or has begun."""
+    draft.unsay(object_key, comment.id)
+    place = f"comment-{comment.id}"
+    for task in draft.of(object_key, "mention"):
+        if task.key == semantic_keys.mention(draft.event, place, task.assignee) and not task.idle:
+            _withdraw_for_others(draft, task, "the comment was deleted")
+
+
+def _repository_deleted(draft: Draft) -> None:
+    """Nothing is left to do in a repository that is not there any more."""
+    why = f"the repository {draft.repository} was deleted"
+    if draft.event.first_hand:
+        why = f"the repository {draft.repository} is gone, or the engine's account may not see it any more"
+    for task in draft.known.tasks:
+        _withdraw_for_others(draft, task, why)
+
+
+def _withdraw_for_others(draft: Draft, task: KnownTask, why: str) -> None:
+    """Nothing is left to do, unless the task's own agent saw to that."""
+    sender = draft.event.sender
+    if sender is not None and draft.registry.agent(sender) == task.assignee:
+        draft.notes.append(f"{task.assignee} did this itself")
+    else:
+        draft.withdraw(task, why)
 
 
 def _failed_by_comment(draft: Draft, object_key: str, number: int, line: str) -> None:
@@ -529,6 +565,7 @@ _HANDLERS: Final[Mapping[EventName, Callable[[Draft], None]]] = {
     "review_submitted": _review,
     "comment_created": _comment,
     "comment_edited": _comment,
+    "comment_deleted": _comment,
     "issue_opened": _issue,
     "issue_edited": _issue,
     "issue_assigned": _issue,
@@ -541,4 +578,5 @@ _HANDLERS: Final[Mapping[EventName, Callable[[Draft], None]]] = {
     "status_changed": _ran,
     "run_finished": _ran,
     "deployment_changed": _ran,
+    "repository_deleted": _repository_deleted,
 }

@@ -46,13 +46,16 @@ class Known:
     """What is known of the things that an event is about. `wanted` says what to look up."""
 
     tasks: tuple[KnownTask, ...] = ()
-    """Tasks of the event's objects, in any state, and those that hold a key it could ask for."""
+    """Tasks of the event's objects, in any state, and those that hold a key it could ask for; those of a whole
+    repository that are open, where the event is about that."""
     sightings: tuple[Sighting, ...] = ()
     """The newest sightings of its objects, and of open pull requests whose head it names."""
     held: tuple[ForgeEvent, ...] = ()
     """Failures that wait for a pull request with their commit as its head."""
     met: frozenset[str] = frozenset()
     """Keys of tasks of which the forge shows just now that nothing is left to do."""
+    gone: bool = False
+    """Whether the repository was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,17 @@ class Draft:
     def _amend(self, object_key: str, now: Sighting, changes: Mapping[str, Any]) -> None:
         self.seen = [each for each in self.seen if sightings.object_of(each) != object_key]
         self.seen.append(now.model_copy(update=dict(changes)))
+
+    def unsay(self, object_key: str, comment: int) -> None:
+        """Remember that a comment was deleted, as far as its thing is known."""
+        now = self._newest(object_key)
+        if now is not None and comment not in now.unsaid:
+            self._amend(object_key, now, {"unsaid": (*now.unsaid, comment)})
+
+    def is_unsaid(self, object_key: str, comment: int) -> bool:
+        """Whether a comment was deleted."""
+        now = self._newest(object_key)
+        return now is not None and comment in now.unsaid
 
     def sighting(self, object_key: str) -> Sighting | None:
         """What was seen of a thing before."""

@@ -32,6 +32,7 @@ from agenttalk.rules.proposing import Decision, Known, KnownTask, Withdrawal
 
 REVIEWED: Final = "the review is there already"
 GREEN: Final = "the head is green again"
+UNSAID: Final = "the comment was deleted"
 TAKEN_BACK: Final = "the review was withdrawn"
 
 
@@ -114,9 +115,10 @@ def decide(found: Found, event: ForgeEvent, registry: Registry, known: Known) ->
 
 def nothing_left(found: Found, tasks: Iterable[KnownTask], registry: Registry) -> dict[str, str]:
     """Keys of tasks of which the forge shows that nothing is left to do → why. What it does not show stays."""
+    unsaid = _unsaid(found, tasks)
     pull = found.pull
     if pull is None or not pull.is_open:
-        return {}
+        return unsaid
     reviewers = [registry.agent(each.author) for each in found.reviews if _counts(each, pull)]
     over = {
         semantic_keys.review_wanted(found.source, found.key, pull, agent): REVIEWED
@@ -131,7 +133,17 @@ def nothing_left(found: Found, tasks: Iterable[KnownTask], registry: Registry) -
         mine = task.action_type == "review_result" and task.object == found.object
         if mine and (task.reviewer, task.verdict) not in given and task.assignee not in took_back:
             over[task.key] = TAKEN_BACK
-    return over
+    return over | unsaid
+
+
+def _unsaid(found: Found, tasks: Iterable[KnownTask]) -> dict[str, str]:
+    """Calls in comments that are not there any more, where all were read."""
+    if found.comments is None or not found.thing.is_open:
+        return {}
+    there = {f"comment-{each.id}" for each in found.comments}
+    mine = [each for each in tasks if each.action_type == "mention" and each.object == found.object]
+    places = {each.key: semantic_keys.comment_of(each.key) for each in mine}
+    return {key: UNSAID for key, place in places.items() if place and place not in there}
 
 
 # Events

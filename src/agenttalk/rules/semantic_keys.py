@@ -22,7 +22,12 @@ def user(account: ForgeUser) -> str:
 
 def object_of(source: str, repository: str, number: int) -> str:
     """A pull request or issue; both count with the same numbers."""
-    return _joined(source, f"{repository.lower()}#{number}")
+    return f"{repository_of(source, repository)}#{number}"
+
+
+def repository_of(source: str, repository: str) -> str:
+    """With what the keys of a repository's pull requests, issues and commits begin."""
+    return _joined(source, repository.lower())
 
 
 def read_object(key: str) -> tuple[str, str, int] | None:
@@ -34,13 +39,19 @@ def read_object(key: str) -> tuple[str, str, int] | None:
     return _plain(source), _plain(repository), int(number)
 
 
+def repository_in(key: str) -> str:
+    """The repository of a pull request, issue or commit; empty for the key of anything else."""
+    rest = key.partition(":")[2]
+    return "" if ":" in rest else _plain(rest.rpartition("#")[0] or rest.rpartition("@")[0])
+
+
 def _plain(part: str) -> str:
     return part.replace("%3A", ":").replace("%25", "%")
 
 
 def commit_of(source: str, repository: str, sha: str) -> str:
     """A commit."""
-    return _joined(source, f"{repository.lower()}@{sha}")
+    return f"{repository_of(source, repository)}{_joined(f'@{sha}')}"
 
 
 def review_wanted(source: str, repository: str, pull: PullRequest, agent: str) -> str:
@@ -75,6 +86,12 @@ def _review_at(event: ForgeEvent, pull: PullRequest, review: Review, minute: str
 def mention(event: ForgeEvent, place: str, agent: str) -> str:
     """An agent's name in one text. An edit of the text is the same place."""
     return _joined(event.source, "mention", event.repository.key, place, agent)
+
+
+def comment_of(key: str) -> str:
+    """The comment in which a mention's key says that somebody was called (`comment-7`); empty for other texts."""
+    parts = key.split(":")
+    return parts[3] if len(parts) == 5 and parts[3].startswith("comment-") else ""
 
 
 def issue_assigned(source: str, repository: str, number: int, agent: str) -> str:
@@ -131,6 +148,11 @@ def repository_named(source: str, name: str) -> str:
 def repository_kept_as(source: str, name: str) -> str:
     """The repository whose tasks are kept under a name."""
     return _joined(source, "repository_kept_as", name.lower())
+
+
+def repository_gone(source: str, name: str) -> str:
+    """That the repository whose tasks are kept under a name was deleted."""
+    return _joined(source, "repository_gone", name.lower())
 
 
 def accounts(source: str) -> str:

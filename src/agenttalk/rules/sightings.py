@@ -68,6 +68,7 @@ def newest(known: Sighting | None, seen: Sighting) -> Sighting:
     for name, verdict in seen.verdicts.items():
         verdicts[name] = max(verdict, verdicts.get(name, ""))
     kept = {"owed": seen.owed or known.owed, "verdicts": verdicts, "met": known.met, "covered": known.covered}
+    kept["unsaid"] = tuple(sorted({*known.unsaid, *seen.unsaid}))
     kept["freed"] = _latest(known.freed, seen.freed, _between(known, seen))
     now = _newest(known, seen)
     thing = now.pull_request or now.issue

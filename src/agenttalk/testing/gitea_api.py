@@ -171,6 +171,11 @@ async def _edit_repository(api: Api, request: Request) -> Response:
     return JSONResponse(api.shapes.repository(repository, who))
 
 
+async def _delete_repository(api: Api, request: Request) -> Response:
+    api.state.delete_repository(api.repository(request), api.user(request))
+    return Response(status_code=204)
+
+
 async def _rename_user(api: Api, request: Request) -> Response:
     if not api.user(request).is_admin:
         raise RefusedError(403, "user should be an admin")
@@ -291,6 +296,11 @@ async def _edit_comment(api: Api, request: Request) -> Response:
     who, repository, data = api.user(request), api.repository(request), await _body(request)
     comment = api.state.edit_comment(repository, who, int(request.path_params["id"]), data.get("body") or "")
     return JSONResponse(api.shapes.comment(repository, comment))
+
+
+async def _delete_comment(api: Api, request: Request) -> Response:
+    api.state.delete_comment(api.repository(request), api.user(request), int(request.path_params["id"]))
+    return Response(status_code=204)
 
 
 async def _pulls(api: Api, request: Request) -> Response:
@@ -498,6 +508,7 @@ _ACCOUNT: dict[tuple[str, str], Handler] = {
 _REPOSITORY: dict[tuple[str, str], Handler] = {
     ("GET", ""): _show_repository,
     ("PATCH", ""): _edit_repository,
+    ("DELETE", ""): _delete_repository,
     ("PUT", "/collaborators/{login}"): _collaborator,
     ("DELETE", "/collaborators/{login}"): _collaborator,
     ("POST", "/hooks"): _hook,
@@ -505,6 +516,7 @@ _REPOSITORY: dict[tuple[str, str], Handler] = {
     ("GET", "/issues"): _issues,
     ("POST", "/issues"): _make_issue,
     ("PATCH", "/issues/comments/{id}"): _edit_comment,
+    ("DELETE", "/issues/comments/{id}"): _delete_comment,
     ("GET", "/issues/{number}"): _issue,
     ("PATCH", "/issues/{number}"): _edit_issue,
     ("DELETE", "/issues/{number}"): _delete_issue,

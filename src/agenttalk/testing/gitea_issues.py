@@ -72,6 +72,13 @@ class Issues:
         """Give it another name. Its number stays, and the old name leads to the new one."""
         self._moves({repository.full_name: repository}, lambda: setattr(repository, "name", name))
 
+    def delete_repository(self, repository: Repository, who: User) -> None:
+        """Remove it for good. Only hooks of its owner or of the whole forge hear of it."""
+        if not (who.is_admin or who is repository.owner):
+            raise RefusedError(403)
+        del self.repositories[repository.full_name.lower()]
+        self._emit(repository, "repository", "repository", who, {"action": "deleted"})
+
     def rename_user(self, user: User, login: str) -> None:
         """Give an account another name. Its number and its tokens stay."""
         own = {name: each for name, each in self.repositories.items() if each.owner is user}
@@ -209,6 +216,16 @@ class Issues:
         before, comment.body = comment.body, body
         self._tell_comment(repository, who, comment, "edited", changes={"body": {"from": before}})
         return comment
+
+    def delete_comment(self, repository: Repository, who: User, comment_id: int) -> None:
+        """Remove a comment. Nothing of its issue shows it."""
+        comment = next((each for each in repository.comments if each.id == comment_id), None)
+        if comment is None:
+            raise RefusedError(404)
+        if not (who is comment.author or who.is_admin or who is repository.owner):
+            raise RefusedError(403)
+        repository.comments.remove(comment)
+        self._tell_comment(repository, who, comment, "deleted")
 
     def _tell_comment(self, repository: Repository, who: User, comment: Comment, action: str, **more: Any) -> None:
         issue, pull = self.issue_of(repository, comment.number), repository.pulls.get(comment.number)
