@@ -276,3 +276,14 @@ def test_names_of_things_are_read_from_their_keys() -> None:
         assert semantic_keys.read_object(other) is None
     assert is_one("acme/widgets")
     assert not any(map(is_one, ("acme/*", "acme", "a/b/c", "ac[m]e/w", "a/?")))
+
+
+def test_names_of_nobody_in_a_text_do_not_hide_that_an_agent_was_called() -> None:
+    world = World(registry())
+    world.reconcile(shown(issue(body="@nobody-known and @agent-ops, please"), comments=()))
+    assert world.outcome() == [("mention", "agent-ops")]
+    answered = World(registry())
+    answered.reconcile(
+        shown(issue(body="@nobody-known and @agent-ops, please"), comments=(said("Done.", who="agent-ops"),))
+    )
+    assert answered.outcome() == []

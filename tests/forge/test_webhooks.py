@@ -325,8 +325,8 @@ def test_times_are_brought_to_one_zone() -> None:
         ("github/review_request", {"action": "labeled"}),
         ("gitea/issue_assigned", {"action": "milestoned"}),
         ("github/issue_assigned", {"action": "pinned"}),
-        ("gitea/mention", {"action": "deleted"}),
-        ("github/mention", {"action": "deleted"}),
+        ("gitea/mention", {"action": "pinned"}),
+        ("github/mention", {"action": "pinned"}),
         ("gitea/ci_failure", {"state": "pending"}),
         ("gitea/ci_failure", {"state": "warning"}),
         ("gitea/deploy_failure", {"action": "requested"}),
@@ -372,9 +372,10 @@ def test_comments_on_lines_and_statuses_of_github_are_read() -> None:
     assert isinstance(found, ForgeEvent)
     assert found.comment
     assert (found.name, found.comment.path) == ("comment_created", "src/a.py")
-    body["action"] = "deleted"
-    found = read(SOURCE, "github", [("X-GitHub-Event", "pull_request_review_comment")], json.dumps(body).encode())
-    assert isinstance(found, Ignored)
+    for action, name in (("deleted", "comment_deleted"), ("pinned", None)):
+        body["action"] = action
+        found = read(SOURCE, "github", [("X-GitHub-Event", "pull_request_review_comment")], json.dumps(body).encode())
+        assert (found.name if isinstance(found, ForgeEvent) else None) == name
     for state, outcome in (("failure", "failure"), ("error", "failure"), ("success", "success"), ("pending", None)):
         told = {"sha": "a" * 40, "state": state, "context": "ci", "repository": {"full_name": "acme/widgets"}}
         found = read(SOURCE, "github", [("X-GitHub-Event", "status")], json.dumps(told).encode())
@@ -382,6 +383,17 @@ def test_comments_on_lines_and_statuses_of_github_are_read() -> None:
     found = read(SOURCE, "github", [("X-GitHub-Event", "status")], b'{"state": "failure"}')
     assert isinstance(found, Ignored)
     assert found.code is Code.FORGE_EVENT_UNREADABLE
+
+
+@pytest.mark.mends("E2")
+@pytest.mark.parametrize("kind", ["gitea", "github"])
+@pytest.mark.parametrize(("action", "name"), [("deleted", "repository_deleted"), ("created", None), ("", None)])
+def test_the_end_of_a_repository_is_read(kind: Any, action: str, name: str | None) -> None:
+    body = {"action": action, "repository": {"full_name": "acme/widgets", "id": 7}, "sender": {"login": "alice"}}
+    headers = {"gitea": [("X-Gitea-Event", "repository"), ("X-Gitea-Event-Type", "repository")]}
+    found = read(SOURCE, kind, headers.get(kind, [("X-GitHub-Event", "repository")]), json.dumps(body).encode())
+    assert (found.name if isinstance(found, ForgeEvent) else None) == name
+    assert isinstance(found, ForgeEvent) or "a repository was" in found.reason
 
 
 def test_an_assigned_pull_request_is_no_issue() -> None:

@@ -179,3 +179,13 @@ def test_an_agent_ends_nothing_by_moving_the_head_itself(action: str) -> None:
         == "moot"
     )
     assert stands(action, moved)[0] == "moot", "nobody knows who moved it"
+
+
+def test_evidence_of_what_is_moot_says_why() -> None:
+    found = read_back.moot("moot", "acme/widgets#1 was closed by ann", "2026-05-01T10:00:00Z")
+    assert (found.id, found.passed, found.trust, found.detail) == (
+        "moot",
+        True,
+        "observed",
+        "acme/widgets#1 was closed by ann",
+    )

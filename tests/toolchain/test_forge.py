@@ -83,7 +83,8 @@ def test_a_pull_request_goes_from_review_to_rework_with_steps_from_the_forge(
     assert review["context"]["changed_files"] == ["src/retry.py"]
     assert review["context"]["risk_level"] == "high"
     [point] = [step for step in result["steps"] if step.startswith("Point 1")]
-    assert 'on "src/retry.py" line 1;' in point
+    assert "on line 1; its file and its text are `review_comments[0]` of the facts" in point
+    assert result["context"]["review_comments"][0]["path"] == "src/retry.py"
     assert result["context"]["review_comments"][0]["body"] == "This loops for ever."
     assert any(step.startswith("Repair the job") and "ci.yml / test" in step for step in failure["steps"])
     for each in found:
