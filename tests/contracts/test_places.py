@@ -41,7 +41,10 @@ def test_an_agent_gets_the_best_sandbox_and_needs_one_if_it_names_it() -> None:
     assert AgentProfile.from_json({**least, "driver": "cli", "cli": {"agent": "claude", "model": "m"}}).model == "m"
     assert AgentProfile.from_json({**least, "driver": "cli", "cli": {"agent": "claude"}}).model == ""
     ways = {"script": "file", "cli": "message", "local": "answer"}
-    shown = {driver: AgentProfile.model_construct(agent_id="a", driver=driver).result_by for driver in ways}
+    shown = {
+        driver: AgentProfile.model_construct(agent_id=AgentProfile.from_json(least).agent_id, driver=driver).result_by
+        for driver in ways
+    }
     assert shown == ways
     assert AgentProfile.from_json({**least, "sandbox": "bubblewrap"}).isolated_only
     assert AgentProfile.from_json({**least, "isolation": "required"}).isolated_only

@@ -24,8 +24,8 @@ def test_a_deleted_comment_calls_nobody_in_whatever_order_it_is_told() -> None:
     gone = comment(CALL, name="comment_deleted")
     for order in permutations([said, kept, gone, gone]):
         assert run([opened, *order]).outcome() == [("mention", "agent-ops")]
-    on_pull = {"issue": issue(is_pull=True)}
-    assert run([comment(CALL, name="comment_deleted", **on_pull)]).outcome() == [], "a thing that was never seen"
+    unseen = comment(CALL, name="comment_deleted", issue=issue(is_pull=True))
+    assert run([unseen]).outcome() == [], "a thing that was never seen"
 
 
 @pytest.mark.mends("E2")
