@@ -86,7 +86,8 @@ def test_a_pull_request_goes_from_review_to_rework_with_steps_from_the_forge(
     assert "on line 1; its file and its text are `review_comments[0]` of the facts" in point
     assert result["context"]["review_comments"][0]["path"] == "src/retry.py"
     assert result["context"]["review_comments"][0]["body"] == "This loops for ever."
-    assert any(step.startswith("Repair the job") and "ci.yml / test" in step for step in failure["steps"])
+    assert any(step.startswith("Repair the job that `failed_jobs[0]` of the facts names") for step in failure["steps"])
+    assert "ci.yml / test" in failure["context"]["failed_jobs"][0]["name"]
     for each in found:
         assert "REVIEWER_TOKEN" not in str(each)
 
