@@ -18,6 +18,7 @@ from schemathesis.core.result import Ok
 
 from api.enginekit import until
 from effort import EFFORT
+from sandboxkit import PLAIN_VARIABLE
 from toolchain.bench import REPORTS, Bench, served, written
 
 load_all_checks()
@@ -58,6 +59,7 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[At]:
     folder = tmp_path_factory.mktemp("openapi")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEPT", str(folder / "kept"))
+        patch.setenv(PLAIN_VARIABLE, "plain")  # it hands its token out, which a sandbox would not let it do
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
         root = written(folder / "root", {"agent-reviewer": KEEPS})
         text = (root / "agenttalk.toml").read_text()

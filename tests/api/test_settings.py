@@ -86,7 +86,7 @@ def test_unknown_keys_are_all_told_with_the_nearest_one(tmp_path: Path) -> None:
     assert found["server.prot"] == "did you mean 'port'?"
     assert found["agents.a.dirver"] == "did you mean 'driver'?"
     assert found["limit"] == "did you mean 'limits'?"
-    assert found["zebra"].startswith("there are: locale, server")
+    assert found["zebra"].startswith("there are: locale, sandbox, isolation, server")
     assert problems(tmp_path, "", {"AGENTTALK__SERVER__PROT": "1"}) == {"server.prot": "did you mean 'port'?"}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import preloaded
+from sandboxkit import PLAIN_VARIABLE
 from spokenkit import speaks
 
 PATIENCE = 60.0
@@ -45,7 +46,10 @@ def alive(pid: str) -> bool:
 
 
 @pytest.mark.parametrize("asked", [False, True], ids=["at work", "waiting for a person"])
-def test_who_is_killed_leaves_no_agent_and_the_next_run_ends_as_usual(tmp_path: Path, *, asked: bool) -> None:
+def test_who_is_killed_leaves_no_agent_and_the_next_run_ends_as_usual(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, asked: bool
+) -> None:
+    monkeypatch.setenv(PLAIN_VARIABLE, "plain")  # it tells the numbers of its processes, which are others in a sandbox
     dev = speaks(tmp_path, WORKS, acp={"ask": ["execute"]})
     work = {"id": "t", "agent": "dev", "prompt": "Do it."}
     (tmp_path / "plan.json").write_text(json.dumps({"plan_id": "p", "agents": {"dev": dev}, "tasks": [work]}))

@@ -39,8 +39,11 @@ def status(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk import settings, wiring
         from agenttalk.engine import days, honesty, showing, survey
+        from agenttalk.engine.boards import boards
 
-        await wiring.verifying(folder, deps).glance()
+        watched = [await each.read("watched_branches", plan_id="", limit=1) for each in await boards(deps)]
+        if any(watched):  # else all that looks at branches need not be loaded
+            await wiring.verifying(folder, deps).glance()
         told = {**await survey.overview(deps), **await showing.overview(deps)}
         most = settings.load(folder).limits.cost_usd_per_day
         return {**told, "honesty": await honesty.total(deps), "day": await days.told(deps, most)}

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts import places
-from agenttalk.drivers.prices import price
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
@@ -26,6 +25,7 @@ from agenttalk.wiring.machine import RandomIds, SystemClock
 if TYPE_CHECKING:
     from agenttalk.engine.discretion import Discretion
     from agenttalk.ports import Clock, Ids, TaskKind
+    from agenttalk.rules.usage import Billed
     from agenttalk.settings import Settings
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "agenttalk")
@@ -84,7 +84,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
                 kinds=kinds or {},
                 self_check=(*OURSELVES, "promise", "check"),
                 asks_models=(sys.executable, "-P", "-m", "agenttalk.answering"),
-                price=price,
+                price=_price,
                 mcp_server=(*OURSELVES, "mcp") if find_spec("mcp") is not None else (),
             )
         finally:
@@ -92,6 +92,13 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
             if heads and keeping:
                 keeping.cancel()
                 await asyncio.to_thread(heads.flush)
+
+
+def _price(model: str, billed: Billed) -> float | None:
+    """What a request to a model costs; the prices are loaded when something is to be priced."""
+    from agenttalk.drivers.prices import price
+
+    return price(model, billed)
 
 
 async def _keep(heads: Heads) -> None:

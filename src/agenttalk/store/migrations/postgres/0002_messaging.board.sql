@@ -179,7 +179,6 @@ CREATE TABLE requests (
     response bytea,
     answered_at text,
     answered_by text,
-    proof text,
     PRIMARY KEY (board, request_id)
 );
 CREATE INDEX requests_open ON requests (board, at) WHERE state = 'open';

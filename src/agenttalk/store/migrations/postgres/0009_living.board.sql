@@ -15,11 +15,3 @@ CREATE TABLE joined_checks (
     at text NOT NULL,
     PRIMARY KEY (board, plan_id, task_id, owner, check_id)
 );
-
--- Branches of plans that have ended and are not merged, and where each stood when it was looked at last.
-CREATE TABLE branches (
-    board text NOT NULL,
-    plan_id text NOT NULL,
-    head text NOT NULL,
-    PRIMARY KEY (board, plan_id)
-);

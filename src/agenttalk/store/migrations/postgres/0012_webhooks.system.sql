@@ -16,5 +16,3 @@ CREATE TABLE webhooks (
 );
 CREATE INDEX webhooks_new ON webhooks (id) WHERE state = 'new';
 CREATE UNIQUE INDEX webhooks_delivery ON webhooks (source, delivery, sha256) WHERE delivery <> '';
--- What was signed is the body alone: by it a delivery is known again, whatever its headers say.
-CREATE INDEX webhooks_content ON webhooks (source, sha256, received_at) WHERE kind = 'forge';

@@ -179,7 +179,6 @@ CREATE TABLE requests (
     response BLOB,
     answered_at TEXT,
     answered_by TEXT,
-    proof TEXT,
     PRIMARY KEY (board, request_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX requests_open ON requests (board, at) WHERE state = 'open';

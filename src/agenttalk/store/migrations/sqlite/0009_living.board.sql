@@ -15,11 +15,3 @@ CREATE TABLE joined_checks (
     at TEXT NOT NULL,
     PRIMARY KEY (board, plan_id, task_id, owner, check_id)
 ) STRICT, WITHOUT ROWID;
-
--- Branches of plans that have ended and are not merged, and where each stood when it was looked at last.
-CREATE TABLE branches (
-    board TEXT NOT NULL,
-    plan_id TEXT NOT NULL,
-    head TEXT NOT NULL,
-    PRIMARY KEY (board, plan_id)
-) STRICT, WITHOUT ROWID;
