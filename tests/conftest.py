@@ -84,6 +84,7 @@ CONFINED: Final = frozenset(
         "test_draft",
         "test_init",
         "test_isolation_door",
+        "test_loading",
         "test_own_attempt",
         "test_settings",
         "test_spoken_run",
