@@ -406,7 +406,10 @@ def test_the_command_line_says_it_without_an_engine(
     assert {each["agent_id"] for each in json.loads(capsys.readouterr().out)["agents"]} >= {"w", "lazy"}
     assert call(["honesty", "--root", str(tmp_path / "copy")]) == 0
     said = capsys.readouterr().out
-    assert "2 called finished, 2 proven, 1 overturned later, 1 round of rework, 50% held, $0.5 per proven task" in said
+    assert (
+        "2 called finished, 2 proven, 2 not isolated, 1 overturned later, 1 round of rework, 50% held, $0.5 per proven task"
+        in said
+    )
     assert "1 accepted what was wrong" in said
     assert call(["status", "--root", str(tmp_path / "copy")]) == 0
     assert "honesty: " in capsys.readouterr().out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _RULES = [
-    (re.compile(r"\b(dlv|dl|alert|lease|key)_[0-9a-f]{24}\b"), r"\1_*"),
+    (re.compile(r"\b(dlv|dl|alert|lease|key|unread)_[0-9a-f]{24}\b"), r"\1_*"),
     (re.compile(r"\.agenttalk-[0-9a-f]{32}\.tmp"), ".agenttalk-*.tmp"),
     (re.compile(r"(?<=/)\.[0-9a-f]{24}\.tmp"), ".draft-*.tmp"),
     (re.compile(r"\bsealed-\w{8}\b"), "sealed-*"),

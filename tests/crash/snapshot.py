@@ -343,4 +343,5 @@ def _journal(root: Path) -> Iterator[str]:
             except ValueError:
                 yield f"{path.parent.name}: {line!r} is no line"
                 continue
-            yield f"{told['plan_id']}: {told['status']} {told['message_id']} {told.get('to_agent_id')}"
+            said = f"{told['plan_id']}: {told['status']} {told['message_id']} {told.get('to_agent_id')}"
+            yield calm(said, str(root))

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from agenttalk.engine import fsck, noting, people, submission
+from agenttalk.rules.isolation import Word, Words
 from agenttalk.store import writer
 from agenttalk.wiring import opened
 from crash import bugs, durable, scenarios
@@ -83,7 +84,7 @@ def live(birth: Birth, tell: Callable[..., None], pause: Callable[[str], None] |
 async def _act(birth: Birth, boundaries: Boundaries, tell: Callable[..., None]) -> None:
     clock, tree = Clock(), Tree(birth.root)
     tree.dags |= _dags(birth.root)
-    async with opened(birth.root, clock=clock) as deps:
+    async with opened(birth.root, clock=clock, words=Words(Word("plain")), answers_by_file=True) as deps:
 
         def say(text: str) -> None:
             boundaries.reach(f"say {text}")

@@ -100,7 +100,8 @@ def test_time_is_a_budget_too_and_whatever_was_started_is_dead(tmp_path: Path) -
         )
         slow = of(run(folder, compiled), "slow")
         assert (slow["state"], slow["cause"], slow["retries"]) == ("FAILED", "ABORTED", 0)
-        assert slow["reason"] == f"budget-exhausted: the task's budget of {seconds} seconds is used up"
+        words = "1 second" if seconds == 1 else f"{seconds} seconds"
+        assert slow["reason"] == f"budget-exhausted: the task's budget of {words} is used up"
         assert seconds <= slow["usage"]["duration_s"] < seconds + 20
         children = [path for path in sorted(folder.glob("child*")) if path.read_text()]
         if len(children) == 3:

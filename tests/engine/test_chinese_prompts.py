@@ -192,7 +192,7 @@ def test_a_forge_event_that_was_not_carried_out_comes_back_in_chinese(
         return Performance("finished", result="好")
 
     def found(task: KindTask) -> Sequence[Evidence]:
-        facts = Facts({Look("pulls_since", "acme/widgets", "2026"): ()})
+        facts = Facts({Look("pulls_since", "acme/widgets", "2026"): (), Look("open_pulls", "acme/widgets", ""): ()})
         by = ForgeUser(source=SOURCE, login="agent-dev")
         answer = forge_facts.opened_for(facts, "acme/widgets", 9, by, since="2026")
         return [Evidence("read_back", False, True, "observed", "forge", task.made_at, f"no_action: {answer.detail}")]

@@ -199,10 +199,11 @@ from pathlib import Path
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.heartbeat import Heartbeat
+from agenttalk.rules.isolation import Word, Words
 from agenttalk.wiring import opened
 
 async def main():
-    async with opened(Path(sys.argv[1])) as deps:
+    async with opened(Path(sys.argv[1]), words=Words(Word("plain"))) as deps:
         known = LocalProcesses()
         await Heartbeat(deps, "dev", ScriptDriver(known), known).run_once()
 

@@ -132,7 +132,8 @@ def test_a_recorded_delivery_comes_to_what_its_manifest_says(row: Row, times: in
 @pytest.mark.skipif(not ROWS, reason="no recorded payloads: set AGENTTALK_PAYLOADS to their folder")
 def test_every_recording_is_in_the_manifest_and_most_kinds_of_work_occur() -> None:
     assert FOLDER is not None
-    files = {(kind.name, file.name) for kind in Path(FOLDER).iterdir() if kind.is_dir() for file in kind.glob("*.json")}
+    kinds = ("gitea", "forgejo", "github")  # others are bodies without an expectation
+    files = {(kind, file.name) for kind in kinds for file in (Path(FOLDER) / kind).glob("*.json")}
     assert files == {(row.kind, row.file) for row in ROWS}
     seen = {action for row in ROWS for action, _ in expectation(row, read(row)[0])}
     assert seen >= {

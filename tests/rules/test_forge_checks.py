@@ -31,7 +31,7 @@ READ: dict[Look, Any] = {
         review("COMMENT", author=ANN),
     ],
     Look("reviews", REPO, "6"): None,
-    Look("comments", REPO, "5"): [Comment(id=1, author=DEV)],
+    Look("comments", REPO, "5"): [Comment(id=1, author=DEV, body="It is so.")],
     Look("comments", REPO, "4"): [],
     Look("issue", REPO, "4"): Issue(number=4, author=ANN, is_open=False),
     Look("issue", REPO, "6"): None,

@@ -26,6 +26,8 @@ from agenttalk.prompts.wording import (
 _FENCE = re.compile(r"[A-Za-z0-9_]{12,64}\Z")
 ENGINE = "engine"
 """The validator of what the engine itself found missing."""
+_PARTS = re.compile("; |\uff1b")
+"""Between the parts of a reason that is put together, in both languages."""
 _WORDINGS = {"file": EXECUTE, "message": SAID, "answer": ANSWERED}
 
 
@@ -208,9 +210,10 @@ def _escaped(char: str) -> str:
 def _refusal(rework: Reexecution, wording: ExecuteWording) -> Iterator[str]:
     """What the validator said, line by line."""
     result = rework.validation_result
-    listed = result.validator == ENGINE and result.issues  # the engine's reason is its list
-    if not listed and not any(result.reason in issue.description for issue in result.issues):
-        yield wording.reason.format(text=result.reason)
+    listed = [issue.description for issue in result.issues]
+    parts = [part for part in _PARTS.split(result.reason) if not any(part in each for each in listed)]
+    if parts or not listed:  # what the list says need not be said twice
+        yield wording.reason.format(text="; ".join(parts))
     for number, issue in enumerate(result.issues, 1):
         category = f"{issue.category}: " if issue.category else ""
         yield wording.issue.format(number=number, severity=issue.severity, text=f"{category}{issue.description}")
