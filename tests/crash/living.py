@@ -40,7 +40,7 @@ def _prepare(tree: Tree) -> None:
 
 async def _work(life: Life, turn: Turn) -> str:
     """The second one breaks what the first one proved, unless it is told that it did."""
-    clone = life.tree.root / "workspaces" / P / "attempts" / f"{turn.command.command_id}-{turn.attempt}" / "tree"
+    clone = life.tree.root / "workspaces" / P / "attempts" / turn.task_id / "tree"
     _write(clone / "sum.txt", "good\n" if turn.task_id == "one" or turn.command.reexecute else "bad\n")
     if turn.task_id == "two":
         _write(clone / "note.txt", "x\n")
