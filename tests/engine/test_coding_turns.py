@@ -328,14 +328,13 @@ def test_its_last_message_is_its_result_and_it_is_asked_for_no_file(tmp_path: Pa
 
 
 SPENDS = """tell(type="system", subtype="init", session_id="ses-1", model="claude-sonnet-4-5")
-for number in range(1000):
+for number in range(20):
     usage = {"input_tokens": 20_000, "output_tokens": 1_000}
     call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": f"step {number}"}}
     tell(type="assistant", message={"id": f"m{number}", "content": [call], "usage": usage})
-    time.sleep(0.001)
 time.sleep(600)
 """
-"""An agent that would say only in the end what it has cost."""
+"""An agent that spends at most $1.5, then hangs: only the budget can end it in time."""
 SAYS = [{"id": "said", "description": "It says something", "evidenceRequired": ["result"]}]
 CHEAP = {"objective": "It is done", "acceptance": SAYS, "budget": {"cost_usd": 0.3}}
 
