@@ -37,7 +37,7 @@ BEGIN: Final = """
 import os, sys, time
 ROOT, MARK, CANARY, ME = sys.argv[1], sys.argv[2], sys.argv[3], os.environ["AGENTTALK_TASK_ID"]
 VICTIM, PREY, TCP, UDP, AGENT = *map(int, sys.argv[4:8]), sys.argv[8]
-TERMINAL, SHARED, KEY, PACED = sys.argv[9], *map(int, sys.argv[10:13])
+TERMINAL, SHARED, KEY, PACED, HOME = sys.argv[9], *map(int, sys.argv[10:13]), sys.argv[13]
 OUT, RESULT = os.environ["AGENTTALK_OUTPUTS"], os.environ["AGENTTALK_RESULT"]
 OWN, OTHER = f"{ROOT}/agents/{AGENT}", f"{ROOT}/agents/victim"
 GIT = os.path.dirname(ROOT) + "/repo/.git"
@@ -180,6 +180,39 @@ def _connects(what: str, program: str) -> Attack:
     return Attack(what, body, CONTAINED, CONTAINED, asked, keys={"network": "off"})
 
 
+LOGINS: Final = (
+    ".aws/credentials",
+    ".azure/msal_token_cache.json",
+    ".bash_history",
+    ".boto",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".config/gh/hosts.yml",
+    ".docker/config.json",
+    ".gemini/oauth_creds.json",
+    ".git-credentials",
+    ".gnupg/secring.gpg",
+    ".kube/config",
+    ".local/share/keyrings/login.keyring",
+    ".local/share/opencode/auth.json",
+    ".m2/settings.xml",
+    ".mozilla/firefox/default/logins.json",
+    ".my.cnf",
+    ".netrc",
+    ".npmrc",
+    ".password-store/mail.gpg",
+    ".pgpass",
+    ".pypirc",
+    ".python_history",
+    ".qwen/oauth_creds.json",
+    ".s3cfg",
+    ".ssh/id_ed25519",
+    ".vault-token",
+    ".zsh_history",
+)
+"""Files of a home folder in which programs keep passwords, keys and tokens, or what was typed."""
 FORGED_OBJECT: Final = "objects/de/" + "ad" * 19
 FORGED_REFS: Final = ("refs/heads/agenttalk/other", "refs/agenttalk/other/base")
 ATTACKS: Final[dict[str, Attack]] = {
@@ -346,6 +379,14 @@ got("open") if os.stat(OWN + "/workspace").st_mode & 1 else denied()""",
     "peek_token": Attack(
         "reads the operator's token",
         TOKEN + "got('token') if TOKEN else denied()",
+        CONTAINED,
+        CONTAINED,
+        LIMIT,
+    ),
+    "peek_home": Attack(
+        "reads logins, keys and histories in the home folder of its user",
+        f"found = [each for each in {LOGINS!r} if CANARY.encode() in read(HOME + '/' + each)]\n"
+        "got(found) if found else denied()",
         CONTAINED,
         CONTAINED,
         LIMIT,

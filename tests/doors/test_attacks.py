@@ -22,10 +22,11 @@ from typing import Any
 import apsw
 import pytest
 
+from agenttalk import sandbox
 from agenttalk.engine import fsck
 from agenttalk.store import audit
 from agenttalk.wiring import opened
-from attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, TIERS, add_key, expected
+from attackkit import ATTACKS, BEGIN, CHECKED, FORGED_OBJECT, FORGED_REFS, LIMITS, LOGINS, TIERS, add_key, expected
 from provekit import repository
 from sandboxkit import needs
 
@@ -42,6 +43,8 @@ class Scene:
     """A root with somebody to be harmed."""
 
     top: Path
+    home: Path
+    """Where the user of the engine keeps logins. No folder for temporary files: a sandbox has those to itself."""
     tier: str
     victim: subprocess.Popen[bytes]
     prey: subprocess.Popen[bytes]
@@ -84,7 +87,7 @@ class Scene:
     def plan(self) -> dict[str, Any]:
         """Every attack as a task, and for each agent one more that is to be done all the same."""
         numbers = (self.victim.pid, self.prey.pid, self.tcp.getsockname()[1], self.udp.getsockname()[1])
-        more = (self.terminal, self.segment, self.key, self.paced.pid)
+        more = (self.terminal, self.segment, self.key, self.paced.pid, self.home)
         agents, tasks = {}, []
         for crew, names in self.crews().items():
             path = self.top / f"{crew}.py"
@@ -107,7 +110,7 @@ class Scene:
     def hand_over(self) -> None:
         """Everything belongs to whose processes are started."""
         if self.uid != os.getuid():
-            subprocess.run(["chown", "-R", f"{self.uid}:{self.uid}", str(self.top)], check=True)
+            subprocess.run(["chown", "-R", f"{self.uid}:{self.uid}", str(self.top), str(self.home)], check=True)
 
     def harm(self) -> set[str]:
         """The attacks whose effects are seen from outside."""
@@ -158,12 +161,16 @@ def _setuid(root: Path) -> list[Path]:
 @contextmanager
 def scene(top: Path, tier: str, before: tuple[str, ...] = ()) -> Iterator[Scene]:
     """Everything that can be harmed."""
-    for name in ("root/agents/victim", "root/system_runtime", "root/data", "home"):
+    for name in ("root/agents/victim", "root/system_runtime", "root/data"):
         (top / name).mkdir(parents=True)
     (top / "root" / "agents" / "victim" / "secret.txt").write_text(CANARY)
     (top / "root" / "agenttalk.toml").write_text(f"# {CANARY}\n")
     repository(top / "repo", {"README.md": "read me\n", "src/b.py": ""})
     with ExitStack() as stack:
+        home = Path(stack.enter_context(TemporaryDirectory(prefix=".home-", dir=PAGE.parents[2])))
+        for name in LOGINS:
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            (home / name).write_text(CANARY)
         processes = [stack.enter_context(subprocess.Popen([*before, "sleep", "600"])) for _ in range(3)]
         for process in processes:
             stack.callback(process.kill)
@@ -175,7 +182,7 @@ def scene(top: Path, tier: str, before: tuple[str, ...] = ()) -> Iterator[Scene]
         victim, prey, paced = processes
         uid = NOBODY if before else os.getuid()
         used = (stack.enter_context(terminal(uid)), stack.enter_context(segment()), add_key(f"agenttalk-{top}", CANARY))
-        found = Scene(top, tier, victim, prey, tcp, udp, abstract, paced, online, *used, before, uid)
+        found = Scene(top, home, tier, victim, prey, tcp, udp, abstract, paced, online, *used, before, uid)
         for each, name in ((abstract, found.mark), (online, f"{found.mark}-online")):
             each.bind(f"\0{name}")
             each.listen()
@@ -223,7 +230,8 @@ def run(found: Scene) -> None:
             **clean,
             "NOT_FOR_AGENTS": CANARY,
             "XDG_CONFIG_HOME": str(found.top / "config"),
-            **({"HOME": str(found.top / "home"), "XDG_RUNTIME_DIR": ""} if found.before else {}),
+            "HOME": str(found.home),
+            **({"XDG_RUNTIME_DIR": ""} if found.before else {}),
         },
         capture_output=True,
         text=True,
@@ -350,6 +358,11 @@ def table(title: str) -> list[str]:
     """The rows of the table in a section of the page."""
     [section] = [each for each in PAGE.read_text().split("\n## ") if each.startswith(title)]
     return [line for line in section.splitlines() if line.startswith("| ")][1:]
+
+
+def test_every_place_of_a_home_folder_that_is_hidden_is_attacked() -> None:
+    places = [place for login in LOGINS for place in (login, *map(str, Path(login).parents))]
+    assert [each for each in sandbox.SECRETS if each not in places] == []
 
 
 def test_the_documentation_says_what_each_tier_holds_against_each_attack() -> None:
