@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODING := .coding-agents
 LOCAL := .local-model
+PIN := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+  --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 
-.PHONY: demo test check lint fix bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
+.PHONY: demo test check lint fix pins bench honesty test-full test-crash test-walk fuzz test-agents local-model test-local postgres sandbox inspector test-inspector browser test-browser clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -52,6 +54,14 @@ fix: $(READY)  ## format and repair what can be repaired
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+pins:  ## versions and hashes of all packages, in requirements/, as pyproject.toml and *.in ask for; UPGRADE=1 takes the newest
+	@command -v uv >/dev/null || { echo "uv is missing; install it with: pip install uv" >&2; exit 1; }
+	$(PIN) -o requirements/run.txt pyproject.toml
+	$(PIN) -o requirements/dev.txt pyproject.toml requirements/dev.in
+	$(PIN) -o requirements/browser.txt requirements/browser.in
+	$(PIN) --no-deps -o requirements/local-model.txt requirements/local-model.in
+	$(PIN) -o requirements/coding-agents/aider.txt requirements/coding-agents/aider.in
+
 bench: $(READY)  ## measure against peers in the same run; fails when a goal is missed, after all have run
 	@missed=0; for each in contracts store router plans steps intake pages; do \
 	  echo "== $$each"; $(BIN)/python bench/$$each.py || missed=1; \
@@ -89,7 +99,7 @@ test-inspector: $(READY) inspector  ## MCP with the real inspector
 	$(BIN)/pytest tests/api/test_mcp_inspector.py
 
 browser: $(READY)  ## Chromium, and Playwright to drive it, for the tests of the pages, installed when missing
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/browser.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
 	@if command -v npm >/dev/null; then npm install --prefix .axe --silent --no-audit --no-fund --no-package-lock axe-core@4.14.0; \
 	else echo "npm is missing, so axe-core is not installed and its tests are skipped" >&2; fi
 	@if command -v chromium >/dev/null; then exit 0; fi; \
@@ -111,18 +121,18 @@ $(READY): requirements/dev.txt pyproject.toml
 	  { echo "AgentTalk needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@if command -v uv >/dev/null 2>&1; then \
 	  test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); \
-	  VIRTUAL_ENV=$(VENV) uv pip install --quiet -r requirements/dev.txt && \
+	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --require-hashes -r requirements/dev.txt && \
 	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --no-deps --no-build-isolation -e .; \
 	else \
 	  test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi
 	@touch $(READY)
 
 $(LOCAL)/.ready: requirements/local-model.txt | $(READY)
 	@rm -rf $(LOCAL) && mkdir -p $(LOCAL)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target $(LOCAL) -r $<
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary=:all: --target $(LOCAL) -r $<
 	@touch $@
 
 $(CODING)/.ready: requirements/coding-agents/package.json
@@ -134,9 +144,9 @@ $(CODING)/.ready: requirements/coding-agents/package.json
 $(CODING)/aider/.ready: requirements/coding-agents/aider.txt
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv --quiet --allow-existing --python $(PYTHON) $(CODING)/aider && \
-	  VIRTUAL_ENV=$(CODING)/aider uv pip install --quiet --only-binary :all: -r requirements/coding-agents/aider.txt; \
+	  VIRTUAL_ENV=$(CODING)/aider uv pip install --quiet --require-hashes --only-binary :all: -r requirements/coding-agents/aider.txt; \
 	else \
 	  $(PYTHON) -m venv $(CODING)/aider && $(CODING)/aider/bin/python -m pip install --quiet --disable-pip-version-check \
-	    --only-binary :all: -r requirements/coding-agents/aider.txt; \
+	    --require-hashes --only-binary :all: -r requirements/coding-agents/aider.txt; \
 	fi || echo "Aider cannot be installed here (it needs Python 3.10 to 3.12); its tests are skipped" >&2
 	@mkdir -p $(CODING)/aider && touch $@
