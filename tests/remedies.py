@@ -145,7 +145,8 @@ REMEDIES: Final = {
     "FORGE_LIMITED": "Wait; the engine does so by itself.",
     "FORGE_NOT_READY": "Wait; it is asked again.",
     "FORGE_REFUSED": "Look at the rights of the account, and at the state there.",
-    "FORGE_UNSEEN": "Give the account of the source's token read access to the repository, and the token its scopes.",
+    "FORGE_UNSEEN": "Give the account of the source's token read access to the repository, and the token its scopes. If the "
+    "repository was deleted, answer the question about it with 'deleted': its tasks then end.",
     "FORGE_MISSING": "Look at the name, and what the token may see.",
     "FORGE_CONFLICT": "Look at what changed there, and begin from that.",
     "FORGE_ANSWER_INVALID": "Make sure that `base_url` is the forge itself, and not a login page or proxy before it.",

@@ -107,6 +107,18 @@ class Bench:
         listed: list[dict[str, Any]] = json.loads(found.stdout)
         return listed
 
+    def asked(self) -> list[dict[str, Any]]:
+        """The open questions to people, as the command line shows them."""
+        found = agenttalk("inbox", "--root", str(self.root), "--json")
+        assert found.returncode == 0, found.stdout + found.stderr
+        questions: list[dict[str, Any]] = [each["request"] for each in json.loads(found.stdout)["requests"]]
+        return questions
+
+    def answer(self, request_id: str, answer: str) -> None:
+        """A person answers."""
+        found = agenttalk("answer", request_id, "--answer", answer, "--as", "ada", "--root", str(self.root))
+        assert found.returncode == 0, found.stdout + found.stderr
+
     def decided(self, delivery: str) -> dict[str, Any]:
         """A delivery once the engine has decided about it."""
         token = self.operator_token()

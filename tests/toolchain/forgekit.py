@@ -93,7 +93,7 @@ def world(folder: Path) -> Iterator[World]:
         made.loop.close()
 
 
-def configured(root: Path, world: World, programs: dict[str, str], *, more: str = "") -> Path:
+def configured(root: Path, world: World, programs: dict[str, str], *, more: str = "", patience: int = 0) -> Path:
     """A root whose agents dev and reviewer run programs: a path, or a text."""
     root.mkdir()
     (root / "secret.txt").write_text(SECRET)
@@ -109,15 +109,20 @@ def configured(root: Path, world: World, programs: dict[str, str], *, more: str 
         lines += [f'forge.work = {{ login = "agent-{agent}", token_env = "{VARIABLES[f"agent-{agent}"]}" }}']
     lines += ["[sources.work]", 'kind = "gitea"', f'base_url = "{world.forge.url}"', 'secret_file = "secret.txt"']
     lines += ['token_env = "ENGINE_TOKEN"', 'login = "root"', "[toolchain]", 'default_reviewer = "reviewer"']
-    lines += ["verify_patience = 0", "settle_seconds = 0", 'deploy_patterns = ["*deploy*"]', more]
+    lines += [f"verify_patience = {patience}", "settle_seconds = 0", 'deploy_patterns = ["*deploy*"]', more]
     (root / "agenttalk.toml").write_text("\n".join(lines), encoding="utf-8")
     return root
 
 
 @contextmanager
-def told(tmp_path: Path, programs: dict[str, str], *, more: str = "") -> Iterator[tuple[World, Bench]]:
+def told(
+    tmp_path: Path, programs: dict[str, str], *, more: str = "", patience: int = 0
+) -> Iterator[tuple[World, Bench]]:
     """A forge that tells an engine everything."""
-    with world(tmp_path / "forge") as here, served(configured(tmp_path / "root", here, programs, more=more)) as bench:
+    with (
+        world(tmp_path / "forge") as here,
+        served(configured(tmp_path / "root", here, programs, more=more, patience=patience)) as bench,
+    ):
         here.hooked(bench)
         yield here, bench
 

@@ -116,20 +116,24 @@ def test_a_merge_that_is_scheduled_is_done_when_the_checks_are_green(tmp_path: P
         quiet(here)
 
 
-@pytest.mark.mends("E5")
+@pytest.mark.mends("E5", "E2")
 @pytest.mark.parametrize(
-    "how", ["merged", "closed", "green", "unassigned", "issue closed", "issue deleted", "all deleted"]
+    "how", ["merged", "closed", "green", "unassigned", "issue closed", "issue deleted", "call deleted", "all deleted"]
 )
 def test_a_task_that_others_made_moot_while_its_agent_worked_is_closed_with_the_reason(
     tmp_path: Path, how: str
 ) -> None:
     gate = tmp_path / "go"
     works = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.05)\n{IDLE}"
-    action = {"merged": "review_result", "closed": "review_result", "green": "ci_failure"}.get(how, "issue_assigned")
+    actions = {"merged": "review_result", "closed": "review_result", "green": "ci_failure", "call deleted": "mention"}
+    action = actions.get(how, "issue_assigned")
     with told(tmp_path, {"dev": works, "reviewer": IDLE}) as (here, bench):
         state, somebody = here.forge.state, here.user("maintainer")
         if action == "issue_assigned":
             number = here.assigned()
+        elif action == "mention":  # of a deleted issue the forge answers 500 when its comments are asked for
+            number = here.assigned(login="maintainer")
+            here.do(state.create_comment, here.repository, somebody, number, "@agent-dev please say when we open")
         else:
             number = here.pull()
             red = {"state": "failure", "context": "ci / test (pull_request)"}
@@ -147,7 +151,7 @@ def test_a_task_that_others_made_moot_while_its_agent_worked_is_closed_with_the_
             here.do(state.set_status, here.repository, here.user("root"), here.head(number), good)
         elif how == "unassigned":
             here.do(state.edit_issue, here.repository, somebody, number, {"assignees": []})
-        elif how == "issue deleted":
+        elif how in {"issue deleted", "call deleted"}:
             here.do(state.delete_issue, here.repository, here.user("root"), number)
         else:
             here.do(state.delete_repository, here.repository, here.user("root"))
@@ -158,6 +162,38 @@ def test_a_task_that_others_made_moot_while_its_agent_worked_is_closed_with_the_
         assert turns(bench, task) == 1
         if how != "all deleted":
             quiet(here)
+
+
+@pytest.mark.mends("E2")
+@pytest.mark.parametrize("answer", ["deleted", "access given"])
+def test_a_person_says_whether_a_repository_that_is_not_shown_any_more_was_deleted(tmp_path: Path, answer: str) -> None:
+    gate = tmp_path / "go"
+    works = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.05)\n{IDLE}"
+    with told(tmp_path, {"dev": works, "reviewer": IDLE}, patience=60) as (here, bench):
+        numbers = [here.assigned(), here.assigned("Another one")]
+        until(lambda: [each for each in bench.tasks() if each["status"] == "working"], "the agent works")
+        until(lambda: len(bench.tasks()) == 2, "both are known")
+        name, known = here.repository.full_name, here.forge.state.repositories
+        hidden = here.do(known.pop, name)  # and nobody is told
+        gate.touch()
+        until(lambda: all(each["phase"] == "awaiting" for each in bench.tasks()), "both wait, and hold nobody")
+        [asked] = until(bench.asked, "a person is asked once")
+        decision = asked["needed"]["decision"]
+        assert [each["key"] for each in decision["options"]] == ["access given", "deleted"]
+        assert "give the account of the source's token read access" in decision["question"]
+        assert "If it was deleted, answer 'deleted'" in decision["question"]
+        if answer == "access given":
+            here.do(known.update, {name: hidden})
+        bench.answer(asked["request_id"], answer)
+        if answer == "access given":
+            for number in numbers:
+                here.do(here.forge.state.edit_issue, hidden, here.user("maintainer"), number, {"state": "closed"})
+        ended = until(
+            lambda: all(each["closed_at"] for each in bench.tasks()) and bench.tasks(), "the tasks are closed"
+        )
+        assert {each["status"] for each in ended} == {"withdrawn"}
+        assert {"deleted" in each["closed_why"] for each in ended} == {answer == "deleted"}, ended
+        assert [turns(bench, each) for each in ended] == [1, 1]
 
 
 @pytest.mark.mends("E5")

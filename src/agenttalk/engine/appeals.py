@@ -46,14 +46,13 @@ def ask(
     return human.ask_own(tx, HumanInterventionRequest.from_json(body), plan_id=tx.board, at=at)
 
 
-def ask_once(tx: Tx, subject: str, title: str, question: str, *, at: str) -> None:
-    """Put a question about a subject, unless one about it is open."""
+def ask_once(tx: Tx, subject: str, title: str, question: str, options: Sequence[str] = SEEN, *, at: str) -> str | None:
+    """Put a question about a subject, unless one about it is open; its id if it is a new one."""
     for number in count(1):
         rows = tx.run("request", request_id=_id(f"{subject}/{number}"))
-        if not rows:
-            ask(tx, f"{subject}/{number}", title, question, at=at)
         if not rows or rows[0][7] == "open":
-            return
+            break
+    return None if rows else ask(tx, f"{subject}/{number}", title, question, options, at=at)
 
 
 def _id(key: str) -> str:

@@ -13,13 +13,13 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from agenttalk.contracts.base import instant, moment
-from agenttalk.contracts.forge import Issue
+from agenttalk.contracts.forge import ForgeEvent, Issue, Repository
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine import appeals, outages
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outages import Outages
 from agenttalk.engine.toolchain import BOARD, Board
-from agenttalk.engine.triaging import RETRY, Desk
+from agenttalk.engine.triaging import RETRY, UNSEEN, Desk
 from agenttalk.errors import AgentTalkError, Code, ForgeError
 from agenttalk.ports import Forge, Row, Store, Tx
 from agenttalk.prompts.toolchain_failures import WORDING, FailureWording, line_of
@@ -125,6 +125,8 @@ class Outgoing:
             if kind == "question":
                 if RETRY[0] in chosen:
                     await self._try_again(task_id, by)
+                if UNSEEN[1] in chosen:
+                    await self._end_repository(store, task_id)
                 await self._end(store, number, "answered", by)
             elif said.decision == "APPROVE" or POST[0] in chosen:
                 await self._release(store, number)
@@ -141,6 +143,15 @@ class Outgoing:
             await self._retry(task_id, by)
         except AgentTalkError as error:
             LOG.warning("%s is not tried again: %s", task_id, error.message, extra={"action": "outgoing.retry"})
+
+    async def _end_repository(self, store: Store, task_id: str) -> None:
+        """A person says that the repository of a task was deleted, which counts as if the forge had told it."""
+        task = await store.transact(lambda tx: self._deps.kinds[BOARD].task(tx, task_id))
+        place = self._board.setup.places.get(task.source) if task is not None else None
+        if task is not None and place is not None:
+            where = Repository(full_name=str(task.context.get("repo", "")))
+            event = ForgeEvent(source=task.source, kind=place.kind, name="repository_deleted", repository=where)
+            await self._board.take([(event, {})])
 
     async def _end(self, store: Store, number: int, state: str, by: str) -> None:
         at = self._deps.stamp()

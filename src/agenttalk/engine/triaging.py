@@ -27,6 +27,8 @@ from agenttalk.rules.mentions import Marker, write_marker
 from agenttalk.rules.triage import OVERDUE, Comment, Failure, Issue, Person, Place
 
 RETRY: Final = ("retry", "give up")
+UNSEEN: Final = ("access given", "deleted")
+"""What a person says of a repository that the engine's account does not see."""
 _TOGETHER: Final = 50
 _MOST_SAID: Final = 1_000
 _LONGEST_TITLE: Final = 200
@@ -108,12 +110,19 @@ class Desk:
                     self._to_lead(tx, key, task, said["cause"], said["reason"], at)
 
     def _to_operator(self, tx: Tx, task: KindTask, reason: str, at: str) -> None:
-        """The engine's own account is not shown a repository: one question, however many tasks wait for it."""
+        """The engine's own account is not shown a repository: one question, however many tasks wait for it.
+
+        A forge does not tell a repository that was deleted from one that is hidden, so a person does.
+        """
         repository = str(task.context.get("repo", ""))
         words = self._words(self._board.setup.registry.ops or "")
         about = {"source": task.source, "repo": texts.inline(repository), "reason": reason}
+        title, question = words.unseen_title.format(**about), words.unseen.format(**about, gone=UNSEEN[1])
         subject = f"unseen/{task.source}/{repository.lower()}"
-        appeals.ask_once(tx, subject, words.unseen_title.format(**about), words.unseen.format(**about), at=at)
+        request_id = appeals.ask_once(tx, subject, title, question, UNSEEN, at=at)
+        if request_id is not None:
+            saying = Saying("question", task.object, title[:_LONGEST_TITLE], question, request_id=request_id)
+            _add(tx, f"unseen/{request_id}", task, saying, at)
 
     def _to_agent(self, tx: Tx, key: str, task: KindTask, said: Mapping[str, Any], at: str) -> None:
         told = triage.to_agent(_failure(task, said["cause"]), self._board.setup.registry, self._reached)

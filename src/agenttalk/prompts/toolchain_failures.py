@@ -58,8 +58,10 @@ WORDING: Final[dict[Locale, FailureWording]] = {
         nobody="{source} cannot be reached, and nobody is configured as toolchain.ops: {reason}. Who restores it?",
         outage="{source} cannot be reached",
         unseen_title="The engine's account does not see {repo} at {source}",
-        unseen="Nobody can tell whether work in {repo} at {source} is done, so tasks there wait: {reason}. Give the "
-        "account of the source's token read access to it; what was done is then found.",
+        unseen="Nobody can tell whether work in {repo} at {source} is done, so tasks there wait: {reason}. A forge "
+        "answers the same for a repository that is hidden and for one that was deleted. If it is there, give the "
+        "account of the source's token read access to it; what was done is then found. If it was deleted, answer "
+        "'{gone}': its tasks then end.",
     ),
     "zh": FailureWording(
         not_done="@{login} 尚未完成：{title}（任务 `{task}`，第 {round} 轮）。",
@@ -81,7 +83,8 @@ WORDING: Final[dict[Locale, FailureWording]] = {
         outage="无法连接 {source}",
         unseen_title="引擎的账号看不到 {source} 上的 {repo}",
         unseen="无法判断 {source} 上 {repo} 的工作是否完成，相关任务正在等待：{reason}。"
-        "请给该来源令牌的账号读取权限；之后即可看到已完成的工作。",
+        "仓库被隐藏或已被删除时，代码平台的回答相同。如果它还在，请给该来源令牌的账号读取权限，之后即可看到已完成的工作。"
+        "如果它已被删除，请回答“{gone}”，相关任务随即结束。",
     ),
 }
 
