@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +67,18 @@ CALLS = [
 ]
 
 
-def run(folder: Path, **profile: Any) -> dict[str, Any]:
+def installed(folder: Path) -> str:
+    """An interpreter of its own with a copy of our package, both below a folder; the other packages stay where they are."""
+    venv.create(folder / "venv", symlinks=True)
+    ours = Path(doctor.__file__).parents[1]
+    shutil.copytree(ours, folder / "copy" / ours.name)
+    [site] = (folder / "venv").glob("lib/python*/site-packages")
+    others = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "ours.pth").write_text("\n".join([str(folder / "copy"), *others]))
+    return str(folder / "venv/bin/python")
+
+
+def run(folder: Path, ours: str = sys.executable, **profile: Any) -> dict[str, Any]:
     """Run a plan whose second task is done by a program that asks our server; how that stands."""
     (folder / "mine.py").write_text(CLIENT)
     cli = {"agent": "custom", "program": sys.executable, "argv": [str(folder / "mine.py"), json.dumps(CALLS)]}
@@ -93,7 +106,7 @@ def run(folder: Path, **profile: Any) -> dict[str, Any]:
         ],
     }
     (folder / "plan.json").write_text(json.dumps(document))
-    command = [sys.executable, "-m", "agenttalk", "run", "plan.json", "--json", "--root", str(folder / "root")]
+    command = [ours, "-P", "-m", "agenttalk", "run", "plan.json", "--json", "--root", str(folder / "root")]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("AGENTTALK")}
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
     tasks = json.loads(done.stdout)["tasks"]
@@ -138,6 +151,18 @@ def test_an_agent_uses_our_tools_in_every_sandbox_and_without_the_network(tmp_pa
     assert file.read_text() == "b"
     assert '"praise.md": if score >= 70' in said["prompt"]
     assert (tmp_path / "root/system_runtime/artifacts/p/t/praise.md/praise.md").read_text() == "Well heard."
+
+
+@pytest.mark.mends("C12")
+@pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
+def test_an_agent_uses_our_tools_where_we_are_installed_below_a_folder_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tier: str
+) -> None:
+    needs(tier)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # which every sandbox hides
+    task = run(tmp_path, installed(tmp_path), sandbox=tier)
+    assert (task["state"], task["score"]) == ("COMPLETED", 80), task
+    assert set(heard(tmp_path)["tools"]) == TOOLS
 
 
 def refused(folder: Path, capsys: pytest.CaptureFixture[str], **profile: Any) -> str:

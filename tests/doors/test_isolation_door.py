@@ -146,13 +146,13 @@ def test_a_check_that_is_made_again_is_confined_by_the_operators_word_for_its_ag
 
 
 CLAUDE = """#!/bin/sh
-[ "$1" = --version ] && { echo "1.0 (Claude Code)"; exit; }
+[ "$1" = --version ] && { cat PERSON/.claude/other 2>/dev/null; echo "1.0 (Claude Code)"; exit; }
 cat > /dev/null
 if ! grep -q person-token "$HOME/.claude/.credentials.json" 2>/dev/null; then
   echo '{"type": "result", "is_error": true, "result": "Not logged in", "session_id": "s"}'; exit 1
 fi
 (echo x > "$HOME/.claude/.credentials.json") 2>/dev/null && said=changed || said=kept
-ls ~person/.claude 2>/dev/null | grep -q other && said=saw
+cat PERSON/.claude/other 2>/dev/null >&2 && said=saw
 echo '{"type": "result", "subtype": "success", "is_error": false, "result": "'$said'", "session_id": "s"}'
 """
 
@@ -161,7 +161,7 @@ def installed(place: Path, *, logged_in: bool) -> dict[str, str]:
     """A coding agent below a folder for temporary files, and a home folder with the login of a person."""
     program = place / "tools" / "bin" / "claude"
     program.parent.mkdir(parents=True)
-    program.write_text(CLAUDE)
+    program.write_text(CLAUDE.replace("PERSON", str(place / "home")))
     program.chmod(0o755)
     own = place / "home" / ".claude"
     own.mkdir(parents=True)
@@ -209,7 +209,7 @@ def test_doctor_tries_a_coding_agent_in_its_sandbox_and_sees_whether_anything_le
     found = json.loads(preloaded.run("doctor", "drivers", "--json", "--root", str(place / "root"), **more).stdout)
     [claude] = [each for each in found["probes"] if each["name"] == "driver cli claude"]
     assert claude["ok"] is logged_in, claude
-    assert "1.0 (Claude Code)" in claude["detail"]
+    assert claude["detail"].startswith("1.0 (Claude Code)"), "it was started where it sees nothing else of the person"
     assert ("lent" in claude["detail"]) == logged_in
     assert logged_in or "setup-token" in claude["remedy"]
 

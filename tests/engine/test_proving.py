@@ -88,6 +88,7 @@ def test_a_check_that_must_fail_first_and_passes_refuses_the_task(repo: Path) ->
     assert "must fail before the work" in found.tasks[0]["reason"]
 
 
+@pytest.mark.mends("C3")
 def test_two_that_touch_the_same_lines_are_merged_one_after_the_other(repo: Path) -> None:
     both = {}
     for name in ("one", "two"):
@@ -106,6 +107,10 @@ while attempt == 1 and not all(pathlib.Path(r'{repo.parent}', each).exists() for
     assert states(found) == {"one": "COMPLETED", "two": "COMPLETED"}
     assert sorted(git(repo, "show", "agenttalk/p:notes.md").splitlines()) == ["one", "two"]
     assert sum(each["reexecutions"] for each in found.tasks) == 0  # a conflict is no round of rework
+    written = [path.read_text() for path in repo.parent.rglob(".agenttalk/*.prompt.txt")]
+    [again] = [text for text in written if "What to mend" in text]
+    for once in ("it does not merge with what others did meanwhile", "CONFLICT (add/add)", "<<<<<<<"):
+        assert again.count(once) == 1
 
 
 def test_who_conflicted_with_others_conflicts_once_and_never_again(repo: Path) -> None:

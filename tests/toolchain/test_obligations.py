@@ -142,15 +142,16 @@ def test_a_deleted_issue_ends_its_tasks_and_the_look_at_the_forge_goes_on(tmp_pa
         scene.comment(issue.number, "@agent-second please see")
         await scene.told()
         scene.forge.state.delete_issue(scene.repository, scene.user("root"), issue.number)
+        expected = [("issue_assigned", "agent-dev", "withdrawn"), ("mention", "agent-second", "withdrawn")]
         if told == "lost":
             scene.lost()
         else:
             await scene.told()
+            assert await statuses(scene) == expected, "what was told needs no look"
         scene.issue("Another", assignees=("agent-dev",))
         scene.lost()
         found = await scene.reconcile()
         assert found["ok"], found
-        expected = [("issue_assigned", "agent-dev", "withdrawn"), ("mention", "agent-second", "withdrawn")]
         assert await statuses(scene) == [*expected, ("issue_assigned", "agent-dev", "pending")]
 
     play(tmp_path, story)
@@ -213,6 +214,24 @@ def test_tasks_of_a_repository_that_was_out_of_sight_come_back_with_it(tmp_path:
 
 
 @pytest.mark.mends("E2")
+def test_tasks_of_a_repository_that_was_called_deleted_by_mistake_come_back_when_it_is_seen(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        scene.issue(assignees=("agent-dev",))
+        await scene.told()
+        before = await statuses(scene)
+        hidden = scene.forge.state.repositories.pop(REPO)
+        where = Repository(full_name=REPO)
+        said = ForgeEvent(source="work", kind="gitea", name="repository_deleted", repository=where)
+        await scene.board.take([(said, {})])
+        assert await scene.live() == []
+        scene.forge.state.repositories[REPO] = hidden
+        assert (await scene.reconcile())["ok"]
+        assert await statuses(scene) == before
+
+    play(tmp_path, story)
+
+
+@pytest.mark.mends("E2")
 @pytest.mark.parametrize("told", ["in order", "twice", "turned round", "lost"])
 @pytest.mark.parametrize("where", ["issue", "pull request"])
 def test_a_comment_that_was_deleted_calls_nobody_who_has_not_begun(tmp_path: Path, told: str, where: str) -> None:
@@ -229,6 +248,7 @@ def test_a_comment_that_was_deleted_calls_nobody_who_has_not_begun(tmp_path: Pat
             scene.lost()
         else:
             await scene.told(ORDERS[told])
+            assert ("mention", "agent-second") not in await scene.live(), "what was told needs no look"
         await scene.reconcile()
         mentions = {each["assignee"]: each for each in await scene.tasks() if "mention" in str(each["must_haves"])}
         assert mentions["agent-ops"]["status"] == "pending", kept
@@ -367,6 +387,28 @@ def test_who_is_called_in_a_comment_on_a_line_has_a_task_at_once(tmp_path: Path)
         before = len(await scene.tasks())
         await scene.reconcile()
         assert len(await scene.tasks()) == before
+
+    play(tmp_path, story)
+
+
+@pytest.mark.mends("E12")
+@pytest.mark.parametrize("told", ["told", "lost"])
+def test_the_log_of_a_failure_has_an_address_that_leads_to_the_forge(tmp_path: Path, told: str) -> None:
+    """Gitea gives the address of a run of its Actions without that of the server."""
+
+    async def story(scene: Scene) -> None:
+        pull = scene.pull()
+        await scene.told()
+        where = "/acme/widgets/actions/runs/7"
+        red = {"state": "failure", "context": "ci / test (pull_request)", "target_url": where}
+        scene.forge.state.set_status(scene.repository, scene.user("root"), pull.head_sha, red)
+        if told == "lost":
+            scene.lost()
+            await scene.reconcile()
+        else:
+            await scene.told()
+        [task] = [each for each in await scene.tasks() if each["must_haves"]["action_type"] == "ci_failure"]
+        assert task["must_haves"]["context"]["log_url"] == f"{scene.forge.url}{where}"
 
     play(tmp_path, story)
 
