@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterator
+import shutil
+import sys
+import tempfile
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +17,8 @@ from hypothesis import HealthCheck, settings
 import postgres_cluster
 from effort import EFFORT
 from sandboxkit import PLAIN_VARIABLE
+
+sys.dont_write_bytecode = False  # else each worker, and each process that it starts, compiles everything anew
 
 settings.register_profile(
     "agenttalk",
@@ -100,11 +105,38 @@ def _operators_word(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(PLAIN_VARIABLE, "plain")
 
 
+_HOME: Final = pytest.StashKey[Path]()
+"""The folder in which a PostgreSQL cluster lies, if a test needs one."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    told: dict[str, str] | None = getattr(config, "workerinput", None)
+    if told is not None:
+        config.stash[_HOME] = Path(told["cluster"])
+        return
+    memory = Path("/dev/shm")  # processes are killed here, not machines: no disk is needed
+    where = memory if os.access(memory, os.W_OK) else None
+    config.stash[_HOME] = Path(tempfile.mkdtemp(prefix="agenttalk-pg-", dir=where))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of xdist."""
+    node.workerinput["cluster"] = str(node.config.stash[_HOME])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        postgres_cluster.stop(config.stash[_HOME])
+        shutil.rmtree(config.stash[_HOME])
+
+
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[str]:
-    """The URL of a PostgreSQL cluster of our own."""
+def cluster(request: pytest.FixtureRequest) -> str:
+    """The URL of a PostgreSQL cluster of our own, which all workers share. The first that needs it starts it."""
     if postgres_cluster.programs() is None:
         pytest.skip(postgres_cluster.MISSING)
-    memory = Path("/dev/shm")  # processes are killed here, not machines: no disk is needed
-    with postgres_cluster.running(memory if os.access(memory, os.W_OK) else None) as url:
-        yield url
+    home = request.config.stash[_HOME]
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return postgres_cluster.start(home)

@@ -27,21 +27,35 @@ def programs() -> Path | None:
 @contextmanager
 def running(where: Path | None = None) -> Iterator[str]:
     """The URL of a cluster that runs inside the block, in a new folder (under `where`)."""
-    folder = programs()
+    with tempfile.TemporaryDirectory(prefix="agenttalk-pg-", dir=where) as scratch:
+        home = Path(scratch)
+        try:
+            yield start(home)
+        finally:
+            stop(home)
+
+
+def start(home: Path) -> str:
+    """Have a cluster run in a folder, unless it does; its URL. `stop` ends it."""
+    folder, noted = programs(), home / "port"
     if folder is None:
         raise RuntimeError(MISSING)
-    with tempfile.TemporaryDirectory(prefix="agenttalk-pg-", dir=where) as scratch:
-        home, port = Path(scratch), _free_port()
+    if not noted.exists():
         if os.getuid() == 0:
             shutil.chown(home, "postgres")
-        data = home / "data"
+        data, port = home / "data", _free_port()
         _run(folder / "initdb", "-D", data, "-U", "agenttalk", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
-        options = f"-p {port} -k {home} -c listen_addresses='' -c max_connections=100"
+        options = f"-p {port} -k {home} -c listen_addresses='' -c max_connections=200"
         _run(folder / "pg_ctl", "-D", data, "-l", home / "log", "-w", "-o", options, "start")
-        try:
-            yield f"postgresql://agenttalk@/postgres?host={home}&port={port}"
-        finally:
-            _run(folder / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+        noted.write_text(str(port), encoding="utf-8")
+    return f"postgresql://agenttalk@/postgres?host={home}&port={noted.read_text(encoding='utf-8')}"
+
+
+def stop(home: Path) -> None:
+    """End the cluster of a folder, if there is one."""
+    folder = programs()
+    if folder is not None and (home / "data" / "postmaster.pid").exists():
+        _run(folder / "pg_ctl", "-D", home / "data", "-m", "immediate", "-w", "stop")
 
 
 def _run(*words: object) -> None:

@@ -167,6 +167,7 @@ def _be(arguments: list[str], variables: dict[str, str], streams: array.array[in
     os.closerange(3, max(streams) + 1)
     os.environ.clear()
     os.environ.update(variables)
+    sys.dont_write_bytecode = bool(variables.get("PYTHONDONTWRITEBYTECODE"))
     sys.argv = ["agenttalk", *arguments]
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
@@ -194,6 +195,7 @@ def load() -> None:
     """Import every module of the product, and what it would load and build at its first use."""
     import agenttalk
 
+    sys.dont_write_bytecode = False  # what is compiled once serves all that are started later
     for each in pkgutil.walk_packages(agenttalk.__path__, "agenttalk.", onerror=lambda _: None):
         if not each.name.startswith((*SCRIPTS, *SELDOM)):
             import_module(each.name)

@@ -200,6 +200,8 @@ def test_an_engine_that_is_killed_between_telling_and_noting_tells_again(collect
     plan(place)
 
     def kill() -> None:
+        if not collector.named("invoke_workflow"):
+            return  # a turn is under way still, and would be made again
         collector.before = lambda: None
         engine = json.loads((place / "root" / "data" / "engine.json").read_text(encoding="utf-8"))
         os.kill(engine["pid"], signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ NUMBERS = itertools.count()
 def postgres(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """An empty database of the cluster."""
     url: str = request.getfixturevalue("cluster")
-    name = f"test_{next(NUMBERS)}"
+    name = f"test_{os.getpid()}_{next(NUMBERS)}"
     with psycopg.connect(url, autocommit=True) as session:
         session.execute(f"CREATE DATABASE {name}")
         yield Place(tmp_path, url.replace("/postgres?", f"/{name}?"), "postgres")

@@ -15,7 +15,8 @@ import httpx2
 
 from agenttalk.testing.gitea_things import Hook
 
-_SECONDS: Final = 5.0
+_SECONDS: Final = 60.0
+"""Real forges give up after 5 s, and tell nobody again. Here that would depend on how busy the machine is."""
 
 
 @dataclass(slots=True)
