@@ -90,7 +90,7 @@ async def engine(root: Path, tasks: int) -> None:
     from agenttalk.contracts import plan_reading
     from agenttalk.contracts.yamltext import Source
     from agenttalk.drivers.calls import Calls, Turn
-    from agenttalk.engine.plans import DEFAULT
+    from agenttalk.engine.boards import DEFAULT
     from agenttalk.ports import Tx
     from agenttalk.rules.planfile import compile_plan
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agenttalk.engine import steering
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.plans import board_of
 from agenttalk.engine.sheets import Sheets
 from agenttalk.ports import Tx
 from plankit import Engine

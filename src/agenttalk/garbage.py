@@ -21,8 +21,8 @@ from typing import Any, Final
 from agenttalk.contracts import places
 from agenttalk.contracts.base import is_id
 from agenttalk.engine import injected
+from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import VIRTUAL, boards
 from agenttalk.errors import AgentTalkError, MachineError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.rules import garbage

@@ -21,11 +21,11 @@ from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Tick
+from agenttalk.engine.heartbeats import Worker
+from agenttalk.engine.loops import Wake
 from agenttalk.engine.monitor import Monitor, Watchlist
 from agenttalk.engine.profiles import profile_of
 from agenttalk.engine.router import POLL, Report, Router
-from agenttalk.engine.wakes import Wake
-from agenttalk.engine.worker import Worker
 from agenttalk.errors import Code, UsageError
 from agenttalk.mailbox.watch import Watch, watching
 from agenttalk.store.rootlock import PartLock, RootLock

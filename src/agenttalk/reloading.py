@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk import settings
-from agenttalk.engine import plans
+from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.running import Running
 from agenttalk.engine.scheduling import Schedules
@@ -45,7 +45,7 @@ class Reloading:
                 read.profile, max_running=limits.max_running, day_cost_usd=limits.cost_usd_per_day
             )
         told = {"changed": list(live), "needs_restart": list(restart)}
-        system = await self.deps.stores.board(plans.SYSTEM)
+        system = await self.deps.stores.board(boards.SYSTEM)
         await system.transact(lambda tx: tx.record("settings.read", "settings", {"by": by, **told}))
         LOG.info("settings were read again: %s", told, extra={"action": "engine.settings"})
         return told

@@ -19,7 +19,7 @@ from agenttalk.cli.main import call
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.engine import deadletters, fsck, human, plans, publish, survey
+from agenttalk.engine import deadletters, fsck, human, plans, publish, standing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat
 from agenttalk.engine.monitor import Monitor
@@ -100,7 +100,7 @@ def test_a_message_goes_its_whole_way_through_postgresql(sea: Tree, database: st
         second = await router.pass_()
         assert (second.delivered, second.problems) == (1, [])
         assert (await router.pass_()).idle
-        [plan] = (await survey.overview(deps))["plans"]
+        [plan] = (await standing.overview(deps))["plans"]
         assert {task["task_id"]: task["state"] for task in plan["tasks"]}["build"] == "COMPLETED"
         assert plan["messages"] == {
             "sent": 3, "delivered": 2, "superseded": 0, "duplicate": 0, "dead": 1, "in_flight": 0,

@@ -13,13 +13,13 @@ from typing import Any
 
 from agenttalk.contracts import places
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.engine import granting, heartbeat, intake, outcomes, regressing, releasing, resuming, turns
+from agenttalk.engine import granting, heartbeat, intake, outcomes, outputs, regressing, releasing, resuming, turns
 from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.closing import Closing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.granting import Granted
 from agenttalk.engine.intake import Fate
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Ready
 from agenttalk.engine.outgoing import Outgoing
@@ -79,10 +79,10 @@ def _start_before_commit() -> None:
         turn = await turns._turn(seat, setting, ready, lease, layout, laid)
         ended = await setting.driver.run(turn)
         await seat.store.transact(lambda tx: turns._inject(tx, seat, ready.order, lease, turn.prompt, laid))
-        outcome, outputs = await outcomes.judge(
+        outcome, files = await outputs.judge(
             seat, ready.order.command, layout.outputs, layout.result, layout.cwd, ended
         )
-        return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
+        return await outcomes.conclude(seat, ready.order, lease, ended, outcome, files)
 
     _replace(heartbeat, take_turn=take_turn)
 

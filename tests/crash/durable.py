@@ -16,7 +16,7 @@ from typing import Any
 
 import apsw
 
-from agenttalk.engine.orders import TURNS
+from agenttalk.engine.layout import TURNS
 from agenttalk.store.root import databases
 from crash.normal import calm
 from crash.snapshot import opened

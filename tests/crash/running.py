@@ -10,8 +10,8 @@ from typing import Any
 from agenttalk.drivers.calls import Agent, Calls, Result, Turn
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import human, publish, standing, submission
+from agenttalk.engine.boards import boards
 from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.engine.plans import boards
 from agenttalk.engine.standing import Standing
 from agenttalk.rules.planfile import Compiled
 from agenttalk.store.root import databases

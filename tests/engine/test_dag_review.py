@@ -15,7 +15,7 @@ from agentkit import Clock
 from agenttalk.contracts.validation import DecisionRecord
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, human, publish, reviews, standing
-from agenttalk.engine.plans import board_of
+from agenttalk.engine.boards import board_of
 from agenttalk.errors import UsageError
 from agenttalk.ports import Row, Store
 from plankit import PATIENCE, Engine, plan, play, states, task

@@ -13,7 +13,7 @@ import pytest
 from agentkit import Clock
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import days, explaining, honesty, human
-from agenttalk.engine.plans import SYSTEM
+from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.spending import Purse
 from agenttalk.errors import UsageError
 from plankit import Engine, plan, play, states, task

@@ -15,9 +15,9 @@ from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.heartbeats import Heartbeats
 from agenttalk.engine.layout import Api
+from agenttalk.engine.loops import Waiter, Wakes
 from agenttalk.engine.profiles import Configured
 from agenttalk.engine.slots import Slots
-from agenttalk.engine.wakes import Waiter, Wakes
 from agenttalk.wiring import opened
 from treekit import Tree
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agenttalk.cli.main import call
 from agenttalk.drivers.calls import Result, Turn
-from agenttalk.engine import crew, honesty
+from agenttalk.engine import honesty, overview
 from agenttalk.rules.rework import Accept
 from plankit import Engine, plan, play, states, task
 
@@ -51,7 +51,7 @@ def test_each_model_of_an_agent_and_of_a_validator_is_counted(tmp_path: Path, ca
         await engine.until(lambda now: states(now)["write"] == "FAILED")
         await engine.dispatcher.rework("p", "write", Accept(), by="ada")
         await engine.until(lambda now: states(now)["last"] == "COMPLETED")
-        [agent] = [each for each in await crew.agents(engine.deps) if each["agent_id"] == "w"]
+        [agent] = [each for each in await overview.agents(engine.deps) if each["agent_id"] == "w"]
         assert [(each["model"], each["turns"]) for each in agent["by_model"]] == [("w1", 1), ("w2", 1)]
         return await honesty.report(engine.deps)
 

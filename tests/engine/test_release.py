@@ -16,7 +16,7 @@ from agenttalk.drivers.calls import Turn
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import publish, releases, releasing, standing
-from agenttalk.engine.plans import board_of
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.releases import Release
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError

@@ -11,7 +11,7 @@ import pytest
 
 from againkit import retry
 from agenttalk.drivers.calls import Result, Turn
-from agenttalk.engine.plans import board_of
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.standing import Standing
 from agenttalk.errors import UsageError
 from plankit import Engine, fine, plan, play, states, task

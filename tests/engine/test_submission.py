@@ -12,8 +12,9 @@ import pytest
 
 from agenttalk.contracts import places, wire
 from agenttalk.engine import fsck, publish, standing, submission
+from agenttalk.engine.boards import place
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import Plans, place
+from agenttalk.engine.plans import Plans
 from agenttalk.errors import Code, UsageError
 from agenttalk.rules.planfile import Compiled
 from agenttalk.store.database import Board

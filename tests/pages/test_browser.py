@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agenttalk.drivers.calls import Turn
-from agenttalk.engine.plans import DEFAULT
+from agenttalk.engine.boards import DEFAULT
 from pages.browserkit import AXE, Eyes, Served, elsewhere, eyes, served
 from pages.pagekit import HOSTILE
 from plankit import plan, task

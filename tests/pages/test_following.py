@@ -12,8 +12,8 @@ import pytest
 
 from agenttalk.api import events
 from agenttalk.engine import access, feed
-from agenttalk.engine.plans import DEFAULT
-from agenttalk.engine.recent import Anew, News
+from agenttalk.engine.boards import DEFAULT
+from agenttalk.engine.feed import Anew, News
 from agenttalk.errors import MachineError
 from agenttalk.rules import news
 from pages.pagekit import Guest, visit

@@ -14,7 +14,7 @@ import pytest
 from agenttalk.api.app import create_app
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import human, ledger_showing
-from agenttalk.engine.plans import SYSTEM
+from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.service import Service
 from pages.pagekit import ADDRESS, Guest, text, visit
 from plankit import PATIENCE, plan, task

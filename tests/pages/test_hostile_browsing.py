@@ -19,7 +19,7 @@ import apsw
 import pytest
 
 from agenttalk.drivers.calls import Agent, Turn
-from agenttalk.engine.plans import DEFAULT
+from agenttalk.engine.boards import DEFAULT
 from agenttalk.store import blobs
 from pages.browserkit import Eyes, Served, elsewhere, eyes, served
 from plankit import plan, task

@@ -12,7 +12,7 @@ import pytest
 from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.drivers.calls import Result, Turn
-from agenttalk.engine import human, ledger_showing, plan_showing, plans, task_showing
+from agenttalk.engine import boards, human, ledger_showing, plan_showing, task_showing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.letters import Draft
 from agenttalk.engine.mail import Post
@@ -85,7 +85,7 @@ def test_a_file_is_shown_as_text_or_kept_and_never_run(tmp_path: Path) -> None:
         assert kept.headers["content-disposition"].startswith("attachment; filename=")
         assert kept.headers["x-content-type-options"] == "nosniff"
         other = wire.sha256(b"of somebody else")
-        blobs = await ada.engine.deps.stores.blobs(plans.DEFAULT)
+        blobs = await ada.engine.deps.stores.blobs(boards.DEFAULT)
         await blobs.put(b"of somebody else")
         assert (await ada.get(f"/plans/p/tasks/one/files/{other}")).status_code == 404
         assert (await ada.get(f"/plans/p/tasks/one/files/{other}/download")).status_code == 404
@@ -199,7 +199,7 @@ def test_a_plan_is_paused_goes_on_and_is_cancelled(tmp_path: Path) -> None:
 
 
 async def ledger(found: Engine, kind: str) -> list[dict[str, Any]]:
-    return (await ledger_showing.ledger(found.deps, plans.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
+    return (await ledger_showing.ledger(found.deps, boards.DEFAULT, kind=kind))["facts"]  # type: ignore[no-any-return]
 
 
 def test_every_page_has_something_to_say_when_there_is_nothing(tmp_path: Path) -> None:

@@ -6,17 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.rules.archive import (
-    NAME_BYTES,
-    Conflict,
-    File,
-    Held,
-    decide,
-    files_of,
-    kept_name,
-    original_name,
-    retired,
-)
+from agenttalk.rules.archive import NAME_BYTES, Conflict, Held, decide, kept_name, original_name, retired
+from agenttalk.rules.bundles import File, files_of
 
 HELD = {"a.md": Held("h1", 2, "m1")}
 

@@ -17,7 +17,7 @@ from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.planfile import PLACEHOLDER_ID
 from agenttalk.errors import Code, ContractError
-from agenttalk.rules import dags, plan_checks, promise_checks
+from agenttalk.rules import dags, plan_checks, promise_checks, words_of_checks
 from agenttalk.rules import planfile as rules
 from agenttalk.rules.planfile import Compiled, compile_plan
 
@@ -572,7 +572,7 @@ def test_whether_a_glob_lies_inside_another(glob: str, outer: str, *, lies_insid
 
 
 def test_names_in_messages_are_few() -> None:
-    assert promise_checks.listed({"a", "b", "c", "d"}) == "'a', 'b', 'c' and 1 more"
+    assert words_of_checks.listed({"a", "b", "c", "d"}) == "'a', 'b', 'c' and 1 more"
     lost = [
         task(f"t{at}", promise=promise(checks=[{"id": "t", "kind": "artifact", "output": "oo"}])) for at in range(60)
     ]

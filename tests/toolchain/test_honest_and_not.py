@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.engine import auditing, showing
+from agenttalk.engine import showing
 from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.read_back import ReadBack
 from agenttalk.ports import Job
@@ -457,7 +457,7 @@ def test_what_is_missing_in_a_repository_that_is_seen_is_denied(tmp_path: Path) 
         await place.ran()
         assert place.outcomes[0].code == "claim_denied"
         [task] = (await showing.page(place.deps, showing.Asked()))["tasks"]
-        assert (await auditing.audit(place.deps, task["id"]))["verify"]["code"] == "claim_denied"
+        assert (await showing.audit(place.deps, task["id"]))["verify"]["code"] == "claim_denied"
 
     play(tmp_path, work)
 

@@ -13,7 +13,7 @@ import pytest
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.engine import auditing, human, showing, tasks
+from agenttalk.engine import human, showing, tasks
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
@@ -190,7 +190,7 @@ async def called(place: Place, text: str = "@agent-dev how much?") -> int:
 
 async def only(place: Place) -> dict[str, Any]:
     [task] = (await showing.page(place.deps, showing.Asked()))["tasks"]
-    return await auditing.audit(place.deps, task["id"])
+    return await showing.audit(place.deps, task["id"])
 
 
 # Not done

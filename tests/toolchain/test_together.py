@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from agenttalk import connecting
-from agenttalk.engine import plans
+from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.receiving import BREATH, FEW, LONGEST, MANY, MOST, Coming, Crowd, Received, Receiver, Rush
 from agenttalk.engine.toolchain import Board
@@ -34,7 +34,7 @@ def headers(body: bytes, number: object) -> list[tuple[str, str]]:
 def test_each_of_a_crowd_is_stored_once_and_all_of_it_by_one_work(tmp_path: Path) -> None:
     async def work(deps: Deps, _: Board) -> None:
         receiver = Receiver(deps, {"gitea": SOURCE}, lambda: None)
-        system = await deps.stores.board(plans.SYSTEM)
+        system = await deps.stores.board(boards.SYSTEM)
         assert isinstance(system, StoredBoard)
 
         async def receive(number: object) -> Received:
@@ -75,7 +75,7 @@ def test_one_that_cannot_be_stored_takes_no_other_along(tmp_path: Path) -> None:
         came = await asyncio.gather(*asked, return_exceptions=True)
         stored = [each for each in came if isinstance(each, Received)]
         assert (len({each.id for each in stored}), came[5] in stored) == (10, False)
-        system = await deps.stores.board(plans.SYSTEM)
+        system = await deps.stores.board(boards.SYSTEM)
         assert len(await system.read("new_webhooks", limit=100)) == 10
 
     play(tmp_path / "root", work)
@@ -84,7 +84,7 @@ def test_one_that_cannot_be_stored_takes_no_other_along(tmp_path: Path) -> None:
 def test_when_the_store_is_gone_everybody_is_told(tmp_path: Path) -> None:
     async def work(deps: Deps, _: Board) -> None:
         receiver = Receiver(deps, {"gitea": SOURCE}, lambda: None)
-        await (await deps.stores.board(plans.SYSTEM)).close()
+        await (await deps.stores.board(boards.SYSTEM)).close()
         asked = (receiver.receive("gitea", headers(BODY, number), BODY) for number in range(10))
         came = await asyncio.gather(*asked, return_exceptions=True)
         assert [getattr(each, "code", None) for each in came] == [Code.STORE_UNAVAILABLE] * 10

@@ -36,7 +36,7 @@ from agenttalk.api.problems import answered, failed, refused
 from agenttalk.api.webhooks import PATH, Doors, Webhooks
 from agenttalk.contracts.base import is_id
 from agenttalk.engine.access import Caller, Role
-from agenttalk.engine.plans import VIRTUAL
+from agenttalk.engine.boards import VIRTUAL
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError

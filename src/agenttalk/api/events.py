@@ -16,7 +16,7 @@ from agenttalk.api import callers
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import is_id
 from agenttalk.engine.access import Caller
-from agenttalk.engine.recent import KEPT, Anew, News
+from agenttalk.engine.feed import KEPT, Anew, News
 from agenttalk.engine.service import Service
 from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.rules import news

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenttalk.api.problems import answered
-from agenttalk.engine.plans import SYSTEM
+from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.service import Service
 from agenttalk.errors import AgentTalkError
 

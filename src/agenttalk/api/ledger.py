@@ -16,7 +16,7 @@ from agenttalk.contracts.base import Text
 from agenttalk.contracts.policy import policy_of
 from agenttalk.engine import ledger_showing, plan_showing, replaying
 from agenttalk.engine.access import Caller
-from agenttalk.engine.plans import DEFAULT
+from agenttalk.engine.boards import DEFAULT
 from agenttalk.engine.service import Service
 from agenttalk.errors import Code, MachineError
 

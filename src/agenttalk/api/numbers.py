@@ -16,7 +16,7 @@ from agenttalk.api import bodies
 from agenttalk.api.paging import filters
 from agenttalk.api.problems import answered
 from agenttalk.contracts.base import Text
-from agenttalk.engine import crew, days, honesty, metering
+from agenttalk.engine import days, honesty, metering, overview
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 from agenttalk.errors import Code, UsageError
@@ -40,13 +40,13 @@ class DayBody(bodies.Body):
 async def agents(service: Service, request: Request, _: Caller) -> Response:
     """Every agent."""
     filters(request)
-    return answered({"agents": list(await crew.agents(service.deps))})
+    return answered({"agents": list(await overview.agents(service.deps))})
 
 
 async def agent(service: Service, request: Request, _: Caller) -> Response:
     """One agent."""
     filters(request)
-    return answered(await crew.agent(service.deps, request.path_params["id"]))
+    return answered(await overview.agent(service.deps, request.path_params["id"]))
 
 
 async def believed(service: Service, request: Request, _: Caller) -> Response:

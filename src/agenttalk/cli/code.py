@@ -166,13 +166,13 @@ async def _opened(folder: Path, plan: str) -> Workspace:
     import asyncio
 
     from agenttalk.cli import roots
-    from agenttalk.engine import repository
+    from agenttalk.engine import plan_showing
     from agenttalk.proving import FOLDER
     from agenttalk.workspaces.settings import Settings
     from agenttalk.workspaces.workspace import Workspace
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        return await repository.of(deps, plan)
+        return await plan_showing.of(deps, plan)
 
     told = await asyncio.to_thread(roots.asked, folder, f"/api/plans/{plan}/repository", by_hand)
     home = folder / FOLDER / plan

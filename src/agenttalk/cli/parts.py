@@ -72,7 +72,7 @@ def heartbeat(
 
 def _require_agent(root: Path, agent: str) -> None:
     from agenttalk.contracts.problem import nearest
-    from agenttalk.engine.plans import agents_in
+    from agenttalk.engine.profiles import agents_in
     from agenttalk.errors import Code, UsageError
     from agenttalk.mailbox.fsio import Folder
 

@@ -37,7 +37,7 @@ def release(
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk import wiring
         from agenttalk.engine import publish, releases, releasing
-        from agenttalk.engine.plans import board_of
+        from agenttalk.engine.boards import board_of
 
         if again:
             store = await board_of(deps, plan)

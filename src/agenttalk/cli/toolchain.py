@@ -95,9 +95,9 @@ def task(
     from agenttalk.cli import roots
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
-        from agenttalk.engine import auditing
+        from agenttalk.engine import showing
 
-        return await auditing.audit(deps, task_id)
+        return await showing.audit(deps, task_id)
 
     out, folder = roots.chosen(ctx, root, as_json)
     found = roots.asked(folder, f"/api/toolchain/tasks/{quote(task_id, safe='')}", by_hand)

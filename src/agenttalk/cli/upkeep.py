@@ -38,13 +38,13 @@ def status(
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk import settings, wiring
-        from agenttalk.engine import days, honesty, showing, survey
+        from agenttalk.engine import days, honesty, showing, standing
         from agenttalk.engine.boards import boards
 
         watched = [await each.read("watched_branches", plan_id="", limit=1) for each in await boards(deps)]
         if any(watched):  # else all that looks at branches need not be loaded
             await wiring.verifying(folder, deps).glance()
-        told = {**await survey.overview(deps), **await showing.overview(deps)}
+        told = {**await standing.overview(deps), **await showing.overview(deps)}
         most = settings.load(folder).limits.cost_usd_per_day
         return {**told, "honesty": await honesty.total(deps), "day": await days.told(deps, most)}
 
@@ -161,7 +161,7 @@ def republish(ctx: typer.Context, root: RootOption = None, as_json: JsonOption =
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk.engine import publish
-        from agenttalk.engine.plans import boards
+        from agenttalk.engine.boards import boards
 
         return {"written": sum([await publish.republish(deps, board) for board in await boards(deps)])}
 

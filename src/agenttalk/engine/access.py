@@ -10,7 +10,7 @@ import hmac
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from agenttalk.engine import plans
+from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, ConflictError, UsageError
 from agenttalk.ports import Tx
@@ -49,7 +49,7 @@ async def identify(deps: Deps, token: str) -> Caller | None:
     attempt = read_token(token)
     if attempt is not None:
         return await _agent(deps, attempt, token_hash(token))
-    system = await deps.stores.board(plans.SYSTEM)
+    system = await deps.stores.board(boards.SYSTEM)
     rows = await system.read("token", hash=_hash(token))
     if rows:
         return Caller(rows[0][0], rows[0][1])
@@ -86,7 +86,7 @@ async def admit_agent(deps: Deps, token: str, agent_id: str, *, by: str = ENGINE
 
     Raises ConflictError when it was revoked, or is somebody else's.
     """
-    system = await deps.stores.board(plans.SYSTEM)
+    system = await deps.stores.board(boards.SYSTEM)
     wanted = Token(_hash(token)[:_SHOWN], "agent", agent_id, deps.stamp(), None)
 
     def work(tx: Tx) -> Token:
@@ -104,7 +104,7 @@ async def admit_person(deps: Deps, token: str, role: PersonRole, name: str, *, b
 
     Raises ConflictError when it was revoked, or is somebody else's.
     """
-    system = await deps.stores.board(plans.SYSTEM)
+    system = await deps.stores.board(boards.SYSTEM)
     wanted = Token(_hash(token)[:_SHOWN], role, name, deps.stamp(), None)
 
     def work(tx: Tx) -> Token:
@@ -135,7 +135,7 @@ def _known(tx: Tx, token: str, wanted: Token) -> Token | None:
 
 async def tokens(deps: Deps) -> list[Token]:
     """Tokens that were made for agents elsewhere and for people, revoked ones too; not the one of the engine itself."""
-    system = await deps.stores.board(plans.SYSTEM)
+    system = await deps.stores.board(boards.SYSTEM)
     agents = [Token(row[0][:_SHOWN], "agent", *row[1:]) for row in await system.read("agent_tokens")]
     people = [Token(row[0][:_SHOWN], *row[1:]) for row in await system.read("tokens") if row[2] != ENGINE]
     return sorted([*agents, *people], key=lambda each: (each.at, each.id))
@@ -146,7 +146,7 @@ async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE) -> Token:
 
     With the token of a person all sessions of the pages end: whoever had it may have opened some, under any name.
     """
-    system = await deps.stores.board(plans.SYSTEM)
+    system = await deps.stores.board(boards.SYSTEM)
     at = deps.stamp()
 
     def work(tx: Tx) -> Token:
@@ -169,7 +169,7 @@ async def revoke(deps: Deps, token_id: str, *, by: str = ENGINE) -> Token:
 
 async def admit(deps: Deps, token: str, role: PersonRole, label: str) -> None:
     """Let a token in from now on. One that was revoked stays so."""
-    system = await deps.stores.board(plans.SYSTEM)
+    system = await deps.stores.board(boards.SYSTEM)
     if not await system.read("token", hash=_hash(token)):
         at = deps.stamp()
         await system.transact(lambda tx: tx.run("add_token", hash=_hash(token), role=role, label=label, at=at))
@@ -177,7 +177,7 @@ async def admit(deps: Deps, token: str, role: PersonRole, label: str) -> None:
 
 async def hand_over(deps: Deps, token: str) -> None:
     """Make a token that of the root's own operator, in the place of all that were: the root lies elsewhere now."""
-    system = await deps.stores.board(plans.SYSTEM)
+    system = await deps.stores.board(boards.SYSTEM)
     at = deps.stamp()
 
     def work(tx: Tx) -> None:
@@ -191,7 +191,7 @@ async def hand_over(deps: Deps, token: str) -> None:
 
 async def is_operators(deps: Deps, token: str) -> bool:
     """Whether a token is that of the root's own operator. Where no engine has made one known yet, this one is now."""
-    system = await deps.stores.board(plans.SYSTEM)
+    system = await deps.stores.board(boards.SYSTEM)
     if not any(row[2] == ENGINE and row[4] is None for row in await system.read("tokens")):
         await admit(deps, token, "operator", ENGINE)
     caller = await identify(deps, token)
@@ -219,7 +219,7 @@ async def _agent(deps: Deps, attempt: Attempt, digest: str) -> Caller | None:
 async def _attempt(deps: Deps, attempt: Attempt) -> _Found | None:
     """An attempt that is under way; None when it is none, or over."""
     # A token can name any board. Only one that is there is looked at: asking the store for another would make it.
-    known = plans.VIRTUAL | {each.name for each in await plans.boards(deps)}
+    known = boards.VIRTUAL | {each.name for each in await boards.boards(deps)}
     if attempt.board not in known or not deps.stores.has(attempt.board):
         return None
     board = await deps.stores.board(attempt.board)

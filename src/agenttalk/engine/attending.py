@@ -15,8 +15,8 @@ from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import acceptance, kinds, people, resuming, worth
 from agenttalk.engine import evidence as kept
 from agenttalk.engine.dispatching import Board, Dispatching
-from agenttalk.engine.granting import Granted
 from agenttalk.engine.judging import Judges
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.watching import counted, listening
 from agenttalk.errors import AgentTalkError, InputError
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Proof, Prover

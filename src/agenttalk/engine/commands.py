@@ -10,10 +10,11 @@ from agenttalk.contracts.base import AgentId, MessageId
 from agenttalk.contracts.command import Command
 from agenttalk.engine import delivery, intake, publish
 from agenttalk.engine.arriving import Arrival
+from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Fate
 from agenttalk.engine.outbox import Found
-from agenttalk.engine.plans import SYSTEM, Plan, Plans
+from agenttalk.engine.plans import Plan, Plans
 from agenttalk.engine.tasks import Once
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Entry, Tx

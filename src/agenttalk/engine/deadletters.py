@@ -15,9 +15,10 @@ from agenttalk.contracts import places
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine import arriving, bookmarks, delivery, intake, outbox, publish, records
 from agenttalk.engine.arriving import Arrival
+from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
-from agenttalk.engine.plans import Plan, Plans, boards
+from agenttalk.engine.plans import Plan, Plans
 from agenttalk.errors import Code, InputError, MissingError, UsageError
 from agenttalk.ports import Blobs, Entry, Row, Store, Tx
 from agenttalk.rules import routing

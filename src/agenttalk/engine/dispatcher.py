@@ -19,14 +19,15 @@ from agenttalk.contracts import wire
 from agenttalk.engine import days, ending, gating, granting, regressing
 from agenttalk.engine.attending import Attending
 from agenttalk.engine.awaiting import Deciding
+from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.closing import Closing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatching import Board, look
 from agenttalk.engine.ending import End
-from agenttalk.engine.granting import Desk, Granted
+from agenttalk.engine.granting import Desk
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.operating import Operating
-from agenttalk.engine.plans import VIRTUAL, boards
 from agenttalk.engine.recovering import Recovering
 from agenttalk.engine.reviewing import Review
 from agenttalk.engine.slots import Slots

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from agenttalk.engine import by_hand
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.closing import Closing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.ending import End
-from agenttalk.engine.granting import Desk, Granted
+from agenttalk.engine.granting import Desk
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.plans import board_of
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance

@@ -17,10 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.base import RelativePath, moment
-from agenttalk.engine import access, plans, records, tasks, tracing
+from agenttalk.engine import access, boards, correlating, records, tasks
 from agenttalk.engine.access import ELSEWHERE, Caller
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.resuming import OFFERED
 from agenttalk.engine.tasks import TaskName
 from agenttalk.engine.watching import Watching
 from agenttalk.errors import Code, ConflictError, MachineError, UsageError
@@ -30,6 +29,8 @@ from agenttalk.rules.results import Fault
 from agenttalk.rules.tokens import token_hash
 
 _PATH: Final[TypeAdapter[str]] = TypeAdapter(RelativePath)
+OFFERED: Final = "offered"
+"""The phase of an attempt that an agent elsewhere has yet to take."""
 MOST_FILES: Final = 2_000
 """Files that one attempt may hand in."""
 
@@ -69,7 +70,7 @@ class Elsewhere:
                 "not_started", error="an agent elsewhere cannot reach the repository; have it make outputs"
             )
         name = TaskName(job.board, job.plan_id, job.task_id)
-        offer = _Offer(job, traceparent=await tracing.traceparent(self._deps, job))
+        offer = _Offer(job, traceparent=await correlating.traceparent(self._deps, job))
         rows = {row[0]: row for row in await self._rows(job)}
         claim = rows.get("claim")
         await self._enter(job, OFFERED if claim is None else ELSEWHERE)
@@ -179,7 +180,7 @@ class Elsewhere:
         """What an agent has taken, what it could take, and how much waits behind that."""
         own = self._of(agent_id)
         queued = []
-        for board in await plans.boards(self._deps):
+        for board in await boards.boards(self._deps):
             queued += [f"{row[0]}/{row[1]}" for row in await board.read("queued_for", agent_id=agent_id, limit=100)]
         return {
             "agent_id": agent_id,

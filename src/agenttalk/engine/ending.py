@@ -13,7 +13,7 @@ from typing import Any, Final
 from agenttalk.contracts.dag import Node
 from agenttalk.engine import asking, kinds, parcels, records, reworking, superseding
 from agenttalk.engine import evidence as kept
-from agenttalk.engine.granting import Granted
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.parcels import FOLDER, Parcel
 from agenttalk.engine.resuming import UNCOUNTED, VERIFYING, Left

@@ -10,8 +10,8 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import disputes, objections, releases, reviews
 from agenttalk.engine import rounds as rounds_of
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import board_of
 from agenttalk.engine.reviews import Review
 from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.standing import together

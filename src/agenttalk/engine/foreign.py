@@ -7,8 +7,8 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import explaining, leases
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import board_of
 from agenttalk.ports import Row, Store
 
 _RUNS: Final = "it ends when its agent's program does, or at its time limit"

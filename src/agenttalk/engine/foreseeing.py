@@ -11,8 +11,7 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import worth
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.layout import Layout
-from agenttalk.engine.orders import TURNS
+from agenttalk.engine.layout import TURNS, Layout
 from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.tasks import PAGE, TaskName, board_of
 from agenttalk.engine.toolchain import BOARD

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.loops import listening, looped, rest, unless_stopped
+from agenttalk.engine.loops import Waiter, listening, looped, rest, unless_stopped
 from agenttalk.engine.outgoing import Outgoing, Retry
 from agenttalk.engine.receiving import Receiver
 from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL
 from agenttalk.engine.toolchain import BOARD, Board, Setup
-from agenttalk.engine.wakes import Waiter
 from agenttalk.engine.webhooks import Asked, Gather, Intake, Rights, Search
 from agenttalk.errors import Code, Problem
 from agenttalk.ports import EventSource, Forge

@@ -11,8 +11,8 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine import records
+from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import boards
 from agenttalk.ports import Blobs, Store, Tx
 from agenttalk.rules.routing import Tally
 

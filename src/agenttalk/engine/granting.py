@@ -4,55 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
-from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
-from agenttalk.engine import attempts, commanding, crowding, gating, given, superseding
+from agenttalk.engine import attempts, commanding, gating, given, superseding
 from agenttalk.engine.commanding import Order
-from agenttalk.engine.crowding import Crowds
 from agenttalk.engine.gating import PLAIN
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.noting import changed_meanwhile
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Purse
-from agenttalk.engine.watching import Watching
-from agenttalk.ports import Handed, Job, KindTask, Row, Tx
-from agenttalk.rules.checkpoints import Decision
+from agenttalk.ports import Handed, Row, Tx
 from agenttalk.rules.leases import History
 from agenttalk.rules.lifecycle import Cause
 from agenttalk.rules.readiness import Picked
 
 _REMEMBERED: Final = 10_000
 """Commands in queues."""
+_ASKED: Final = 8
+"""Agents that are asked when a turn of a plan has ended. One of them gets its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
-    """A lease, and the job that it is for."""
+class Crowds:
+    """Agents that could not be given a task of a plan, because as many of its tasks run as may.
 
-    job: Job
-    delivery: int
-    message_id: str
-    retries: int
-    sent_back: int
-    ticket: int
-    """For the agent's place."""
-    consumed_at: str
-    """When the agent got the command first."""
-    fact: int | None
-    """The fact of the task's turn before this one."""
-    node: Node
-    """What is asked for in the task."""
-    watch: Watching
-    """Who looks on."""
-    gates: tuple[Decision, ...] = ()
-    """What checkpoints before the turn decided; none of a task that has nothing to be decided."""
-    kind_task: KindTask | None = None
-    """The task as its kind has it, if its board has a kind of its own."""
+    It is kept in memory alone: every look asks all agents that have something in their queue.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, dict[str, None]] = {}
+        self._taken_up: set[str] = set()
+        self.others: set[str] = set()
+        """Plans that are left as they are: an engine that is there for one plan begins nothing of those before it."""
+
+    def leave(self, plans: Iterable[str]) -> None:
+        """Begin nothing of these plans, unless somebody takes them up or has done so before."""
+        self.others.update(set(plans) - self._taken_up)
+
+    def take_up(self, plan_id: str) -> None:
+        """Somebody wants a plan to go on here."""
+        self._taken_up.add(plan_id)
+        self.others.discard(plan_id)
+
+    def hold(self, plans: Iterable[str], agent_id: str) -> None:
+        """An agent could begin if one of these plans had a place."""
+        for plan_id in (each for each in plans if each not in self.others):
+            self._held.setdefault(plan_id, {})[agent_id] = None
+
+    def waiting(self, ended: Iterable[str]) -> list[str]:
+        """Some agents that may begin now that turns of plans have ended; each is told once."""
+        found: list[str] = []
+        for plan_id in ended if self._held else ():
+            held = self._held.get(plan_id, {})
+            for agent_id in list(islice(held, _ASKED)):
+                held.pop(agent_id, None)
+                found.append(agent_id)
+        return found
+
+
+def is_full(moves: Moves, plan_id: str) -> bool:
+    """Whether as many tasks of a plan run as may, those included that this transaction began."""
+    limits = moves.sheets.of(moves.tx, plan_id).limits
+    if limits is None or limits.max_running is None:
+        return False
+    [(at_work,)] = moves.tx.run("at_work_in", plan_id=plan_id)
+    return bool(at_work >= limits.max_running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +167,7 @@ def _next(
             desk.crowds.hold(full, agent_id)
             return None
         plan_id = made[0].plan_id if made is not None else rows[0][0]
-        if crowding.is_full(moves, plan_id):
+        if is_full(moves, plan_id):
             full.append(plan_id)
             continue
         if made is not None:

@@ -17,18 +17,18 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.base import AgentId, is_id
 from agenttalk.engine import archive, claims, leases, records, settling
+from agenttalk.engine.boards import VIRTUAL, boards, sound
 from agenttalk.engine.coding import CodingAgents
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.inbound import Inbound
 from agenttalk.engine.layout import Api
+from agenttalk.engine.loops import Wake
 from agenttalk.engine.orders import Looked, Orders, Ready
-from agenttalk.engine.plans import VIRTUAL, boards, sound
 from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.slots import Place, Slots
 from agenttalk.engine.turns import How, Setting, take_turn
 from agenttalk.engine.vitals import Vitals
-from agenttalk.engine.wakes import Wake
 from agenttalk.errors import AgentTalkError, Code, MissingError
 from agenttalk.ports import Driver, Entry, Processes, Store, Tiers
 

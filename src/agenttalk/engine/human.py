@@ -17,7 +17,7 @@ from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import EVERYONE
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
-from agenttalk.engine import bookmarks, disputes, handover, plans, records, sheets
+from agenttalk.engine import boards, bookmarks, disputes, handover, plan_settings, profiles, records
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.ports import Row, Store, Tx
@@ -185,7 +185,7 @@ async def page(deps: Deps, *, after: str = "", limit: int = PAGE) -> Page:
     size = max(1, min(limit, LONGEST_PAGE))
     found = [
         _request(board.name, row)
-        for board in await plans.boards(deps)
+        for board in await boards.boards(deps)
         for row in await board.read("open_requests", **place, limit=size + 1)
     ]
     found.sort(key=lambda each: (each.at, each.request_id))
@@ -205,7 +205,7 @@ async def requests(deps: Deps) -> list[Request]:
 
 async def request(deps: Deps, request_id: str) -> tuple[Store, Request]:
     """One question, also an answered one. Raises UsageError when there is none."""
-    for board in await plans.boards(deps):
+    for board in await boards.boards(deps):
         rows = await board.read("request", request_id=request_id)
         if rows:
             return board, _request(board.name, rows[0])
@@ -266,7 +266,7 @@ async def answer(
     )
     at = deps.stamp()
     of_engine = bool(await board.read("run", plan_id=asked.plan_id))  # its agents need no folders
-    if unfit := _unfit(response, asked.plan_id, None if of_engine else plans.agents_in(deps.root)):
+    if unfit := _unfit(response, asked.plan_id, None if of_engine else profiles.agents_in(deps.root)):
         raise _refused(request_id, unfit.message, "give each file a plain name, once, and an agent that exists")
 
     def work(tx: Tx) -> None:
@@ -388,7 +388,7 @@ def answer_by_file(
 def exposed_agents(tx: Tx, deps: Deps, plan_id: str) -> list[str]:
     """Agents that nothing keeps from what people decide with: those of the plan, and those that ran here so."""
     found = set(deps.exposed)
-    profiles = sheets.agents_of(tx, plan_id)
+    profiles = plan_settings.agents_of(tx, plan_id)
     found.update(exposed(profiles.values()) if profiles is not None else [EVERYONE])  # who runs those of folders?
     return sorted(found)
 

@@ -10,9 +10,9 @@ import logging
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts import places, wire
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.orders import TURNS
-from agenttalk.engine.plans import board_of
+from agenttalk.engine.layout import TURNS
 from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Folder, Row
 

@@ -10,7 +10,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
 from agenttalk.contracts.dag import Output
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
-from agenttalk.engine import acceptance, recalling, records, refusing, sheets
+from agenttalk.engine import acceptance, plan_settings, recalling, records, refusing
 from agenttalk.engine.arriving import Arrival, output_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
@@ -143,7 +143,7 @@ def _unread(arrival: Arrival, why: Rejection) -> Letter | None:
 def _targets(tx: Tx, parcel: Parcel, plan: Plan) -> tuple[str, ...] | Rejection:
     if plan.facts is not None:
         own = not plan.facts.foreign and isinstance(parcel.envelope, ArtifactEnvelope)
-        driven = sheets.driven_agents(tx, plan.plan_id) if own else frozenset()
+        driven = plan_settings.driven_agents(tx, plan.plan_id) if own else frozenset()
         return routing.route(parcel, plan.facts, driven)
     rows = tx.run("task", plan_id=plan.plan_id, task_id=parcel.envelope.task_id)
     return routing.route_on_board(parcel, rows[0][0] if rows else None)
@@ -237,7 +237,7 @@ def _send(
     at: str,
 ) -> Fate:
     tx.record("message.accepted", letter.message_id, {"sha256": letter.sha256, "to": list(targets)})
-    driven = sheets.driven_agents(tx, letter.plan_id) if letter.output_name is not None else frozenset()
+    driven = plan_settings.driven_agents(tx, letter.plan_id) if letter.output_name is not None else frozenset()
     for receiver in targets:
         delivery_id = deps.ids.new("dlv")
         about: dict[str, Any] = {"plan_id": letter.plan_id, "message": message, "receiver": receiver}

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import instant
+from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import SYSTEM
 from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Tx
 

@@ -15,9 +15,9 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine import submission
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.granting import Granted
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.sheets import settings_of
+from agenttalk.engine.plan_settings import settings_of
 from agenttalk.engine.submission import Links
 from agenttalk.ports import Confirm, KindOutcome, KindTask, KindTurn, Performance, Row, Said, Store, TaskKind, Tx, Wait
 from agenttalk.rules import done, lifecycle, read_back

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+TURNS: Final = ".agenttalk"
+"""Folder inside a task's folder that belongs to us: each turn has its inputs and outputs there."""
 
 
 class Api(NamedTuple):

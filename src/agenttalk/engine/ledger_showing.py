@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.engine import plan_showing, showing
+from agenttalk.engine.boards import SYSTEM, VIRTUAL, boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plan_showing import LONGEST_PAGE, LOOKED_AT, PAGE
-from agenttalk.engine.plans import SYSTEM, VIRTUAL, boards
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Store, Tx
 

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any, Final
 
 from agenttalk.engine import honesty
+from agenttalk.engine.boards import SYSTEM, boards
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import SYSTEM, boards
 from agenttalk.rules.metrics import Metric, Sample
 
 _COUNTED: Final = (

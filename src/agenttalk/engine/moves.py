@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import HumanInterventionResponse
-from agenttalk.engine import asking, objections, picking, records, superseding
+from agenttalk.engine import asking, given, objections, records, superseding
 from agenttalk.engine.noting import AT_ONCE, Noting, changed_meanwhile
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code
@@ -200,7 +200,7 @@ class Moves(Noting):
 
     def pick(self, sheet: Sheet, node: Node) -> Picked | Missing | Ambiguous:
         """Fill the inputs of a task with what is there."""
-        found = picking.candidates(self.tx, sheet, node, self.made)
+        found = given.candidates(self.tx, sheet, node, self.made)
         return readiness.pick(node, found, final=frozenset(node.depends_on))
 
     def _wait(self, sheet: Sheet, node: Node, missing: Missing) -> None:
@@ -323,7 +323,7 @@ class Moves(Noting):
         A person may say that a task runs although one before it failed. Every other input that is required has to be
         there: what is missing is asked for.
         """
-        candidates = picking.candidates(self.tx, sheet, node, given=True)
+        candidates = given.candidates(self.tx, sheet, node, given=True)
         node = readiness.as_given(node, candidates)
         if cause == "INPUTS_AMBIGUOUS":
             candidates = readiness.chosen(candidates, chosen)

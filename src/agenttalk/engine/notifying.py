@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import instant
+from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import boards
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules import breaker, notices
 from agenttalk.rules.breaker import Breaker

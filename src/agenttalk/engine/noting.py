@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
-from agenttalk.engine import commanding, human, picking, records, releases
+from agenttalk.engine import commanding, given, human, records, releases
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
@@ -54,7 +54,7 @@ class Noting:
     """Leases of turns that are to end, because what they were given was replaced."""
     undecided: bool = False
     """Whether a release has to be decided now."""
-    made: picking.Known = field(default_factory=dict)
+    made: given.Known = field(default_factory=dict)
     """All that tasks made which ended in this transaction, as far as it is certain that there is nothing else."""
     contents: dict[str, bytes] = field(default_factory=dict)
     """Contents that came with them, by their hashes."""

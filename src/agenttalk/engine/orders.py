@@ -16,14 +16,13 @@ from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine import handover, human, recalling, records
 from agenttalk.engine.archive import stored_at
 from agenttalk.engine.inbound import Ground
+from agenttalk.engine.layout import TURNS
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, Code, MissingError
 from agenttalk.ports import Folder, Row, Tx
 from agenttalk.rules import inputs
 from agenttalk.rules.inputs import Resolution, Shelf
 
-TURNS: Final = ".agenttalk"
-"""Folder inside a task's folder that belongs to us: each turn has its inputs and outputs there."""
 _FILES: Final = 20_000
 """How many files are looked at in one folder."""
 _DEPTH: Final = 24

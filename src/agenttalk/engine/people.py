@@ -12,8 +12,8 @@ from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import exhibits, human, records
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import board_of
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Handed, Job, Made, Performance, Store, Tx
 from agenttalk.rules import results
 from agenttalk.rules.checks import Confirmation

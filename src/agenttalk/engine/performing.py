@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
 from agenttalk.contracts import places
-from agenttalk.engine import grounds, injected, outcomes, stray_files, tracing
+from agenttalk.engine import correlating, grounds, injected, outputs, stray_files
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.layout import Api, Layout, opened_for
-from agenttalk.engine.orders import TURNS
+from agenttalk.engine.environment import Environment, argv_of, budget_of, handed, limits_of
+from agenttalk.engine.layout import TURNS, Api, Layout, opened_for
 from agenttalk.engine.seat import Seat, take_seat
-from agenttalk.engine.turns import Environment, argv_of, budget_of, handed, limits_of
 from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules import results, rework, words_of_verdicts
@@ -93,7 +92,7 @@ class Programs:
                 raise InputError(Code.COMMAND_FAILED, ended.error)
             try:
                 said = await asyncio.to_thread(_said, seat, layout, ended.stdout)
-                await asyncio.to_thread(outcomes.tidy, seat, layout.outputs, layout.cwd, layout.since)
+                await asyncio.to_thread(outputs.tidy, seat, layout.outputs, layout.cwd, layout.since)
             except InputError:
                 return None
             if ended.how != "exited" or ended.exit_code != 0:
@@ -125,7 +124,7 @@ class Programs:
         mode: Literal["execute", "validate"] = "execute",
     ) -> Turn:
         root = seat.root.path.absolute()
-        context = await tracing.traceparent(self.deps, job)
+        context = await correlating.traceparent(self.deps, job)
         own = Environment(root, layout, job.command, job.attempt, job.token, api, feedback, mode, context)
         self.deps.discretion.learn(handed(job.profile, self.environ))
         argv = argv_of(seat, job.profile)
@@ -162,7 +161,7 @@ class Programs:
                 usage=usage,
                 sandbox=ended.sandbox,
             )
-        said, files = await outcomes.judge(
+        said, files = await outputs.judge(
             seat,
             job.command,
             layout.outputs,

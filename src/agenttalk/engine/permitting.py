@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from agenttalk.contracts import wire
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine import human, people, records
+from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import board_of
 from agenttalk.ports import Job, Tx
 from agenttalk.rules.permissions import Wish
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agenttalk.engine import plans, releases
+from agenttalk.engine import boards, releases
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.errors import Code, UsageError
@@ -64,7 +64,7 @@ async def act(deps: Deps, dispatcher: Dispatcher, plan_id: str, action: Action) 
 
 
 def _require_allowed(deps: Deps, plan_id: str, action: Action) -> None:
-    if action.name == "cancel" and plan_id in plans.VIRTUAL | deps.kinds.keys():
+    if action.name == "cancel" and plan_id in boards.VIRTUAL | deps.kinds.keys():
         raise UsageError(Code.NOT_ALLOWED, f"{plan_id} is a board and never ends", hint="pause it, or retry a task")
     if action.name == "retry" and plan_id == MAIL:
         hint = "send it again with 'agenttalk mail send'"

@@ -9,10 +9,11 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import moment
 from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.problem import nearest
-from agenttalk.engine import bookmarks, plans, records, standing, survey
+from agenttalk.engine import boards, bookmarks, records, standing
+from agenttalk.engine.boards import VIRTUAL, board_of
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import VIRTUAL, board_of
 from agenttalk.engine.superseding import files_of
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Store
@@ -83,7 +84,7 @@ async def listed(deps: Deps, asked: Asked) -> dict[str, Any]:
 
 
 async def _boards(deps: Deps, board: str) -> list[Store]:
-    stores = [each for each in await plans.boards(deps) if each.name not in VIRTUAL | deps.kinds.keys()]
+    stores = [each for each in await boards.boards(deps) if each.name not in VIRTUAL | deps.kinds.keys()]
     if not board:
         return stores
     named = [each for each in stores if each.name == board]
@@ -193,7 +194,7 @@ async def plan(deps: Deps, plan_id: str) -> dict[str, Any]:
 
 async def _lying_there(deps: Deps, store: Store, plan_id: str) -> dict[str, Any]:
     """Where a plan stands that the engine does not run."""
-    known = (await survey.overview(deps, plan_id=plan_id))["plans"]
+    known = (await standing.overview(deps, plan_id=plan_id))["plans"]
     if not known:
         raise _unknown(plan_id)
     untold = {"phase": None, "cause": None, "score": None, "retries": 0, "reexecutions": 0, "since": None}
@@ -323,3 +324,16 @@ def _artifact(row: Row) -> dict[str, Any]:
     files = [{"path": path, "sha256": sha256, "size_bytes": size} for path, sha256, size in files_of(bytes(envelope))]
     about = {"message_id": message_id, "task_id": task_id, "output_name": output_name, "seq": seq, "agent_id": producer}
     return {**about, "state": state, "at": at, "files": files}
+
+
+async def of(deps: Deps, plan_id: str) -> dict[str, Any]:
+    """Where the repository of a plan lies, and what its clones share. Raises UsageError when the plan has none."""
+    store = await board_of(deps, plan_id)
+    rows = await store.read("plan_manifest", plan_id=plan_id)
+    manifest = rows[0][0] if rows else None
+    workspace = PlanManifest.model_validate_json(bytes(manifest)).workspace if manifest else None
+    if workspace is None:
+        raise UsageError(
+            Code.NAME_UNKNOWN, f"plan {plan_id!r} works on no repository", hint="a plan file names it as workspace.repo"
+        )
+    return {"repo": workspace.repo, "base": workspace.base, "link": list(workspace.link)}

@@ -22,6 +22,7 @@ from agenttalk.contracts.plan import ActiveDagRef, PlanManifest
 from agenttalk.engine import generosity, recalling, records
 from agenttalk.engine.boards import DEFAULT, SYSTEM, VIRTUAL, board_of, boards, place, sound
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.profiles import agents_in
 from agenttalk.engine.quiet import Quiet
 from agenttalk.errors import AgentTalkError, Code, ContractError, InputError, JsonError, MissingError, UsageError
 from agenttalk.ports import Folder, Store, Tx
@@ -305,16 +306,6 @@ def halt(tx: Tx, plan_id: str, code: Code, why: str, at: str) -> None:
     if tx.run("halt_plan", plan_id=plan_id, why=why):
         tx.record("plan.halted", plan_id, {"code": str(code), "why": why})
         records.alert(tx, at=at, plan_id=plan_id, code=code, message=why, key=f"{why}/{at}", severity="CRITICAL")
-
-
-def agents_in(root: Folder) -> list[str]:
-    """The agents: folders under agents/ whose name is an id and not reserved."""
-    try:
-        with root.sub(places.AGENTS) as folder:
-            found = [entry.name for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
-    except MissingError:
-        return []
-    return sorted(name for name in found if is_id(name) and name not in RESERVED)
 
 
 _HALTS: Final = frozenset(

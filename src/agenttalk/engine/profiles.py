@@ -7,8 +7,11 @@ from typing import Any, TypeAlias
 
 from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.base import is_id
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import MissingError
+from agenttalk.ports import Folder
+from agenttalk.rules.routing import RESERVED
 
 Configured: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
 """Makes of an agent's id, and of what its own profile says, what holds for it."""
@@ -21,3 +24,13 @@ def profile_of(deps: Deps, agent_id: str, configured: Configured) -> AgentProfil
     except MissingError:
         said = {"schema_version": "1.0", "agent_id": agent_id}
     return AgentProfile.from_json(configured(agent_id, said) if isinstance(said, dict) else said)
+
+
+def agents_in(root: Folder) -> list[str]:
+    """The agents: folders under agents/ whose name is an id and not reserved."""
+    try:
+        with root.sub(places.AGENTS) as folder:
+            found = [entry.name for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
+    except MissingError:
+        return []
+    return sorted(name for name in found if is_id(name) and name not in RESERVED)

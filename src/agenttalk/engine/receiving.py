@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from agenttalk.contracts import wire
 from agenttalk.contracts.base import instant
 from agenttalk.contracts.toolchain import PipelineResult
-from agenttalk.engine import plans
+from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.records import SMALL
 from agenttalk.errors import Code, MachineError, UsageError
@@ -197,10 +197,10 @@ class Receiver:
     async def _store(
         self, source: str, kind: str, delivery: str, event: str, headers: list[tuple[str, str]], body: bytes
     ) -> Received:
-        system = await self._deps.stores.board(plans.SYSTEM)
+        system = await self._deps.stores.board(boards.SYSTEM)
         sha256, content = wire.sha256(body), None
         if len(body) > SMALL:
-            content = await (await self._deps.stores.blobs(plans.SYSTEM)).put(body)
+            content = await (await self._deps.stores.blobs(boards.SYSTEM)).put(body)
         row: dict[str, Value] = {
             "source": source,
             "kind": kind,
@@ -244,7 +244,7 @@ class Receiver:
     async def shown(self, name: str) -> dict[str, Any]:
         """A delivery and what came of it; raises UsageError when there is none."""
         number = name.removeprefix("wh-")
-        system = await self._deps.stores.board(plans.SYSTEM)
+        system = await self._deps.stores.board(boards.SYSTEM)
         rows = await system.read("webhook", id=int(number)) if number.isdecimal() and len(number) < 18 else []
         if not rows:
             raise UsageError(Code.NAME_UNKNOWN, f"there is no delivery {name[:80]!r}")

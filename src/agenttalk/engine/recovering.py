@@ -8,11 +8,11 @@ from typing import Any
 
 from agenttalk.contracts import places, wire
 from agenttalk.engine import access, ending, gating, resuming, transcripts
+from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.dispatching import Board, Dispatching
-from agenttalk.engine.granting import Granted
+from agenttalk.engine.layout import TURNS
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.orders import TURNS
-from agenttalk.engine.plans import VIRTUAL, boards
 from agenttalk.engine.resuming import VERIFYING, Left
 from agenttalk.ports import Owner, Performance, Tx
 from agenttalk.rules.usage import NOTHING, Used

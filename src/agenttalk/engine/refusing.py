@@ -12,7 +12,7 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import ReexecuteRequest, Reexecution
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.validation import ArtifactValidationResult
-from agenttalk.engine import records, sheets
+from agenttalk.engine import plan_settings, records
 from agenttalk.engine.plans import Plan
 from agenttalk.errors import Code
 from agenttalk.ports import Tx
@@ -75,7 +75,7 @@ def take(tx: Tx, plan: Plan, sender: str, said: Reexecution, *, at: str, sha256:
     refused = routing.may_refuse(sender, node, rows[0][0], said, plan.facts)
     if refused is not None:
         return refused
-    if sender in sheets.driven_agents(tx, plan.plan_id):
+    if sender in plan_settings.driven_agents(tx, plan.plan_id):
         return Rejection(Code.COMMAND_NOT_AUTHORISED, f"{sender!r} is asked what it thinks before it uses something")
     if rows[0][1] != "COMPLETED" or tx.run("run_state", plan_id=plan.plan_id) == [("ENDED",)]:
         return Rejection(Code.ILLEGAL_TRANSITION, f"{node.task_id!r} has made nothing that could be refused now")

@@ -15,8 +15,8 @@ from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.contracts.policy import AuditPolicy
 from agenttalk.contracts.promise import CompletionPromise, GateResult
 from agenttalk.engine import objections, rounds
+from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import boards
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
 from agenttalk.rules import done, replaying

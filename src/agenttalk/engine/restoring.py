@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agenttalk.engine import steering
+from agenttalk.engine.boards import SYSTEM, boards
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import SYSTEM, boards
 from agenttalk.engine.resuming import NOBODY
 from agenttalk.ports import Store, Tx
 

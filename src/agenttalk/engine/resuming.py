@@ -13,14 +13,14 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.engine import attempts, granting
 from agenttalk.engine.access import ELSEWHERE
-from agenttalk.engine.granting import Desk, Granted
+from agenttalk.engine.elsewhere import OFFERED
+from agenttalk.engine.granting import Desk
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.ports import Handed, Job, Made, Owner, Performance, Tx
 from agenttalk.rules import evidence, failure
 from agenttalk.rules.rework import Judgement
 
-OFFERED: Final = "offered"
-"""The phase of an attempt that an agent elsewhere has yet to take."""
 UNCOUNTED: Final = frozenset({"asking", "awaiting", OFFERED, ELSEWHERE})
 """Phases in which nothing runs here that could end an engine."""
 VERIFYING: Final = frozenset({"verifying", "asking", "awaiting"})

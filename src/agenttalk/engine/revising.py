@@ -21,14 +21,14 @@ from agenttalk.engine import (
     recalls,
     records,
     releases,
-    review_opening,
     spending,
     steering,
     submission,
     superseding,
 )
 from agenttalk.engine.moves import Moves
-from agenttalk.engine.sheets import Sheet, keep_settings, settings_of
+from agenttalk.engine.plan_settings import keep_settings, settings_of
+from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Tx, Value
 from agenttalk.rules import failure, lifecycle, living, promises
@@ -148,7 +148,7 @@ def _decided_anew(moves: Moves, sheet: Sheet, found: Difference, *, held: bool) 
     tx, plan_id, revision = moves.tx, sheet.plan_id, sheet.revision
     if found.added or found.changed or found.removed:
         releases.revoke(tx, plan_id, f"revision {revision} of the plan is in force", at=moves.at)
-    return review_opening.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.at, held=held)
+    return planning.open_review(tx, plan_id, revision, sheet.dag_sha256, sheet.policies, at=moves.at, held=held)
 
 
 def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles: Mapping[str, AgentProfile]) -> int:

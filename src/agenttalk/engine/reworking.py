@@ -13,7 +13,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine import acceptance, asking, commanding, disputes, records, rounds, superseding
-from agenttalk.engine.granting import Granted
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.errors import Code

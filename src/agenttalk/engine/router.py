@@ -16,12 +16,13 @@ from agenttalk.contracts import places, wire
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine import arriving, collect, delivery, intake, outbox, publish, records
 from agenttalk.engine.arriving import Arrival
+from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.collect import Taken
 from agenttalk.engine.declined import Declined
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.intake import Fate
 from agenttalk.engine.outbox import Found, Leaving, Trouble
-from agenttalk.engine.plans import UNROUTED, VIRTUAL, Plan, Plans, boards
+from agenttalk.engine.plans import UNROUTED, Plan, Plans
 from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.records import Refused, Source
 from agenttalk.engine.standing_files import Said, Standing

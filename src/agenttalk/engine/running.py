@@ -12,18 +12,18 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 from agenttalk.engine import honesty, kinds, letters, mail, publish
+from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.elsewhere import Elsewhere
 from agenttalk.engine.forges import Connected, Forges
 from agenttalk.engine.heartbeats import Heartbeats
 from agenttalk.engine.layout import Api
-from agenttalk.engine.loops import PAUSE, first, listening, looped, rest, unless_stopped
+from agenttalk.engine.loops import PAUSE, Waiter, Wake, Wakes, first, listening, looped, rest, unless_stopped
 from agenttalk.engine.monitor import Monitor
 from agenttalk.engine.notifying import POLL as NOTIFY
 from agenttalk.engine.notifying import Notifications
 from agenttalk.engine.people import People
-from agenttalk.engine.plans import boards
 from agenttalk.engine.profiles import Configured
 from agenttalk.engine.programs import programs
 from agenttalk.engine.router import POLL, Report, Router
@@ -33,7 +33,6 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.toolchain import BOARD
 from agenttalk.engine.tracing import POLL as TRACE
 from agenttalk.engine.tracing import Tracing
-from agenttalk.engine.wakes import Waiter, Wake, Wakes
 from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.ports import Driver, Performer, Processes, Prover
 from agenttalk.rules.mail import BOARD as MAIL

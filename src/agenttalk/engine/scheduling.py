@@ -22,8 +22,8 @@ from agenttalk.contracts.cron import parse
 from agenttalk.contracts.problem import nearest, problems_of
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine import submission
+from agenttalk.engine.boards import SYSTEM, board_of
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import SYSTEM, board_of
 from agenttalk.errors import AgentTalkError, Code, ContractError, InputError, MachineError, UsageError
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules import schedules

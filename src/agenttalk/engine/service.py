@@ -15,8 +15,9 @@ from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.problem import nearest
 from agenttalk.engine import (
     access,
-    auditing,
+    boards,
     commands,
+    correlating,
     days,
     deadletters,
     disputing,
@@ -27,16 +28,13 @@ from agenttalk.engine import (
     honesty,
     human,
     plan_actions,
-    plans,
+    plan_showing,
     publish,
     releases,
-    repository,
     showing,
     standing,
     submission,
-    survey,
     tasks,
-    tracing,
 )
 from agenttalk.engine.access import Caller
 from agenttalk.engine.commands import Logged
@@ -171,8 +169,8 @@ class Service:
 
         `traceparent` tells in which trace of somebody else it belongs, if in any.
         """
-        await submission.keep_files(self.deps, plans.DEFAULT, dag, files)
-        also = tracing.within(dag.plan_id, traceparent)
+        await submission.keep_files(self.deps, boards.DEFAULT, dag, files)
+        also = correlating.within(dag.plan_id, traceparent)
         new = await submission.submit(self.deps, dag, manifest, profiles, also=also)
         await self._dispatching().take_up(dag.plan_id)
         if not new:
@@ -193,7 +191,7 @@ class Service:
         by: str,
     ) -> dict[str, Any]:
         """Put a new revision of a plan in force."""
-        await submission.keep_files(self.deps, (await plans.board_of(self.deps, dag.plan_id)).name, dag, files)
+        await submission.keep_files(self.deps, (await boards.board_of(self.deps, dag.plan_id)).name, dag, files)
         found = await self._dispatching().apply(dag, manifest, profiles, by=by)
         return found.as_json()
 
@@ -220,7 +218,7 @@ class Service:
 
     async def last_seq(self, plan_id: str, task_id: str) -> int:
         """The number of a task's newest command, which may not be published yet; 0 when there is none."""
-        board = await plans.board_of(self.deps, plan_id)
+        board = await boards.board_of(self.deps, plan_id)
         last: int = (await board.read("last_seq", plan_id=plan_id, task_id=task_id))[0][0]
         return last
 
@@ -231,7 +229,7 @@ class Service:
     async def verify(self, plan_id: str, task_id: str | None = None, *, by: str) -> dict[str, Any]:
         """Look now whether what a plan, or a task of it, proved still holds, because somebody wants to know."""
         told = await self._dispatching().verify(plan_id, task_id)
-        board = await plans.board_of(self.deps, plan_id)
+        board = await boards.board_of(self.deps, plan_id)
         await board.transact(lambda tx: tx.record("verify.asked", plan_id, {"by": by, "task_id": task_id}))
         return told
 
@@ -247,7 +245,7 @@ class Service:
 
     async def repository(self, plan_id: str) -> dict[str, Any]:
         """The repository that a plan works on."""
-        return await repository.of(self.deps, plan_id)
+        return await plan_showing.of(self.deps, plan_id)
 
     async def steer(self, plan_id: str, action: Action) -> Any:
         """Do something to a plan or a task of it, such as pausing, trying again or overriding what holds it up."""
@@ -301,7 +299,7 @@ class Service:
 
     async def waiting(self) -> tuple[int, int]:
         """How many questions are open, and how many dead letters."""
-        found = [(await board.read("counted_open"))[0] for board in await plans.boards(self.deps)]
+        found = [(await board.read("counted_open"))[0] for board in await boards.boards(self.deps)]
         return sum(asked for asked, _ in found), sum(dead for _, dead in found)
 
     async def request(self, request_id: str) -> Request:
@@ -377,7 +375,7 @@ class Service:
 
     async def toolchain_task(self, task_id: str) -> dict[str, Any]:
         """A toolchain task: what was reported of it beside what was read."""
-        return await auditing.audit(self.deps, task_id)
+        return await showing.audit(self.deps, task_id)
 
     async def toolchain_warnings(self, after: int) -> dict[str, Any]:
         """Events that nobody could be given."""
@@ -396,7 +394,7 @@ class Service:
                 hint="give a source a token: sources.NAME.token_env or token_file",
             )
         if not dry_run:
-            system = await self.deps.stores.board(plans.SYSTEM)
+            system = await self.deps.stores.board(boards.SYSTEM)
             await system.transact(lambda tx: tx.record("reconcile.asked", "toolchain", {"by": by}))
         return await self.reconciler.pass_(dry_run=dry_run)
 
@@ -407,7 +405,7 @@ class Service:
         await self.glance()
         asked, dead = await self.waiting()
         return {
-            **await survey.overview(self.deps),
+            **await standing.overview(self.deps),
             "open_requests": asked,
             "open_deadletters": dead,
             "honesty": await honesty.total(self.deps),
@@ -443,7 +441,7 @@ class Service:
     async def republish(self) -> int:
         """Write everything that is published anew; how many files."""
         async with self._turn:
-            return sum([await publish.republish(self.deps, board) for board in await plans.boards(self.deps)])
+            return sum([await publish.republish(self.deps, board) for board in await boards.boards(self.deps)])
 
     async def gc(self, *, dry_run: bool) -> dict[str, Any]:
         """Remove what nobody needs any more. Raises UsageError where that is not done."""

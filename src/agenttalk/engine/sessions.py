@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from agenttalk.contracts.base import instant
+from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import SYSTEM
 from agenttalk.ports import Tx
 from agenttalk.rules.tokens import token_hash
 

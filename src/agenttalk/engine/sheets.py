@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -19,7 +19,7 @@ from agenttalk.contracts.dag import EVERYONE, Node, Output
 from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.engine.correlating import Trace, trace_of
-from agenttalk.engine.records import SMALL, keep
+from agenttalk.engine.plan_settings import read_settings
 from agenttalk.errors import Code, MissingError
 from agenttalk.ports import Row, Tx
 from agenttalk.rules import done, living, promises
@@ -208,16 +208,8 @@ class Sheets:
 def sheet_of(plan_id: str, run: Row) -> Sheet:
     """The sheet of a plan, from its row (the query `run`)."""
     _, data, _, _, _, _, began_at, _, dag_sha256, revision, *_ = run
-    policies, profiles = _settings(bytes(data))
+    policies, profiles = read_settings(bytes(data))
     return Sheet(plan_id, dag_sha256, revision or 1, policies, profiles, int(moment(began_at).timestamp() * 1000))
-
-
-@lru_cache(maxsize=32)
-def _settings(data: bytes) -> tuple[Policies, dict[str, AgentProfile]]:
-    """Policies and agents of a plan, which nobody changes. Many plans have the same."""
-    said: Any = wire.read(data)
-    profiles = {name: AgentProfile.from_json(each) for name, each in said["profiles"].items()}
-    return Policies.model_validate(said["policies"]), profiles
 
 
 def joined_of(rows: Sequence[Row]) -> dict[str, tuple[Joined, ...]]:
@@ -227,38 +219,6 @@ def joined_of(rows: Sequence[Row]) -> dict[str, tuple[Joined, ...]]:
         check = _check().validate_json(bytes(body))
         found[task_id] = (*found.get(task_id, ()), Joined(owner, check))
     return found
-
-
-def driven_agents(tx: Tx, plan_id: str) -> frozenset[str]:
-    """Agents of a plan that the engine drives itself, so that they need no folders."""
-    rows = tx.run("run", plan_id=plan_id)
-    if not rows:
-        return frozenset()
-    settings: Any = wire.read(bytes(rows[0][1]))
-    return frozenset(name for name, each in settings["profiles"].items() if each.get("driver", "folder") != "folder")
-
-
-def agents_of(tx: Tx, plan_id: str) -> dict[str, AgentProfile] | None:
-    """The agents of a plan that the engine runs; None when it does not."""
-    rows = tx.run("run", plan_id=plan_id)
-    return _settings(bytes(rows[0][1]))[1] if rows else None
-
-
-def keep_settings(tx: Tx, settings: bytes) -> bytes:
-    """Keep a plan's policies and agents; what its row says of them."""
-    if len(settings) > SMALL:
-        return settings
-    return keep(tx, settings).encode()
-
-
-def settings_of(policies: Policies, profiles: dict[str, AgentProfile]) -> bytes:
-    """What is kept of a plan's policies and agents."""
-    return wire.write(
-        {
-            "policies": policies.model_dump(mode="json", exclude_none=True),
-            "profiles": {name: profile.as_json() for name, profile in sorted(profiles.items())},
-        }
-    )
 
 
 @cache

@@ -22,11 +22,12 @@ from agenttalk.contracts.command import PRIORITIES
 from agenttalk.contracts.dag import Node, TaskDag
 from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.plan import PlanManifest, Policies
-from agenttalk.engine import planning, review_opening
+from agenttalk.engine import planning
+from agenttalk.engine.boards import DEFAULT, place
 from agenttalk.engine.deps import Deps
+from agenttalk.engine.plan_settings import keep_settings, settings_of
 from agenttalk.engine.planning import PrePlan
-from agenttalk.engine.plans import DEFAULT, place
-from agenttalk.engine.sheets import keep_settings, remember, settings_of
+from agenttalk.engine.sheets import remember
 from agenttalk.errors import Code, InputError, UsageError
 from agenttalk.ports import Store, Tx
 from agenttalk.rules import living, promises
@@ -274,7 +275,7 @@ def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
     """All of it is there: from this commit on it runs, or waits until its DAG is approved."""
     plan_id, sha256 = plan.dag.plan_id, papers.sha256
     tx.run("put_plan", plan_id=plan_id, origin="engine", dag_sha256=sha256, revision=1, halted=None)
-    waits = review_opening.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.at)
+    waits = planning.open_review(tx, plan_id, 1, sha256, plan.manifest.policies, at=plan.at)
     _put_run(tx, plan, "PAUSED" if waits else "RUNNING", keep_settings(tx, plan.team.settings))
     tx.run("put_documents", plan_id=plan_id, dag=papers.dag, pointer=papers.pointer, manifest=papers.manifest)
     tx.run("show_views", rows=papers.shown)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agenttalk.contracts import places
 from agenttalk.contracts.envelope import CommandEnvelope
-from agenttalk.engine import human, picking, recalls, records
+from agenttalk.engine import given, human, recalls, records
 from agenttalk.ports import Row, Tx
 from agenttalk.rules import failure, readiness
 from agenttalk.rules.readiness import Picked
@@ -156,7 +156,7 @@ def count_anew(moves: Moves, sheet: Sheet, task_id: str) -> None:
 
 def _standings(tx: Tx, sheet: Sheet, node: Node) -> dict[str, failure.Standing]:
     """What those before a task mean to it."""
-    return {each: _standing(tx, sheet, each) for each in picking.sources(tx, sheet, node) if each != node.task_id}
+    return {each: _standing(tx, sheet, each) for each in given.sources(tx, sheet, node) if each != node.task_id}
 
 
 def wait_for_inputs(moves: Moves, sheet: Sheet, task_id: str, delivery: int | None = None) -> None:
@@ -187,7 +187,7 @@ def _is_outdated(tx: Tx, sheet: Sheet, task_id: str, producer: str) -> bool:
     """Whether a task was given something else by a producer than it would be given now."""
     node = sheet.node(tx, task_id)
     used = {path: sha256 for path, (sha256, _) in _used(tx, sheet, task_id, producer).items()}
-    picked = readiness.pick(node, picking.candidates(tx, sheet, node), final=frozenset(node.depends_on))
+    picked = readiness.pick(node, given.candidates(tx, sheet, node), final=frozenset(node.depends_on))
     if isinstance(picked, Picked):
         return used != _given(picked, producer)
     # Something else is missing or unclear meanwhile: the outputs that it used are compared as a whole.
@@ -250,7 +250,7 @@ def _used(tx: Tx, sheet: Sheet, task_id: str, producer: str) -> dict[str, tuple[
 def files_of(envelope: bytes) -> list[tuple[str, str, int]]:
     """Path inside its output, hash and size of each file of an artifact."""
     payload: Any = json.loads(envelope)["payload"]  # ours, and checked when it was accepted
-    return [(picking.inside(file["path"]), file["sha256"], file.get("size_bytes") or 0) for file in payload["files"]]
+    return [(given.inside(file["path"]), file["sha256"], file.get("size_bytes") or 0) for file in payload["files"]]
 
 
 def in_force(tx: Tx, plan_id: str, task_id: str) -> list[Row]:

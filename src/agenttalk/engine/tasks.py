@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from agenttalk.contracts import wire
-from agenttalk.engine import plans, records
+from agenttalk.engine import boards, records
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps
 from agenttalk.errors import Code, ConflictError, UsageError
@@ -179,11 +179,11 @@ def _keep(tx: Tx, task: TaskName, remark: Remark, caller: Caller, at: str) -> di
 
 async def board_of(deps: Deps, task: TaskName) -> Store:
     """The board of a task; one that only the caller knows is not made."""
-    if task.board in plans.VIRTUAL and deps.stores.has(task.board):
+    if task.board in boards.VIRTUAL and deps.stores.has(task.board):
         return await deps.stores.board(task.board)
-    if task.board in plans.VIRTUAL:
+    if task.board in boards.VIRTUAL:
         raise _unknown(task)
-    board = await plans.board_of(deps, task.plan_id)
+    board = await boards.board_of(deps, task.plan_id)
     if board.name != task.board:
         raise _unknown(task)
     return board

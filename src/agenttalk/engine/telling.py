@@ -10,7 +10,7 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
 from agenttalk.engine import gating, reworking
-from agenttalk.engine.granting import Granted
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.worth import NO_CLAIMS, NO_PROOF, Outcome
 from agenttalk.errors import Code

@@ -16,15 +16,15 @@ from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts import wire
-from agenttalk.engine.correlating import ORIGIN, TRACED, naming, read_within
+from agenttalk.engine.boards import boards
+from agenttalk.engine.correlating import naming_of
 from agenttalk.engine.deps import Deps
-from agenttalk.engine.plans import boards
 from agenttalk.engine.transcripts import LARGEST
 from agenttalk.errors import AgentTalkError
-from agenttalk.ports import Folder, Job, Row, Store, Tx
+from agenttalk.ports import Folder, Row, Store, Tx
 from agenttalk.rules import breaker, otlp, spans
 from agenttalk.rules.breaker import Breaker
-from agenttalk.rules.spans import Attributes, Call, Fact, Naming, Span
+from agenttalk.rules.spans import Attributes, Call, Fact, Span
 from agenttalk.rules.traces import FACTS, Book
 
 LOG = logging.getLogger(__name__)
@@ -33,8 +33,6 @@ POLL: Final = 2.0
 CURSOR: Final = "traces"
 TOGETHER: Final = 200
 """Facts that are read at once."""
-LONGEST: Final = 200
-"""Characters of a `traceparent` that are kept; it has 55 today."""
 AT_ONCE: Final = 256
 """Spans that are told at once."""
 MOST_CALLS: Final = 500
@@ -67,33 +65,6 @@ class Counts:
     dropped: int = 0
     failures: int = 0
     """Times in a row that nobody took them."""
-
-
-def within(plan_id: str, told: str) -> Callable[[Tx], None]:
-    """What is written down with a plan whose submission came with a `traceparent`; nothing for what is none."""
-
-    def note(tx: Tx) -> None:
-        if spans.read_traceparent(told) is not None:
-            tx.record(TRACED, plan_id, {"traceparent": told[:LONGEST]})
-
-    return note
-
-
-async def naming_of(board: Store) -> Naming:
-    """How traces and spans of a board are named: by a number that is drawn once."""
-    rows = await board.read("cursor", name=ORIGIN)
-    return Naming(str(rows[0][0])) if rows else await board.transact(naming)
-
-
-async def traceparent(deps: Deps, job: Job) -> str:
-    """What an agent is told of its place in a trace; empty where nothing is traced."""
-    if not deps.traced:
-        return ""
-    board = await deps.stores.board(job.board)
-    named = await naming_of(board)
-    rows = await board.read("latest_fact", subject=job.plan_id, kind=TRACED)
-    place = (job.board, job.plan_id, job.task_id, job.command.command_id, job.attempt)
-    return named.traceparent(*place, read_within(rows))
 
 
 @dataclass(slots=True)

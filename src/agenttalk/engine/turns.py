@@ -6,21 +6,20 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from agenttalk.contracts import places, wire
-from agenttalk.contracts.agent import AgentProfile, ProgramLimits
-from agenttalk.contracts.command import Command
-from agenttalk.engine import grounds, injected, leases, outcomes
+from agenttalk.contracts.agent import AgentProfile
+from agenttalk.engine import grounds, injected, leases, outcomes, outputs
 from agenttalk.engine.archive import show_file
 from agenttalk.engine.confining import Confining
-from agenttalk.engine.layout import Api, Layout, opened_for
+from agenttalk.engine.environment import Environment, argv_of, budget_of, handed, limits_of
+from agenttalk.engine.layout import TURNS, Api, Layout, opened_for
 from agenttalk.engine.leases import Lease
-from agenttalk.engine.orders import TURNS, Order, Ready, Source
+from agenttalk.engine.orders import Order, Ready, Source
 from agenttalk.engine.seat import Seat
 from agenttalk.errors import AgentTalkError, InputError, MissingError
-from agenttalk.ports import Budget, Driver, Ended, Job, Performance, Turn, Tx
+from agenttalk.ports import Driver, Ended, Job, Performance, Turn, Tx
 from agenttalk.prompts.execute import Handover, InputText, execute, with_tools
 from agenttalk.rules import results, spoken
 from agenttalk.rules.leases import time_limit
@@ -32,13 +31,6 @@ _TEXT: Final = 16 * 1024
 _TEXTS: Final = 128 * 1024
 """Up to this size all of them are."""
 FEEDBACK: Final = "validation_feedback.json"
-_MIB: Final = 1024 * 1024
-_UNLIMITED: Final = ProgramLimits()
-_DISK_MIB: Final = 20 * 1024
-_MANY_FILES: Final = 1_000_000
-_MANY_PROCESSES: Final = 4096
-_OUTPUT_MIB: Final = 1024
-"""What holds where a profile says nothing. The documentation of its limits names them, too."""
 
 
 class CarryOut(Protocol):
@@ -99,7 +91,7 @@ async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -
     if setting.carry_out is not None:
         return await _carried_out(seat, setting.carry_out, setting.profile, ready.order, lease, layout, turn)
     ended = await setting.driver.run(turn)
-    outcome, outputs = await outcomes.judge(
+    outcome, files = await outputs.judge(
         seat,
         ready.order.command,
         layout.outputs,
@@ -109,7 +101,7 @@ async def _take_turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease) -
         may_refuse=setting.profile.self_assessment,
         since=layout.since,
     )
-    return await outcomes.conclude(seat, ready.order, lease, ended, outcome, outputs)
+    return await outcomes.conclude(seat, ready.order, lease, ended, outcome, files)
 
 
 async def _carried_out(
@@ -137,8 +129,8 @@ async def _carried_out(
         timeout=turn.timeout,
     )
     done = await carry_out(seat, job, layout, turn)
-    ended, outcome, outputs = outcomes.performed(done)
-    return await outcomes.conclude(seat, order, lease, ended, outcome, outputs, usage=done.usage)
+    ended, outcome, files = outcomes.performed(done)
+    return await outcomes.conclude(seat, order, lease, ended, outcome, files, usage=done.usage)
 
 
 def layout_of(seat: Seat, order: Order, lease: Lease) -> Layout:
@@ -233,101 +225,6 @@ async def _turn(seat: Seat, setting: Setting, ready: Ready, lease: Lease, layout
         budget=budget_of(profile, root, layout),
         confinement=await Confining(seat, profile, layout, command, setting.api).found(),
     )
-
-
-def limits_of(profile: AgentProfile) -> dict[str, int]:
-    """The limits of each process of an agent's program, as the kernel names them. Nothing is left of one that fails."""
-    said = profile.limits or _UNLIMITED
-    found = {
-        "AS": said.memory_mib and said.memory_mib * _MIB,
-        "CPU": said.cpu_seconds,
-        "FSIZE": (said.file_mib or said.disk_mib or _DISK_MIB) * _MIB,
-        "NOFILE": said.open_files,
-        "CORE": 0,
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def budget_of(profile: AgentProfile, root: Path, layout: Layout) -> Budget:
-    """What all processes of an agent's program may use together."""
-    said = profile.limits or _UNLIMITED
-    cwd, base = root / layout.cwd, root / layout.base
-    own = base.is_relative_to(cwd)  # else it works in a clone, which is made anew for each attempt
-    memory = said.total_memory_mib or said.memory_mib
-    return Budget(
-        disk=(said.disk_mib or _DISK_MIB) * _MIB,
-        files=said.files or _MANY_FILES,
-        processes=said.processes or _MANY_PROCESSES,
-        output=(said.output_mib or _OUTPUT_MIB) * _MIB,
-        memory=memory and memory * _MIB,
-        places=(cwd,) if own else (cwd, base),
-        cleared=(base, cwd) if own else (base,),
-        kept=(base.parent,),
-        exact=any((said.disk_mib, said.files)),
-    )
-
-
-def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
-    """The program. What names a file in the agent's folder means that file, wherever the program is started."""
-    folder = places.agent(seat.agent_id)
-
-    def meant(argument: str) -> str:
-        if argument.startswith(("/", "-")):
-            return argument
-        path = f"{folder}/{argument.removeprefix('./')}"
-        try:
-            entry = seat.root.entry(path)
-        except AgentTalkError:
-            return argument
-        is_file = entry is not None and entry.kind == "regular"
-        return str(seat.root.path.absolute() / path) if is_file else argument
-
-    return tuple(meant(argument) for argument in profile.argv)
-
-
-def handed(profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a profile names, as far as there are any."""
-    return {name: environ[name] for name in profile.env if name in environ and not name.upper().startswith("AGENTTALK")}
-
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """What a program is told of its attempt by variables; the names are public."""
-
-    root: Path
-    layout: Layout
-    command: Command
-    attempt: int
-    token: str
-    api: Api | None = None
-    feedback: str | None = None
-    """Where the reasons lie for which the work came back."""
-    mode: Literal["execute", "validate"] = "execute"
-    """Whether the program is to do the task, or to judge an input."""
-    traceparent: str = ""
-    """Where the attempt stands in a trace, as the W3C has it; empty where nothing is traced."""
-
-    def variables(self, profile: AgentProfile, environ: Mapping[str, str]) -> dict[str, str]:
-        """Ours, and those of `environ` that the profile names."""
-        own = {
-            "AGENTTALK_MODE": self.mode,
-            "AGENTTALK_PLAN_ID": self.command.plan_id,
-            "AGENTTALK_TASK_ID": self.command.task_id,
-            "AGENTTALK_COMMAND_ID": self.command.command_id,
-            "AGENTTALK_ATTEMPT": str(self.attempt),
-            "AGENTTALK_COMMAND": str(self.root / self.layout.command),
-            "AGENTTALK_INPUTS": str(self.root / self.layout.inputs),
-            "AGENTTALK_OUTPUTS": str(self.root / self.layout.outputs),
-            "AGENTTALK_RESULT": str(self.root / self.layout.result),
-            "AGENTTALK_TOKEN": self.token,
-        }
-        if self.api is not None:
-            own |= {"AGENTTALK_API": self.api.http, "AGENTTALK_SOCKET": self.api.socket}
-        if self.command.reexecute is not None and self.feedback is not None:
-            own["AGENTTALK_FEEDBACK"] = str(self.root / self.feedback)
-        if self.traceparent:
-            own["TRACEPARENT"] = self.traceparent
-        return {**handed(profile, environ), **own}
 
 
 def _inject(tx: Tx, seat: Seat, order: Order, lease: Lease, prompt: str, laid: list[Laid]) -> bool:

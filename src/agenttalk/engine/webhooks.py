@@ -15,7 +15,7 @@ from typing import Any, Final
 from agenttalk.contracts import wire
 from agenttalk.contracts.forge import ForgeEvent
 from agenttalk.contracts.toolchain import PipelineResult, ProposedTask
-from agenttalk.engine import plans
+from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import Board, Written
 from agenttalk.errors import AgentTalkError, MachineError
@@ -76,7 +76,7 @@ class Intake:
 
     async def pass_(self) -> int:
         """Look at the next deliveries; how many there were. Zero means that all are decided about."""
-        system = await self._deps.stores.board(plans.SYSTEM)
+        system = await self._deps.stores.board(boards.SYSTEM)
         rows = await system.read("new_webhooks", limit=TOGETHER)
         if not rows:
             return 0
@@ -89,7 +89,9 @@ class Intake:
     async def _read(self, row: Row) -> _Read:
         number, name, kind, headers, body, content, received_at = row
         try:
-            data = bytes(body) if body is not None else await (await self._deps.stores.blobs(plans.SYSTEM)).get(content)
+            data = (
+                bytes(body) if body is not None else await (await self._deps.stores.blobs(boards.SYSTEM)).get(content)
+            )
             if kind == "pipeline":
                 result = PipelineResult.from_bytes(data)
                 return _Read(number, intake.reported(name, result, at=received_at), "done", "")

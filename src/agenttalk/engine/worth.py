@@ -10,7 +10,7 @@ from agenttalk.contracts import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import gating, reworking, rounds
-from agenttalk.engine.granting import Granted
+from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.ports import Performance, Proof

@@ -13,22 +13,21 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from agenttalk.engine import deadletters as refused
 from agenttalk.engine import (
-    crew,
     exhibits,
-    glancing,
     human,
     injected,
     ledger_showing,
     mail_showing,
     plan_showing,
     showing,
+    standing,
     task_showing,
 )
-from agenttalk.engine import deadletters as refused
 from agenttalk.engine import overview as glance
+from agenttalk.engine.boards import DEFAULT
 from agenttalk.engine.mail_showing import Asked
-from agenttalk.engine.plans import DEFAULT
 from agenttalk.engine.service import Service
 from agenttalk.pages import diffs, files, graph
 from agenttalk.pages.door import shown
@@ -136,7 +135,7 @@ def _plan(
 async def parts(service: Service, request: Request, reader: Reader) -> Response:
     """Some tasks of a plan as its page shows them, to be put in place of what it showed before."""
     names = request.query_params.getlist("task")[:MOST_PARTS]
-    found = await glancing.some(service.deps, request.path_params["id"], names)
+    found = await standing.some(service.deps, request.path_params["id"], names)
     return page("plan_parts", reader, plan=found, node=graph.node)
 
 
@@ -247,7 +246,7 @@ async def original(service: Service, request: Request, _: Reader) -> Response:
 
 async def agents(service: Service, _: Request, reader: Reader) -> Response:
     """Who works here, and how far they can be believed."""
-    return page("agents", reader, agents=await crew.agents(service.deps))
+    return page("agents", reader, agents=await glance.agents(service.deps))
 
 
 async def toolchain(service: Service, request: Request, reader: Reader) -> Response:

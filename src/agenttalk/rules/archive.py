@@ -7,18 +7,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from agenttalk.contracts import places
+from agenttalk.rules.bundles import File
 
 NAME_BYTES: Final = 255
 """Longest name that a file system takes."""
 
 Fate = Literal["new", "same", "replaces", "late"]
-
-
-class File(NamedTuple):
-    """A file of an artifact."""
-
-    path: str
-    sha256: str
 
 
 class Held(NamedTuple):
@@ -41,15 +35,6 @@ class Conflict:
 
     path: str
     message: str
-
-
-def files_of(message_id: str, files: Iterable[File]) -> list[File]:
-    """The files as they are kept: a folder named like the message itself is left out of their paths.
-
-    Senders use such a folder so that two messages never meet in a box. In the workspace they must meet, because
-    there a newer version takes the place of the one before.
-    """
-    return [File(file.path.removeprefix(f"{message_id}/"), file.sha256) for file in files]
 
 
 def decide(files: Iterable[File], held: Mapping[str, Held], *, seq: int) -> dict[str, Fate] | Conflict:

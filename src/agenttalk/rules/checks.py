@@ -22,7 +22,7 @@ from agenttalk.contracts.promise import (
 from agenttalk.rules import scope, words_of_checks
 from agenttalk.rules.evidence import Finding, Reason
 from agenttalk.rules.junit import Outcomes, Unreadable
-from agenttalk.rules.promise_checks import listed
+from agenttalk.rules.words_of_checks import listed
 
 How = Literal[
     "exited", "killed", "timeout", "cancelled", "not_started", "output_limit", "not_isolated", "stuck", "tampered"

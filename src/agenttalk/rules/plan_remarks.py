@@ -9,8 +9,8 @@ from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
 from agenttalk.errors import Code, Problem
 from agenttalk.rules import protection, runners, scope
-from agenttalk.rules.promise_checks import listed
 from agenttalk.rules.protection import Tree
+from agenttalk.rules.words_of_checks import listed
 
 _SHOWN: Final = 10
 """Files that are named of those that are not committed."""

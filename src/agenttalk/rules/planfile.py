@@ -33,7 +33,7 @@ from agenttalk.contracts.memory import collector_paused
 from agenttalk.contracts.plan import Deliverable, ManifestAgent, PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.planfile import AgentSpec, InputSpec, OutputSpec, PlanFile, TaskSpec
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import dags, policy_checks, promise_checks
+from agenttalk.rules import dags, policy_checks, words_of_checks
 from agenttalk.rules.globs import matching
 from agenttalk.rules.plan_checks import USUAL, Findings, gives_score
 
@@ -221,7 +221,7 @@ class _Compiler:
             later = self._after(at, followers)
             before = [maker for maker in makers if maker not in later]
             if len(before) > 1:
-                makes = promise_checks.listed({tasks[maker].id for maker in before})
+                makes = words_of_checks.listed({tasks[maker].id for maker in before})
                 message = (
                     f"several tasks make {name!r} ({makes}), and nothing says which one {tasks[at].id!r} waits for"
                 )
@@ -239,7 +239,7 @@ class _Compiler:
         if len(makers) < 2 or need.pick is not None or need.glob is not None:
             return
         self._choices[at, number] = LATEST
-        names = promise_checks.listed({self.plan.tasks[maker].id for maker in makers})
+        names = words_of_checks.listed({self.plan.tasks[maker].id for maker in makers})
         message = f"the input {need.name!r} takes the latest of what {names} make ({LATEST})"
         self._found.warnings.append(Problem(Code.PLAN_DERIVED, where, message, "'pick' says it otherwise"))
 

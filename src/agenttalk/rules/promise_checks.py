@@ -19,7 +19,7 @@ from agenttalk.contracts.promise import (
     ReportCheck,
 )
 from agenttalk.errors import Code, Problem
-from agenttalk.rules import forge_checks, promises, protection, words_of_checks
+from agenttalk.rules import forge_checks, promises, protection
 
 BUDGETS: Final = ("token", "time", "tool-calls", "cost")
 _MAX_STEPS: Final = 64
@@ -90,13 +90,6 @@ def _covers(outer: str, step: str) -> bool:
         return fnmatchcase(step, outer)
     # A star of the inner part stands for anything, which only a star of the outer one can take in.
     return outer == step or (_SPECIAL.isdisjoint(outer.replace("*", "")) and fnmatchcase(step, outer))
-
-
-def listed(names: Collection[str]) -> str:
-    """Some names for a message."""
-    shown = sorted(names)
-    first = ", ".join(repr(name) for name in shown[:3])
-    return words_of_checks.MORE(names=first, count=len(shown) - 3) if len(shown) > 3 else first
 
 
 def _criteria(promise: CompletionPromise) -> Iterator[Finding]:

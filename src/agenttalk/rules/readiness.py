@@ -15,7 +15,7 @@ from agenttalk.contracts import places
 from agenttalk.contracts.base import is_hash, is_path, same_hash
 from agenttalk.contracts.command import ResolvedInput
 from agenttalk.contracts.dag import ByMessageType, ByValue, Input, Node, PickPolicy
-from agenttalk.rules.archive import File, files_of
+from agenttalk.rules.bundles import File, files_of
 from agenttalk.rules.globs import matching
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
