@@ -15,8 +15,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from agenttalk.contracts import catalogue, wire
 from agenttalk.contracts.command import DagRef
+from agenttalk.contracts.core import catalogue, wire
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.rules import commands, dags
 from agenttalk.rules.commands import Known

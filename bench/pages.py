@@ -87,8 +87,8 @@ def before(number: int) -> list[str]:
 async def engine(root: Path, tasks: int) -> None:
     """Serve, and do what the lines on standard input say; answers are lines of JSON."""
     from agenttalk import settings, wiring
-    from agenttalk.contracts import plan_reading
-    from agenttalk.contracts.yamltext import Source
+    from agenttalk.contracts.planfile import reader as planfile_reader
+    from agenttalk.contracts.planfile.yaml_text import Source
     from agenttalk.drivers.calls import Calls, Turn
     from agenttalk.engine.boards import DEFAULT
     from agenttalk.ports import Tx
@@ -96,7 +96,7 @@ async def engine(root: Path, tasks: int) -> None:
 
     agents = {f"a{number}": {"driver": "python"} for number in range(AGENTS)}
     listed = [{"id": f"t{n}", "agent": f"a{n % AGENTS}", "prompt": "Do it.", "needs": before(n)} for n in range(tasks)]
-    compiled = compile_plan(plan_reading.plan_of(Source({"plan_id": "large", "agents": agents, "tasks": listed})))
+    compiled = compile_plan(planfile_reader.plan_of(Source({"plan_id": "large", "agents": agents, "tasks": listed})))
     allowed = asyncio.Semaphore(0)
     ended: dict[str, float] = {}
     loop, stop, where = asyncio.get_running_loop(), asyncio.Event(), list[Any]()

@@ -17,10 +17,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agenttalk.contracts import plan_reading, wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.plan import PlanManifest
+from agenttalk.contracts.planfile import reader
 from agenttalk.engine import submission
 from agenttalk.rules import dags
 from agenttalk.rules.planfile import compile_plan
@@ -93,7 +94,7 @@ async def from_file(data: bytes, root: Path) -> Clock:
     """A plan file on its whole way."""
     async with opened(root, url="") as deps:
         clock = Clock()
-        plan = plan_reading.read(data, yaml=False)
+        plan = reader.read(data, yaml=False)
         clock.lap("read")
         compiled = compile_plan(plan)
         clock.lap("compile+check")

@@ -23,13 +23,13 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import apsw
 
 from agentkit import Clock
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine import access, leases, tasks
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.router import Report, Router
 from agenttalk.engine.tasks import Remark, TaskName
-from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Ended, Owner, Turn
 from agenttalk.wiring import opened
 from treekit import Tree, dumped, node, output, sha256

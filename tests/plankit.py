@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from agenttalk.checking.checker import Checker
 from agenttalk.checking.running import Context
-from agenttalk.contracts import plan_reading
 from agenttalk.contracts.agent import Tier
 from agenttalk.contracts.model_use import MODEL_DRIVERS
-from agenttalk.contracts.yamltext import Source
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.drivers.calls import Agent, Calls, Turn
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
@@ -54,7 +54,7 @@ def plan(*tasks: dict[str, Any], plan_id: str = "p", agents: Mapping[str, Any] |
     """A plan file, compiled. Agents that are not described are functions."""
     named = {str(each["agent"]): {"driver": "python"} for each in tasks} | dict(agents or {})
     document = {"plan_id": plan_id, "agents": named, "tasks": list(tasks), **keys}
-    compiled = compile_plan(plan_reading.plan_of(Source(document)))
+    compiled = compile_plan(reader.plan_of(Source(document)))
     assert compiled.problems == ()
     return compiled
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from agenttalk.contracts import catalogue
-from agenttalk.contracts.base import HASH_PATTERN, ID_PATTERN, PATH_PATTERN, READABLE_VERSION_PATTERN, TIME_PATTERN
 from agenttalk.contracts.command import COMMAND_ID_PATTERN
+from agenttalk.contracts.core import catalogue
+from agenttalk.contracts.core.base import HASH_PATTERN, ID_PATTERN, PATH_PATTERN, READABLE_VERSION_PATTERN, TIME_PATTERN
 from agenttalk.contracts.dag import CONDITION_PATTERN
 
 DIGEST = "sha256:" + "ab" * 32

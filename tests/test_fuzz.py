@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import catalogue, wire
-from agenttalk.contracts.base import Document
 from agenttalk.contracts.command import DagRef
+from agenttalk.contracts.core import catalogue, wire
+from agenttalk.contracts.core.base import Document
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import read_envelope
-from agenttalk.errors import AgentTalkError
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.rules import commands, dags, envelopes
 from agenttalk.rules.commands import Known
 from agenttalk.rules.generation import generate

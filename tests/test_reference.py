@@ -21,13 +21,14 @@ from starlette.routing import BaseRoute
 from agenttalk.api import openapi
 from agenttalk.api.app import create_app
 from agenttalk.api.problems import STATUS
-from agenttalk.contracts import catalogue, planfile
 from agenttalk.contracts.agent import AcpUse, CliUse
-from agenttalk.contracts.base import Part
-from agenttalk.contracts.describing import texts
+from agenttalk.contracts.core import catalogue
+from agenttalk.contracts.core.base import Part
+from agenttalk.contracts.core.field_docs import texts
+from agenttalk.contracts.errors import MEANINGS, Code
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
+from agenttalk.contracts.planfile import model
 from agenttalk.engine.service import Service
-from agenttalk.errors import MEANINGS, Code
 from agenttalk.pages.codes import CODES
 from agenttalk.pages.door import PageRoute
 from agenttalk.rules import acp_agents, lifecycle
@@ -465,8 +466,8 @@ def test_the_page_of_the_plan_file_names_every_driver() -> None:
 def test_the_page_of_the_plan_file_names_every_key_or_the_page_that_does() -> None:
     pages = ("plan-file", "coding-agents", "spoken-agents", "models", "documents")
     texts = {name: (REFERENCE / f"{name}.md").read_text(encoding="utf-8") for name in pages}
-    found = [each for _, each in inspect.getmembers(planfile, inspect.isclass) if issubclass(each, Part)]
-    specs = [each for each in found if each.__module__ == planfile.__name__]
+    found = [each for _, each in inspect.getmembers(model, inspect.isclass) if issubclass(each, Part)]
+    specs = [each for each in found if each.__module__ == model.__name__]
     keys = {(spec.__name__, field.alias or name) for spec in specs for name, field in spec.model_fields.items()}
     assert len(keys) > 100
     told = {key for _, key in keys if any(re.search(rf"[`{{ ]{key}[`,}} ]", text) for text in texts.values())}

@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError, JsonError, Problem
     from agenttalk.contracts.generation import GenerateResult, Repair, ValidateResult
     from agenttalk.embedding import Outcome, Plan, Result, Turn, agent, run
-    from agenttalk.errors import AgentTalkError, Code, ContractError, InputError, JsonError, Problem
     from agenttalk.rules.commands import Known
     from agenttalk.rules.commands import validate as validate_command
     from agenttalk.rules.generation import generate as generate_command
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentTalkError": ("agenttalk.errors", "AgentTalkError"),
-    "Code": ("agenttalk.errors", "Code"),
-    "ContractError": ("agenttalk.errors", "ContractError"),
+    "AgentTalkError": ("agenttalk.contracts.errors", "AgentTalkError"),
+    "Code": ("agenttalk.contracts.errors", "Code"),
+    "ContractError": ("agenttalk.contracts.errors", "ContractError"),
     "GenerateResult": ("agenttalk.contracts.generation", "GenerateResult"),
-    "InputError": ("agenttalk.errors", "InputError"),
-    "JsonError": ("agenttalk.errors", "JsonError"),
+    "InputError": ("agenttalk.contracts.errors", "InputError"),
+    "JsonError": ("agenttalk.contracts.errors", "JsonError"),
     "Known": ("agenttalk.rules.commands", "Known"),
     "Outcome": ("agenttalk.embedding", "Outcome"),
     "Plan": ("agenttalk.embedding", "Plan"),
-    "Problem": ("agenttalk.errors", "Problem"),
+    "Problem": ("agenttalk.contracts.errors", "Problem"),
     "Repair": ("agenttalk.contracts.generation", "Repair"),
     "Result": ("agenttalk.embedding", "Result"),
     "Turn": ("agenttalk.embedding", "Turn"),

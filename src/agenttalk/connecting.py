@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.errors import Code, ForgeError, UsageError
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository, Review
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
-from agenttalk.contracts.words import ForgeKind
 from agenttalk.engine.toolchain import Caps, Setup
-from agenttalk.errors import Code, ForgeError, UsageError
 from agenttalk.forge import reading, webhooks
 from agenttalk.forge.read_back import ReadBack
 from agenttalk.forge.webhooks import Ignored

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agenttalk import settings, wiring
-from agenttalk.contracts import plan_reading
-from agenttalk.contracts.yamltext import Source
+from agenttalk.contracts.errors import Code, ContractError, UsageError
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.drivers.calls import Agent, Calls, Result, Turn
-from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.mailbox.beside import with_check_files
 from agenttalk.rules.planfile import Compiled, compile_plan
 
@@ -68,7 +68,7 @@ class Plan:
         for name in agents:
             described[name] = {"driver": "python", **described.get(name, {})}
         document = {"plan_id": self.plan_id, "name": self.name, **self.more, "agents": described, "tasks": self.tasks}
-        compiled = with_check_files(compile_plan(plan_reading.plan_of(Source(document))), Path.cwd())
+        compiled = with_check_files(compile_plan(reader.plan_of(Source(document))), Path.cwd())
         if compiled.problems:
             first = compiled.problems[0]
             raise ContractError(first.code, f"{first.field}: {first.message}", compiled.problems, hint=first.hint)

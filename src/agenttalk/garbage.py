@@ -18,12 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.contracts import places
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import AgentTalkError, MachineError
 from agenttalk.engine import injected
 from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import AgentTalkError, MachineError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.rules import garbage
 from agenttalk.rules.garbage import Item, Keep, Kind
@@ -99,7 +99,7 @@ class Collector:
                 continue
             if loop.time() - looked >= _AGAIN:
                 looked, ended = loop.time(), await self._ended()
-            task_id = item.path.split("/")[4] if item.path.startswith(f"{places.AGENTS}/") else ""
+            task_id = item.path.split("/")[4] if item.path.startswith(f"{root_layout.AGENTS}/") else ""
             if (item.plan_id, "") not in ended and (item.plan_id, task_id) not in ended:
                 continue
             if await asyncio.to_thread(_remove, root, item):
@@ -156,12 +156,12 @@ def _left(root: Path, ended: Mapping[tuple[str, str], datetime]) -> Iterator[Ite
         if not task_id and is_id(plan_id):
             yield from _clones(root, plan_id, ended[plan_id, task_id])
     with Folder.open(root) as top:
-        for agent in _folders(top, places.AGENTS):
-            for plan_id in _folders(top, f"{places.agent(agent)}/workspace"):
-                for task in _folders(top, f"{places.agent(agent)}/workspace/{plan_id}"):
+        for agent in _folders(top, root_layout.AGENTS):
+            for plan_id in _folders(top, f"{root_layout.agent(agent)}/workspace"):
+                for task in _folders(top, f"{root_layout.agent(agent)}/workspace/{plan_id}"):
                     at = ended.get((plan_id, "")) or ended.get((plan_id, task))
                     if at is not None and task not in {"inputs", TRASH}:
-                        yield from _of_task(top, f"{places.agent(agent)}/workspace/{plan_id}/{task}", plan_id, at)
+                        yield from _of_task(top, f"{root_layout.agent(agent)}/workspace/{plan_id}/{task}", plan_id, at)
 
 
 def _folders(top: Folder, path: str) -> list[str]:
@@ -256,9 +256,9 @@ def _finish(root: Path, ended: Mapping[tuple[str, str], datetime], now: datetime
         if not task_id and is_id(plan_id):
             folders.empty(root / _CLONES / plan_id / "trash")
     with Folder.open(root) as top:
-        for agent in _folders(top, places.AGENTS):
-            for plan_id in _folders(top, f"{places.agent(agent)}/workspace"):
-                above = f"{places.agent(agent)}/workspace/{plan_id}"
+        for agent in _folders(top, root_layout.AGENTS):
+            for plan_id in _folders(top, f"{root_layout.agent(agent)}/workspace"):
+                above = f"{root_layout.agent(agent)}/workspace/{plan_id}"
                 for where in (above, *(f"{above}/{task}/{_TURNS}" for task in _folders(top, above))):
                     if TRASH in _folders(top, where):
                         with suppress(AgentTalkError), top.sub(where) as here:

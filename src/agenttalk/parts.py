@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from agenttalk import settings, wiring
-from agenttalk.contracts.places import Box
+from agenttalk.contracts.core.root_layout import Box
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine.deps import Deps
@@ -26,7 +27,6 @@ from agenttalk.engine.loops import Wake
 from agenttalk.engine.monitor import Monitor, Watchlist
 from agenttalk.engine.profiles import profile_of
 from agenttalk.engine.router import POLL, Report, Router
-from agenttalk.errors import Code, UsageError
 from agenttalk.mailbox.watch import Watch, watching
 from agenttalk.store.rootlock import PartLock, RootLock
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from agenttalk import settings
-from agenttalk.contracts import plan_reading
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import AgentId, PlanId, is_id
-from agenttalk.contracts.places import PROFILE
+from agenttalk.contracts.core.base import AgentId, PlanId, is_id
+from agenttalk.contracts.core.root_layout import PROFILE
+from agenttalk.contracts.core.wire import ENVELOPE_LIMIT
+from agenttalk.contracts.errors import Code, Problem, UsageError
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.contracts.planfile import PlanFile
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.model import PlanFile
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.contracts.wire import ENVELOPE_LIMIT
-from agenttalk.contracts.yamltext import Source
-from agenttalk.errors import Code, Problem, UsageError
 from agenttalk.mailbox import fsio
 from agenttalk.mailbox.beside import with_check_files
 from agenttalk.rules import isolation
@@ -33,7 +33,7 @@ def compiled_plan(file: Path, root: Path | None = None, *, plan_id: str | None =
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
         raise UsageError(Code.FILE_UNREADABLE, message, hint="look at the path") from error
-    plan = plan_reading.read(data, yaml=file.suffix.lower() != ".json")
+    plan = reader.read(data, yaml=file.suffix.lower() != ".json")
     if plan_id is not None:
         plan = plan.model_copy(update={"plan_id": PlanId(plan_id)})
     return _settled(plan, root, file.absolute().parent)
@@ -44,7 +44,7 @@ def scheduled_plan(root: Path, schedule: Schedule, plan_id: str) -> Compiled:
     if schedule.plan is not None:
         return compiled_plan(root / schedule.plan, root, plan_id=plan_id)
     task = {"id": "task", "agent": schedule.agent, "prompt": schedule.prompt}
-    return _settled(plan_reading.plan_of(Source({"plan_id": plan_id, "tasks": [task]})), root, root)
+    return _settled(reader.plan_of(Source({"plan_id": plan_id, "tasks": [task]})), root, root)
 
 
 def settled(root: Path | None, plan: PlanFile) -> dict[str, AgentProfile]:

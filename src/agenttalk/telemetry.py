@@ -11,9 +11,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from agenttalk.checking import exporting
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tracing import Sent, Tracing
-from agenttalk.errors import Code, UsageError
 from agenttalk.settings.tables import TelemetrySettings
 
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}\Z")

@@ -11,7 +11,7 @@ import pytest
 
 from agenttalk.answering import service
 from agenttalk.answering.telling import UnansweredError
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 from agenttalk.rules.answers import Answer, Asked
 from agenttalk.rules.model_talk import Request
 from agenttalk.testing import ScriptedModel

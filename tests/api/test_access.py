@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import access, tasks
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tasks import Remark, TaskName
-from agenttalk.errors import Code, UsageError
 from agenttalk.pages.door import PageRoute
 from agenttalk.rules.tokens import attempt_token, token_hash
 from api.doorkit import FAR, OPERATOR, VIEWER, WORKER, Door, listening

@@ -14,7 +14,7 @@ import pytest
 
 from agenttalk.cli import engine_client
 from agenttalk.cli.main import call
-from agenttalk.contracts import plan_reading
+from agenttalk.contracts.planfile import reader
 from agenttalk.rules.planfile import compile_plan
 from api.enginekit import engine, until
 
@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def submit(root: Path) -> None:
-    compiled = compile_plan(plan_reading.read(PLAN.encode(), yaml=True))
+    compiled = compile_plan(reader.read(PLAN.encode(), yaml=True))
     client = engine_client.running(root)
     assert client is not None
     profiles = {name: each.as_json() for name, each in compiled.profiles.items()}

@@ -15,7 +15,7 @@ import pytest
 from agenttalk.api import bodies
 from agenttalk.api import connection as listener
 from agenttalk.api.serving import serving, socket_folder
-from agenttalk.errors import AgentTalkError, Code
+from agenttalk.contracts.errors import AgentTalkError, Code
 from api.doorkit import OPERATOR, Door
 
 TASK = "/api/projects/default/tasks/plan_shop:build"

@@ -16,11 +16,11 @@ import pytest
 
 from agentkit import Clock
 from agenttalk.api.once import REPEATABLE
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import ConflictError
 from agenttalk.engine import keys
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.keys import Keys
-from agenttalk.errors import ConflictError
 from agenttalk.store import operator
 from agenttalk.wiring import opened
 from api.doorkit import OPERATOR, VIEWER, Door, listening

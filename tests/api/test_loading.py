@@ -35,7 +35,7 @@ built = sorted({each.__name__ for each in kinds[1:] if each.__pydantic_complete_
 print(json.dumps({"code": code, "modules": sorted(sys.modules), "built": built}), file=sys.stderr)
 """
 DRAWING = ("rich",)
-MODELS = ("pydantic", "pydantic_core", "agenttalk.contracts.base", "typer._adapters")
+MODELS = ("pydantic", "pydantic_core", "agenttalk.contracts.core.base", "typer._adapters")
 ASKING = ("http.client", "agenttalk.cli.engine_client")
 STORING = ("apsw", "asyncio", "agenttalk.store.root", "agenttalk.engine", "agenttalk.wiring", "agenttalk.settings")
 RUNNING = (

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from agenttalk.cli.main import call
-from agenttalk.errors import MachineError
+from agenttalk.contracts.errors import MachineError
 from agenttalk.ports import Tx
 from agenttalk.store import operator
 from agenttalk.store.heads import HEADS, Heads, kept_heads

@@ -21,7 +21,7 @@ from agenttalk import wiring
 from agenttalk.api.serving import Listening
 from agenttalk.cli import engine_client
 from agenttalk.cli.main import call
-from agenttalk.errors import Code, ContractError, MachineError, UsageError
+from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
 from agenttalk.settings import Settings
 from agenttalk.store import operator
 from agenttalk.store.rootlock import Engine, RootLock

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.engine.deps import Limits
-from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.rules.garbage import Keep
 from agenttalk.settings import load, origins
 from agenttalk.wiring import opened_as_set

@@ -18,11 +18,11 @@ import pytest
 from agenttalk import sandbox
 from agenttalk.checking.checker import Facts
 from agenttalk.checking.running import Limits
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.drivers.confining import Sandboxes
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.errors import Code, MachineError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Ended, Turn
 from agenttalk.rules.evidence import cache_key

@@ -12,7 +12,7 @@ import pytest
 
 from agenttalk.checking.checker import Facts
 from agenttalk.checking.running import Limits
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.rules.checks import Confirmation, GitFacts, Stored, shown_hash
 from agenttalk.rules.evidence import cache_key
 from checking.bench import Bench, check

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agenttalk.checking.checker import Facts
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.rules.evidence import Result
 from attackkit import Verdict, holds
 from checking.bench import Bench, check

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from agenttalk.contracts import canonical, catalogue, wire
-from agenttalk.contracts.base import Document, Instant, Part
+from agenttalk.contracts.core import canonical, catalogue, wire
+from agenttalk.contracts.core.base import Document, Instant, Part
 from agenttalk.contracts.dag import Node, TaskDag
-from agenttalk.errors import Code, JsonError
+from agenttalk.contracts.errors import Code, JsonError
 from samples import documents
 
 NAMES = sorted(catalogue.DOCUMENTS)

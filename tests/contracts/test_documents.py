@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from agenttalk.contracts import catalogue
-from agenttalk.contracts.base import Document, Part
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import catalogue
+from agenttalk.contracts.core.base import Document, Part
 from agenttalk.contracts.dag import Input, Node, TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, read_envelope
+from agenttalk.contracts.errors import Code, ContractError, JsonError, UsageError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import DecisionRecord, ValidationFeedback
-from agenttalk.errors import Code, ContractError, JsonError, UsageError
 from samples import DIGEST, artifact, command, documents, envelope
 
 GOLDEN = Path(__file__).parent.parent / "golden"

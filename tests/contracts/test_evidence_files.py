@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import ContractError
 from agenttalk.contracts.evidence import EvidenceEntry, read_evidence, read_gates, read_promise
-from agenttalk.errors import ContractError
 
 ENTRY = {"id": "b", "passed": True, "fresh": True, "trust": "executed"}
 

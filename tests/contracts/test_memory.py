@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from agenttalk.contracts.memory import what_is_there_spared
+from agenttalk.contracts.core.large_documents import what_is_there_spared
 
 
 def test_what_was_there_is_spared_until_the_end_and_whatever_happens() -> None:

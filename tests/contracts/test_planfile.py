@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import plan_reading, yamltext
-from agenttalk.contracts.base import AgentId
-from agenttalk.contracts.planfile import PLACEHOLDER_ID, PlanFile
-from agenttalk.errors import Code, ContractError, Problem
+from agenttalk.contracts.core.base import AgentId
+from agenttalk.contracts.errors import Code, ContractError, Problem
+from agenttalk.contracts.planfile import reader, yaml_text
+from agenttalk.contracts.planfile.model import PLACEHOLDER_ID, PlanFile
 
 TEAM = """
 plan_id: bakery
@@ -64,12 +64,12 @@ tasks:
 
 
 def read(text: str) -> PlanFile:
-    return plan_reading.read(text.encode(), yaml=True)
+    return reader.read(text.encode(), yaml=True)
 
 
 def problems(text: str | bytes, *, yaml: bool = True) -> list[Problem]:
     with pytest.raises(ContractError) as caught:
-        plan_reading.read(text.encode() if isinstance(text, str) else text, yaml=yaml)
+        reader.read(text.encode() if isinstance(text, str) else text, yaml=yaml)
     assert all(len(problem.message) < 500 for problem in caught.value.problems)
     return list(caught.value.problems)
 
@@ -80,7 +80,7 @@ def only(text: str | bytes, *, yaml: bool = True) -> Problem:
 
 
 def value(text: str) -> Any:
-    return yamltext.parse(text.encode()).value
+    return yaml_text.parse(text.encode()).value
 
 
 def test_a_plan_file_is_read_with_everything_that_it_says() -> None:
@@ -100,7 +100,7 @@ def test_a_plan_file_is_read_with_everything_that_it_says() -> None:
 
 def test_the_same_plan_in_json_is_the_same_plan() -> None:
     data = json.dumps(value(TEAM)).encode()
-    assert plan_reading.read(data, yaml=False) == read(TEAM)
+    assert reader.read(data, yaml=False) == read(TEAM)
 
 
 def test_every_problem_is_told_at_once_with_path_line_and_column() -> None:
@@ -227,7 +227,7 @@ def test_keys_are_always_text() -> None:
 
 
 def test_a_byte_order_mark_is_passed_over() -> None:
-    assert yamltext.parse(b"\xef\xbb\xbfa: 1").value == {"a": 1}
+    assert yaml_text.parse(b"\xef\xbb\xbfa: 1").value == {"a": 1}
 
 
 def test_a_key_that_stands_twice_is_told_with_both_lines() -> None:
@@ -325,8 +325,8 @@ def test_a_number_without_end_is_refused_and_reading_goes_on() -> None:
 
 
 def test_reading_ends_after_very_many_problems() -> None:
-    assert len(problems("a: 1\n" * 5000)) == yamltext.MAX_PROBLEMS + 1
-    assert len(problems("\n".join(f"k{at}: 1" for at in range(5000)))) == yamltext.MAX_PROBLEMS
+    assert len(problems("a: 1\n" * 5000)) == yaml_text.MAX_PROBLEMS + 1
+    assert len(problems("\n".join(f"k{at}: 1" for at in range(5000)))) == yaml_text.MAX_PROBLEMS
 
 
 @given(
@@ -346,4 +346,4 @@ def test_json_is_yaml_and_means_the_same(document: object) -> None:
 @given(st.binary(max_size=60) | st.text(" :-[]{}&*!|>'\"%@#?,ab\n\t", max_size=60).map(str.encode))
 def test_no_bytes_bring_anything_but_a_plan_or_a_refusal(data: bytes) -> None:
     with pytest.raises(ContractError):
-        plan_reading.read(data, yaml=True)
+        reader.read(data, yaml=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.policy import AuditPolicy, policy_of, read_policy
-from agenttalk.errors import Code, ContractError
 
 GOOD = b"""min_trust: observed
 criteria:

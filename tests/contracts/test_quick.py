@@ -8,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agenttalk.contracts import plan_reading, quick
+from agenttalk.contracts.core import quick_validation
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.planfile import PlanFile
-from agenttalk.contracts.yamltext import Source
-from agenttalk.errors import Code, ContractError
+from agenttalk.contracts.errors import Code, ContractError
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.model import PlanFile
+from agenttalk.contracts.planfile.yaml_text import Source
 from samples import documents
 
 ODD_IDS = ["a", "a.b", "a.b.", "a..b", ".a", "", "a/b", "é", "x" * 128, "x" * 129, "*", "a\n", " a", 3, None]
@@ -55,9 +56,9 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What both ways make of a document."""
 
     def looked(data: Any) -> tuple[Any, Any]:
-        monkeypatch.setattr(quick, "MANY", 10**9)
+        monkeypatch.setattr(quick_validation, "MANY", 10**9)
         usual = outcome(data)
-        monkeypatch.setattr(quick, "MANY", 1)
+        monkeypatch.setattr(quick_validation, "MANY", 1)
         return usual, outcome(data)
 
     return looked
@@ -89,9 +90,9 @@ def test_texts_are_taken_and_refused_alike(both: Any, text: Any) -> None:
 def test_random_documents_are_taken_alike(raw: dict[str, Any], broken: str) -> None:
     data = {**raw, broken: 1} if broken else raw
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quick, "MANY", 10**9)
+        patch.setattr(quick_validation, "MANY", 10**9)
         usual = outcome(data)
-        patch.setattr(quick, "MANY", 0)
+        patch.setattr(quick_validation, "MANY", 0)
         quicker = outcome(data)
     assert usual == quicker
     if isinstance(usual, TaskDag):
@@ -100,14 +101,14 @@ def test_random_documents_are_taken_alike(raw: dict[str, Any], broken: str) -> N
 
 
 def test_the_quick_way_is_taken_for_large_plans_and_says_what_is_wrong_as_ever() -> None:
-    tasks = [{"id": f"t{n}", "agent": "a", "prompt": "p"} for n in range(quick.MANY)]
+    tasks = [{"id": f"t{n}", "agent": "a", "prompt": "p"} for n in range(quick_validation.MANY)]
     data = {"plan_id": "p", "tasks": tasks}
-    found = quick.validated(PlanFile, data, "tasks")
+    found = quick_validation.validated(PlanFile, data, "tasks")
     assert found == PlanFile.read(data)
     assert found is not None
-    assert len(found.tasks) == quick.MANY
+    assert len(found.tasks) == quick_validation.MANY
     tasks[7]["agent"] = "not an id"
-    assert quick.validated(PlanFile, data, "tasks") is None
+    assert quick_validation.validated(PlanFile, data, "tasks") is None
     with pytest.raises(ContractError) as caught:
-        plan_reading.plan_of(Source(data))
+        reader.plan_of(Source(data))
     assert [(each.code, each.field) for each in caught.value.problems] == [(Code.ID_INVALID, "tasks[7].agent")]

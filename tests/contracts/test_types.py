@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from agenttalk.contracts import base
+from agenttalk.contracts.core import base
+from agenttalk.contracts.core.problems import problems_of
 from agenttalk.contracts.dag import Receiver, ScoreCondition
-from agenttalk.contracts.problem import problems_of
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 
 
 def codes(kind: Any, value: Any) -> list[Code]:

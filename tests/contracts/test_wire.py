@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, JsonError
 from samples import json_values
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import granting, heartbeat, intake, outcomes, outputs, regressing, releasing, resuming, turns
 from agenttalk.engine.arriving import Arrival
@@ -94,7 +94,7 @@ def _deliver_before_commit() -> None:
     def send(tx: Tx, arrival: Arrival, letter: Letter, message: int, targets: tuple[str, ...], *rest: Any) -> Fate:
         deps: Deps = rest[1]
         for receiver in targets:
-            box = places.box(receiver, "inbox", letter.plan_id)
+            box = root_layout.box(receiver, "inbox", letter.plan_id)
             deps.root.write(f"{box}/{arrival.found.name}", arrival.data, parents=True)
         return real(tx, arrival, letter, message, targets, *rest)
 

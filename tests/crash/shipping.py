@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine.standing import Standing
 from agenttalk.rules.planfile import Compiled

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agenttalk.cli.main import COMMANDS, call
-from agenttalk.contracts import catalogue, wire
+from agenttalk.contracts.core import catalogue, wire
 from agenttalk.contracts.envelope import CommandEnvelope
 from preloaded import run
 from samples import DIGEST, artifact, command

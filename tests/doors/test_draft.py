@@ -12,7 +12,7 @@ import pytest
 
 import agenttalk
 from agenttalk.cli.main import call
-from agenttalk.contracts import plan_reading
+from agenttalk.contracts.planfile import reader
 from agenttalk.rules.planfile import compile_plan
 from agenttalk.testing import ScriptedModel
 from agenttalk.testing.model_script import Call
@@ -216,7 +216,7 @@ def shape(file: Path) -> Any:
         spoken = key in SPOKEN and not re.fullmatch(r"[a-z.]+", value)  # files and inputs have names, too
         return re.findall("⟨.*?⟩", value) if spoken else value
 
-    return bare("", plan_reading.parse(file.read_bytes(), yaml=True).value)
+    return bare("", reader.parse(file.read_bytes(), yaml=True).value)
 
 
 @pytest.mark.mends("C9")
@@ -245,5 +245,5 @@ def test_the_example_that_planners_are_taught_by_is_a_sound_plan(name: str) -> N
     text = (TEMPLATES / name).read_text(encoding="utf-8")
     example = "\n".join(line for line in text.splitlines() if line.startswith("    "))
     plan = f"plan_id: p\nworkspace: {{repo: .}}\nagents: {{dev: {{driver: script, argv: [x]}}}}\ntasks:\n{example}\n"
-    compiled = compile_plan(plan_reading.read(plan.encode(), yaml=True))
+    compiled = compile_plan(reader.read(plan.encode(), yaml=True))
     assert compiled.problems == ()

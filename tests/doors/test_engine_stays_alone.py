@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.store.rootlock import RootLock
 from api.enginekit import engine
 

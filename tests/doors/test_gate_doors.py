@@ -196,7 +196,7 @@ def test_a_notice_is_filled_in_and_moves_nothing(desk: Desk, task_id: str, code:
 def test_a_dag_that_is_not_sound_is_refused_at_the_door(desk: Desk) -> None:
     from agenttalk.cli import engine_client
     from agenttalk.cli.run import documents
-    from agenttalk.errors import ContractError
+    from agenttalk.contracts.errors import ContractError
     from agenttalk.planfiles import compiled_plan
 
     posted = documents(compiled_plan(Path(desk.plan(task("one"), task("two", needs=["one"])))))

@@ -13,7 +13,7 @@ import pytest
 
 from agenttalk.cli import permissions
 from agenttalk.cli.main import COMMANDS, call
-from agenttalk.errors import UsageError
+from agenttalk.contracts.errors import UsageError
 from sandboxkit import needs
 
 FORGER = '''

@@ -22,7 +22,7 @@ import pytest
 import agenttalk
 import preloaded
 from agenttalk.cli.main import call
-from agenttalk.errors import AgentTalkError, Code, ContractError, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, UsageError
 from agenttalk.store.rootlock import RootLock
 from sandboxkit import PLAIN_VARIABLE
 

@@ -13,7 +13,7 @@ import pytest
 from skills_ref import validate
 
 from agenttalk.cli.main import call
-from agenttalk.contracts import catalogue
+from agenttalk.contracts.core import catalogue
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import wire
-from agenttalk.errors import AgentTalkError, Code
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.mailbox import fsio, tree
 from agenttalk.rules.commands import NOTHING
 from agenttalk.rules.generation import generate

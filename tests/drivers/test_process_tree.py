@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from agenttalk.contracts.errors import MachineError
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
-from agenttalk.errors import MachineError
 from agenttalk.ports import Owner
 from drivers.yard import DAEMON, PYTHON, Yard, dies, lives
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.drivers import keeper
 from agenttalk.drivers.processes import LocalProcesses
-from agenttalk.errors import Code, MachineError
 from agenttalk.ports import Owner
 from drivers.yard import dies, lives
 

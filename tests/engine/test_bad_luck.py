@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import explaining, human, publish
 from agenttalk.engine.standing import Standing
-from agenttalk.errors import Code, MachineError, UsageError
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import UsageError
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import explaining, standing
 from agenttalk.engine.standing import Standing
-from agenttalk.errors import UsageError
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.aborts import Abort
 from plankit import Engine, plan, play, states, task

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine import explaining, submission
-from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.beside import with_check_files
 from agenttalk.rules.planfile import Compiled
 from plankit import Engine, plan, play, states, task

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine import human
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.router import Router
-from agenttalk.errors import UsageError
 from routerkit import Route, alerts, asked, buried, counts, inside, sound, statuses
 from treekit import Tree, dumped, node, output, sha256
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
+from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.validation import DecisionRecord
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, human, publish, reviews, standing
 from agenttalk.engine.boards import board_of
-from agenttalk.errors import UsageError
 from agenttalk.ports import Row, Store
 from plankit import PATIENCE, Engine, plan, play, states, task
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
+from agenttalk.contracts.errors import UsageError
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import days, explaining, honesty, human
 from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.spending import Purse
-from agenttalk.errors import UsageError
 from plankit import Engine, plan, play, states, task
 
 

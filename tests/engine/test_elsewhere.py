@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import access
 from agenttalk.engine.access import Caller
@@ -19,7 +20,6 @@ from agenttalk.engine.deps import Limits
 from agenttalk.engine.elsewhere import Elsewhere
 from agenttalk.engine.standing import Standing
 from agenttalk.engine.tasks import TaskName
-from agenttalk.errors import AgentTalkError, Code
 from agenttalk.rules.planfile import Compiled
 from agenttalk.rules.tokens import Attempt
 from plankit import PATIENCE, Engine, engine, plan, task

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import UsageError
 from agenttalk.engine import plans
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.router import Router
-from agenttalk.errors import UsageError
 from routerkit import Route, alerts, asked, counts, inside, routed, sound, statuses
 from treekit import Tree, dumped, node, output, sha256
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import ContractError, UsageError
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, fsck, human, submission
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.standing import Standing
-from agenttalk.errors import ContractError, UsageError
 from agenttalk.wiring import opened
 from plankit import Engine, plan, play, states, task
 

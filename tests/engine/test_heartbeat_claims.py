@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine import fsck, plans
 from agenttalk.engine.deps import Deps, Limits
 from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.errors import Code, MachineError
 from treekit import Tree, dumped, node, sha256
 
 COMMAND = "cmd_build_001.msg.json"

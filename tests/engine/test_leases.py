@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from agentkit import WRITES, Desk
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.engine import leases
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat
-from agenttalk.errors import Code, MachineError
 from agenttalk.ports import Ended, Owner, Turn
 from agenttalk.rules.tokens import Attempt, read_token, token_hash
 from treekit import Tree

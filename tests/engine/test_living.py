@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import RunCheck
 from agenttalk.engine import explaining, human
 from agenttalk.engine.standing import Standing

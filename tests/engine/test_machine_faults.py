@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import MachineError
 from agenttalk.engine.router import Report
-from agenttalk.errors import MachineError
 from routerkit import Watch, alerts, counts, routed, sound, statuses
 from treekit import Tree, node
 

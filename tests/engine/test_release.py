@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.validation import DecisionRecord, ReleaseManifest
 from agenttalk.drivers.calls import Turn
 from agenttalk.drivers.processes import LocalProcesses
@@ -19,7 +20,6 @@ from agenttalk.engine import publish, releases, releasing, standing
 from agenttalk.engine.boards import board_of
 from agenttalk.engine.releases import Release
 from agenttalk.engine.standing import Standing
-from agenttalk.errors import UsageError
 from plankit import Engine, plan, play, proved, states, task
 from provekit import git, repository
 

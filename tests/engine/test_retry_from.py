@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from agenttalk.contracts.errors import UsageError
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine.standing import Standing
-from agenttalk.errors import UsageError
 from plankit import Engine, plan, play, states, task
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.validation import ValidationFeedback
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import deadletters, explaining, fsck, human
 from agenttalk.engine.standing import Standing
-from agenttalk.errors import UsageError
 from agenttalk.rules.rework import Abort, Accept, Grant
 from plankit import Engine, plan, play, states, task
 from provekit import git, repository

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 from agenttalk.rules import control, routing
 from routerkit import Route, alerts, buried, counts, graves, sound, statuses
 from treekit import Tree, dumped, node, output, sha256

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from againkit import retry
+from agenttalk.contracts.errors import UsageError
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine.boards import board_of
 from agenttalk.engine.standing import Standing
-from agenttalk.errors import UsageError
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.human import ReplanRequest
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import deadletters, human, publish, standing
 from agenttalk.engine.dispatcher import POLL
 from agenttalk.engine.standing import Standing
-from agenttalk.errors import UsageError
 from agenttalk.rules.planfile import Compiled
 from plankit import Engine, fine, plan, play, states, task
 from treekit import Tree

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import plan_reading
+from agenttalk.contracts.errors import Code, ContractError, MachineError, UsageError
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.contracts.yamltext import Source
 from agenttalk.engine import standing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.scheduling import Schedules
-from agenttalk.errors import Code, ContractError, MachineError, UsageError
 from agenttalk.rules.planfile import Compiled, compile_plan
 from agenttalk.wiring import opened
 
@@ -40,7 +40,7 @@ class Clock:
 def plan_of(schedule: Schedule, plan_id: str) -> Compiled:
     agents = {str(schedule.agent): {"driver": "human"}}
     task = {"id": "task", "agent": schedule.agent, "prompt": schedule.prompt}
-    return compile_plan(plan_reading.plan_of(Source({"plan_id": plan_id, "agents": agents, "tasks": [task]})))
+    return compile_plan(reader.plan_of(Source({"plan_id": plan_id, "agents": agents, "tasks": [task]})))
 
 
 class Bench:

@@ -17,8 +17,8 @@ from hypothesis import Phase, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from agenttalk.contracts.errors import AgentTalkError, UsageError
 from agenttalk.engine import access, deadletters, fsck, human, leases, recalling
-from agenttalk.errors import AgentTalkError, UsageError
 from agenttalk.rules import routing
 from effort import EFFORT, tried
 from machinekit import (

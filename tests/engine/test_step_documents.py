@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import canonical, wire
 from agenttalk.contracts.command import ResolvedInput
+from agenttalk.contracts.core import canonical, wire
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import JsonError
 from agenttalk.contracts.plan import Policies
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import commanding, records
 from agenttalk.engine.records import Letter
 from agenttalk.engine.sheets import Sheet
-from agenttalk.errors import JsonError
 from plankit import Engine, fine, plan, play, task
 
 STRANGE = 'an "output" \\ of ünusual näme\n\u2028'

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import fsck, publish, standing, submission
 from agenttalk.engine.boards import place
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plans import Plans
-from agenttalk.errors import Code, UsageError
 from agenttalk.rules.planfile import Compiled
 from agenttalk.store.database import Board
 from agenttalk.wiring import opened
@@ -98,8 +98,8 @@ async def stored(deps: Deps, plan_id: str = "p") -> dict[str, Any]:
         "nodes": {each: await store.read("node", plan_id=plan_id, task_id=each) for each in tasks},
         "edges": {each: await store.read("dependants", plan_id=plan_id, task_id=each) for each in tasks},
         "due": await store.read("due_tasks", plan_id=plan_id, limit=9),
-        "shown": deps.root.read(f"{places.RUNTIME}/plans/{plan_id}/{places.DAG}", wire.DOCUMENT_LIMIT),
-        "profile": deps.root.read(f"agents/a/{places.PROFILE}", wire.DOCUMENT_LIMIT),
+        "shown": deps.root.read(f"{root_layout.RUNTIME}/plans/{plan_id}/{root_layout.DAG}", wire.DOCUMENT_LIMIT),
+        "profile": deps.root.read(f"agents/a/{root_layout.PROFILE}", wire.DOCUMENT_LIMIT),
         "facts": await store.read("facts_of", subject=plan_id, after=0, limit=9),
     }
 
@@ -216,7 +216,7 @@ def test_profiles_that_changed_are_written_anew(tmp_path: Path) -> None:
         store = await deps.stores.board("default")
         for plan_id, name in (("p", "Ada"), ("q", "Ada"), ("r", "Bo")):
             await hand_over(deps, plan(task("one"), plan_id=plan_id, agents={"a": {"driver": "python", "name": name}}))
-            [(body,)] = await store.read("view_body", path=f"agents/a/{places.PROFILE}")
+            [(body,)] = await store.read("view_body", path=f"agents/a/{root_layout.PROFILE}")
             assert name.encode() in bytes(body)
             assert name.encode() in bytes((await store.read("run", plan_id=plan_id))[0][1])
 

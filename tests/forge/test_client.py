@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agenttalk.errors import Code, ForgeError
+from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.forge.client import Caller, Patience
 from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.github import GitHub

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.errors import Code, ForgeError
+from agenttalk.contracts.errors import Code, ForgeError
 from forge.bench import REAL, Bench, forge
 
 KINDS = [

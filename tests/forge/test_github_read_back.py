@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.forge import ForgeUser
-from agenttalk.errors import Code, ForgeError
 from agenttalk.forge import reading
 from agenttalk.forge.client import Caller
 from agenttalk.forge.github import GitHub

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import Comment, Deployment, ForgeEvent, Issue, Repository, Review, Run, Status
 from agenttalk.contracts.toolchain import PipelineResult
-from agenttalk.errors import Code
 from agenttalk.rules import intake, semantic_keys, sightings
 from agenttalk.rules.forge_registry import CiComment, Identity
 from agenttalk.rules.mentions import Marker, write_marker

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import ForgeEvent
-from agenttalk.contracts.words import ForgeKind
-from agenttalk.errors import Code
 from agenttalk.forge import webhooks
 from agenttalk.forge.webhooks import Ignored
 from forge.world import SOURCE, World, event, payload_folder, pull, registry, user

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.errors import Code, ForgeError
+from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.forge.client import Patience
 from agenttalk.forge.gitea import Gitea
 from agenttalk.forge.read_back import MOST_LOOKS, ReadBack, answered

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import EventName, ForgeEvent
-from agenttalk.contracts.words import ForgeKind
-from agenttalk.errors import Code
 from agenttalk.forge import gitea_events, webhooks
 from agenttalk.forge.webhooks import Ignored, check_signature, label, read
 from forge.world import SOURCE, World, registry

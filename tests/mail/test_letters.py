@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agentkit import Clock
+from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.engine import access
 from agenttalk.engine import mail_showing as showing
@@ -18,7 +19,6 @@ from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
 from agenttalk.engine.mail import Post
-from agenttalk.errors import AgentTalkError, Code
 from agenttalk.ports import Job, Performance
 from agenttalk.rules.mail import BOARD
 from mail.mailkit import at, box, by, draft, listed, play, sent, worked

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.mailbox import syscalls
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import Digest

@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 
 import hanging
-from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.mailbox import syscalls
 from agenttalk.mailbox.fsio import Folder
 from effort import EFFORT

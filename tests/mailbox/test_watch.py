@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agenttalk.errors import MissingError
+from agenttalk.contracts.errors import MissingError
 from agenttalk.mailbox import watch as module
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.watch import Event, Watch, parse

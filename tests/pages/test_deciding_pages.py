@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.drivers.calls import Turn
 from agenttalk.engine import explaining, foreign, human
 from agenttalk.pages import codes, diffs, files

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from agenttalk.api import events
+from agenttalk.contracts.errors import MachineError
 from agenttalk.engine import access, feed
 from agenttalk.engine.boards import DEFAULT
 from agenttalk.engine.feed import Anew, News
-from agenttalk.errors import MachineError
 from agenttalk.rules import news
 from pages.pagekit import Guest, visit
 from plankit import PATIENCE, plan, task

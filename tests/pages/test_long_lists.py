@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import UsageError
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine import deadletters, human
-from agenttalk.errors import UsageError
 from agenttalk.ports import Tx
 from agenttalk.wiring import opened
 from api.doorkit import VIEWER, listening

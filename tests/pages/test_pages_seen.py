@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import wire
 from agenttalk.drivers.calls import Result, Turn
 from agenttalk.engine import boards, human, ledger_showing, plan_showing, task_showing
 from agenttalk.engine.access import Caller

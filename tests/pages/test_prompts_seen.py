@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agenttalk.cli.main import call
+from agenttalk.contracts.errors import UsageError
 from agenttalk.engine import injected
-from agenttalk.errors import UsageError
 from pages.pagekit import HOSTILE, Guest, text, visit
 from plankit import plan, task
 

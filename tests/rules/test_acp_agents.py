@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import plan_reading
 from agenttalk.contracts.agent import AcpUse, AgentProfile
-from agenttalk.contracts.yamltext import Source
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules import acp_agents, coding_agents
 from agenttalk.rules.acp_agents import TABLE, entry, variables
 from agenttalk.rules.planfile import compile_plan
@@ -87,7 +87,7 @@ def test_it_is_confined_unless_somebody_says_otherwise() -> None:
 )
 def test_a_plan_whose_coding_agent_nobody_knows_is_refused(agent: dict[str, Any], code: str, words: str) -> None:
     document = {"plan_id": "p", "agents": {"dev": agent}, "tasks": [{"id": "t", "agent": "dev", "prompt": "Do it."}]}
-    [problem] = compile_plan(plan_reading.plan_of(Source(document))).problems
+    [problem] = compile_plan(reader.plan_of(Source(document))).problems
     assert (problem.code, problem.field, problem.message) == (code, "agents.dev.acp", words)
 
 

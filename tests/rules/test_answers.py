@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 from agenttalk.rules.answers import Answer, Asked, judged, read, schema
 from agenttalk.rules.results import Fault
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 from agenttalk.rules import codecs
 from agenttalk.rules.codecs import CODECS, codec
 from agenttalk.rules.coding_agents import TABLE

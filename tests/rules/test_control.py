@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code
 from agenttalk.rules.control import FOLDERS, Control, advance, kind_of, read
 from agenttalk.rules.routing import Order, Parcel, Rejection, newest_first, route_on_board, superseded, unpack
 from samples import DIGEST, artifact, command, envelope

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import plan_reading, wire
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.plan import ReviewPolicy
-from agenttalk.contracts.yamltext import Source
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.prompts.review import coordinating, reviewing
 from agenttalk.rules import dag_review
 from agenttalk.rules.dag_review import VERDICTS, Review
@@ -153,7 +154,7 @@ def test_a_review_is_a_plan_that_can_be_submitted(policy: ReviewPolicy, locale: 
     agents = {name: {"driver": "python"} for name in ("r1", "r2", "lead")}
     ask, weigh = reviewing("be strict", 70, locale=locale), coordinating(locale=locale)
     document = dag_review.review_plan(plan_id, policy, agents, ask=ask, weigh=weigh, timeout=60)
-    compiled = compile_plan(plan_reading.plan_of(Source(document)))
+    compiled = compile_plan(reader.plan_of(Source(document)))
     assert compiled.problems == ()
     tasks = [node.task_id for node in compiled.dag.nodes]
     assert tasks == ["review_1", "review_2", *(["decide"] if policy.coordinator else [])]

@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules import dag_graph, dag_plain, dag_supply, dags
 from effort import EFFORT
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules import disputes
 from agenttalk.rules.disputes import LONGEST, MOST, Dispute, State, judge, outcome, told
 

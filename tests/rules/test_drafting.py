@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts.base import is_id
-from agenttalk.contracts.plan_reading import plan_of
-from agenttalk.contracts.yamltext import Source
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.planfile.reader import plan_of
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules.drafting import Frame, assembled, name_of, unfenced
 
 FRAME = Frame("opening", ("dev", "tester"))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts.base import AgentId, MessageId
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core.base import AgentId, MessageId
 from agenttalk.contracts.envelope import CommandEnvelope
-from agenttalk.errors import Code, ContractError, UsageError
+from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.rules import commands, envelopes
 from samples import command
 

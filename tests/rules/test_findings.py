@@ -9,7 +9,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import Trust
 from agenttalk.rules import findings
 from agenttalk.rules.evidence import Fingerprint, Reason, Result

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import Comment, Comparison, Issue, PullRequest, Status
-from agenttalk.contracts.planfile import TaskSpec
+from agenttalk.contracts.planfile.model import TaskSpec
 from agenttalk.contracts.promise import CompletionPromise, ForgeCheck
-from agenttalk.errors import Code
 from agenttalk.rules import promise_checks
 from agenttalk.rules.forge_checks import faults, of_forge
 from agenttalk.rules.forge_facts import Facts, Look

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts.base import Document
+from agenttalk.contracts.core.base import Document
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.errors import ContractError
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.plan import ActiveDagRef, PlanManifest, PlanStatus
 from agenttalk.contracts.record import (
@@ -26,7 +27,6 @@ from agenttalk.contracts.validation import (
     ReleaseGateResult,
     ReleaseManifest,
 )
-from agenttalk.errors import ContractError
 from agenttalk.rules import forms
 from samples import DIGEST
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import agenttalk
 from agenttalk.contracts.command import DagRef
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.generation import GenerateResult
-from agenttalk.errors import Code
 from agenttalk.rules import commands
 from agenttalk.rules.commands import Known
 from agenttalk.rules.generation import generate, identity

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.errors import UsageError
+from agenttalk.contracts.errors import UsageError
 from agenttalk.rules.http_addresses import METADATA, read_allowed, refusal
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agenttalk.contracts.command import Command
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 from agenttalk.rules.leases import LONGEST, History, after, attempt_number, time_limit
 from samples import command
 

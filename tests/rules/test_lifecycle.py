@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.errors import Code, ConflictError
+from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.rules.lifecycle import BLOCKED, FINAL, TRANSITIONS, Cause, Phase, State, board_status, move
 
 STATES: tuple[State, ...] = get_args(State)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import plan_reading
+from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
-from agenttalk.contracts.yamltext import Source
-from agenttalk.errors import Code, ContractError
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules import model_services
 from agenttalk.rules.answers import Asked
 from agenttalk.rules.model_talk import Request, Talk, line
@@ -135,7 +135,7 @@ def test_other_lines_mean_nothing(said: bytes) -> None:
 def compiled(agent: dict[str, Any], **keys: Any) -> Any:
     task = {"id": "t", "agent": "dev", "prompt": "Do it.", **keys}
     document = {"plan_id": "p", "workspace": {"repo": "."}, "agents": {"dev": agent}, "tasks": [task]}
-    return compile_plan(plan_reading.plan_of(Source(document)))
+    return compile_plan(reader.plan_of(Source(document)))
 
 
 MODEL = {"driver": "llm", "llm": {"provider": "openai", "model": "m"}}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agenttalk.errors import UsageError
+from agenttalk.contracts.errors import UsageError
 from agenttalk.rules import notices
 from agenttalk.rules.notices import Notice
 

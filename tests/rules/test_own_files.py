@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import plan_reading, wire
-from agenttalk.contracts.yamltext import Source
-from agenttalk.errors import Code
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules import check_files, scope
 from agenttalk.rules.planfile import Compiled, compile_plan
 
@@ -23,9 +24,7 @@ def compiled(*checks: dict[str, Any], **promise: Any) -> Compiled:
         **promise,
     }
     tasks = [{"id": "plain", "agent": "a", "prompt": "p"}, {"id": "one", "agent": "a", "prompt": "p", "promise": said}]
-    return compile_plan(
-        plan_reading.plan_of(Source({"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": tasks}))
-    )
+    return compile_plan(reader.plan_of(Source({"plan_id": "p", "agents": {"a": {"driver": "python"}}, "tasks": tasks})))
 
 
 def run(**keys: Any) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.errors import Code
 from agenttalk.rules import plan_remarks
 
 PATHS = ("app.py", "calc.py", "tests/test_calc.py")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import plan_reading
-from agenttalk.contracts.yamltext import Source
-from agenttalk.errors import ContractError
+from agenttalk.contracts.errors import ContractError
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.rules.planfile import Compiled, compile_plan
 
 MAKE = {"id": "make", "agent": "dev", "prompt": "Make it.", "outputs": [{"name": "app", "deliverable": True}]}
@@ -19,7 +19,7 @@ RUN = {"kind": "run", "run": "make"}
 
 def compiled(*tasks: dict[str, Any], **keys: Any) -> Compiled:
     document = {"plan_id": "p", "agents": AGENTS, "tasks": list(tasks or (MAKE, SCAN)), **keys}
-    return compile_plan(plan_reading.plan_of(Source(document)))
+    return compile_plan(reader.plan_of(Source(document)))
 
 
 def problems(*tasks: dict[str, Any], **keys: Any) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.errors import Code, ContractError
+from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.rules import promises
 from agenttalk.rules.promise_making import make
 

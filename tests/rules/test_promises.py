@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import agenttalk
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.errors import Code, ContractError
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.errors import Code, ContractError
 from agenttalk.rules import commands, promises
 from samples import command
 

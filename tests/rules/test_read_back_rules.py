@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import (
     Branch,
     Comment,
@@ -24,7 +25,6 @@ from agenttalk.contracts.forge import (
 )
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise
 from agenttalk.contracts.toolchain import ACTION_TYPES
-from agenttalk.errors import Code
 from agenttalk.rules import carried_out, done, forge_facts, read_back, report_claims
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.forge_facts import Answer, Approval, Facts, Look, UnreadError

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import places
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.dag import Node
 from agenttalk.rules.inputs import Shelf, resolve
 from agenttalk.rules.readiness import Ambiguous, Candidate, Missing, Picked, as_given, chosen, pick, pick_what_there_is
@@ -269,7 +269,7 @@ def test_inputs_of_the_same_name_keep_all_their_sources() -> None:
 def test_an_output_named_in_free_text_is_found_where_it_is_kept() -> None:
     wild = made("a", "the [best] plan", "v[1]*.md")
     answer = pick(node(need("by_file_name", "v[1]*.md")), [wild], final=BOTH)
-    kept = f"a/{places.segment('the [best] plan')}/v[1]*.md"
+    kept = f"a/{root_layout.segment('the [best] plan')}/v[1]*.md"
     assert paths(answer) == [kept]
     assert isinstance(answer, Picked)
     order = Command.from_json(command(resolved_inputs=[each.as_json() for each in answer.inputs]))

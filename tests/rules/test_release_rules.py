@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.plan import ReleasePolicy
 from agenttalk.rules import release
 from agenttalk.rules.bundles import bundle

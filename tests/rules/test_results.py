@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.command import Command
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 from agenttalk.rules.results import (
     TAIL,
     Fault,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.command import Reexecution
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lifted
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 from agenttalk.rules import routing
 from agenttalk.rules.routing import (
     Order,

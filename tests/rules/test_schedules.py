@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agenttalk.contracts.cron import NAMED, parse
+from agenttalk.contracts.core.cron import NAMED, parse
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.rules import schedules
 from agenttalk.rules.schedules import Slot, after, decide, latest

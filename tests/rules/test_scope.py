@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.errors import Code, InputError
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.rules.scope import DEFAULT_EXCLUDES, Ignored, fault, globs, ignore_file, scope
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agenttalk.contracts.command import DagRef
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 from agenttalk.rules import commands
 from agenttalk.rules.commands import Known
 from agenttalk.rules.generation import generate

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenttalk.contracts.base import is_id
 from agenttalk.contracts.command import DagRef
-from agenttalk.errors import Code
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import Code
 from agenttalk.rules import commands
 from agenttalk.rules.commands import Known, validate
 from samples import DIGEST, OTHER_DIGEST, command, json_values

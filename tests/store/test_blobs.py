@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.store import blobs
 from agenttalk.store.root import RootStores
 from storekit import Place

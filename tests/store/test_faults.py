@@ -11,7 +11,7 @@ import apsw
 import psycopg
 import pytest
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.ports import Tx
 from agenttalk.store import audit
 from agenttalk.store.dialect import Connection

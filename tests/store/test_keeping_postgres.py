@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from agenttalk.cli.main import call
-from agenttalk.contracts import plan_reading
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.contracts.yamltext import Source
 from agenttalk.engine.notifying import Notifications, Said, Target
 from agenttalk.engine.scheduling import Schedules
 from agenttalk.rules.planfile import Compiled, compile_plan
@@ -112,7 +112,7 @@ def test_two_engines_on_one_store_begin_one_plan_and_tell_of_it_once(postgres: P
     def compiled(_: Schedule, plan_id: str) -> Compiled:
         agents = {"ada": {"driver": "human"}}
         tasks = [{"id": "look", "agent": "ada", "prompt": "Look."}]
-        return compile_plan(plan_reading.plan_of(Source({"plan_id": plan_id, "agents": agents, "tasks": tasks})))
+        return compile_plan(reader.plan_of(Source({"plan_id": plan_id, "agents": agents, "tasks": tasks})))
 
     async def run() -> None:
         clock = Ticking()

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenttalk.cli.main import call
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.store import audit, ledger
 from agenttalk.store.ledger import START, Entry, Head
 from agenttalk.store.root import RootStores, databases

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.engine import submission
 from agenttalk.wiring import opened
 from plankit import plan, task

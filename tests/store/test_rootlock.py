@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.store.rootlock import Engine, RootLock, running_engine, running_parts
 
 HOLD = """

@@ -10,7 +10,7 @@ import apsw
 import psycopg
 import pytest
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.store import queries, schema, sqlite
 from agenttalk.store.dialect import DialectName
 from agenttalk.store.root import RootStores

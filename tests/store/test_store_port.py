@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.errors import Code, ConflictError, JsonError, MachineError, UsageError
+from agenttalk.contracts.errors import Code, ConflictError, JsonError, MachineError, UsageError
 from agenttalk.ports import Store, Tx
 from agenttalk.store.database import Board
 from agenttalk.store.dialect import Connection

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from agenttalk.errors import Code, ConflictError
+from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.ports import Tx
 from agenttalk.store import queries, schema
 from agenttalk.store.root import RootStores

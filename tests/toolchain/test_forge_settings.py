@@ -9,8 +9,8 @@ import pytest
 
 from agenttalk import connecting
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.forge import ForgeUser
-from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.kinds import registry as kinds
 from agenttalk.kinds.toolchain import Toolchain
 from agenttalk.prompts.toolchain_steps import Place

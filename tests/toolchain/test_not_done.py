@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.engine import human
 from agenttalk.engine.toolchain import Caps
-from agenttalk.errors import Code, ForgeError
 from agenttalk.ports import KindTask, Performance
 from agenttalk.rules.done import Evidence
 from agenttalk.testing import Fault

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from agenttalk.contracts.errors import Code
 from agenttalk.engine.fsck import check
-from agenttalk.errors import Code
 from agenttalk.rules import deploying, reconciling
 from agenttalk.testing import Fault
 from toolchain.reconcilekit import REGISTRY, REPO, Scene, play

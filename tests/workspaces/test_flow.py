@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.errors import InputError, MachineError, UsageError
+from agenttalk.contracts.errors import InputError, MachineError, UsageError
 from agenttalk.rules.scope import globs
 from agenttalk.workspaces.answers import Attempt, Author, Conflict
 from agenttalk.workspaces.landing import Landed

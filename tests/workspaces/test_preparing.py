@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.workspaces.workspace import Workspace
 from workspaces.treeskit import FILES, attempt, begin, git, opened, recipe, refused, repository, run, taken, work, write
 

@@ -7,7 +7,7 @@ import sys
 
 from agenttalk.answering import telling
 from agenttalk.answering.telling import Tell, UnansweredError
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 from agenttalk.rules import model_talk
 from agenttalk.rules.answers import Answer
 from agenttalk.rules.model_talk import Request

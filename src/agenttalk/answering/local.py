@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from agenttalk.answering.telling import Account, Tell, UnansweredError
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LocalUse
-from agenttalk.errors import Code
 from agenttalk.prompts.answers import again
 from agenttalk.rules import answers, model_talk, words_of_answers
 from agenttalk.rules.answers import Answer

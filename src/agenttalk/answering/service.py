@@ -15,8 +15,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from agenttalk.answering.telling import Account, Tell, UnansweredError
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.model_use import LlmUse
-from agenttalk.errors import Code
 from agenttalk.prompts.answers import again
 from agenttalk.rules import answers, model_services, model_talk
 from agenttalk.rules.answers import Answer

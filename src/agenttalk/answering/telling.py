@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from agenttalk.contracts import places, wire
-from agenttalk.errors import Code
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import Code
 from agenttalk.rules import model_talk
 from agenttalk.rules.answers import Answer
 
@@ -53,5 +53,5 @@ def leave(answer: Answer, environ: Mapping[str, str] = os.environ) -> None:
     """Put an answer where programs leave their results."""
     outputs = Path(environ["AGENTTALK_OUTPUTS"])
     for name, text in answer.outputs.items():
-        (outputs / places.segment(name)).write_bytes(text.encode("utf-8", "replace"))
+        (outputs / root_layout.segment(name)).write_bytes(text.encode("utf-8", "replace"))
     Path(environ["AGENTTALK_RESULT"]).write_bytes(wire.write(answer.result) + b"\n")

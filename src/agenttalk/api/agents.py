@@ -16,13 +16,13 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.bodies import Body
 from agenttalk.api.problems import answered
-from agenttalk.contracts.base import AgentIdText, IdText, Text, is_id
 from agenttalk.contracts.command import make_command_id
+from agenttalk.contracts.core.base import AgentIdText, IdText, Text, is_id
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import access
 from agenttalk.engine.access import Caller, PersonRole
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import TaskName
-from agenttalk.errors import Code, UsageError
 from agenttalk.mailbox import tree
 from agenttalk.rules import commands, envelopes, generation, promise_making
 from agenttalk.rules.commands import NOTHING, Known

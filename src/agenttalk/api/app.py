@@ -34,12 +34,12 @@ from agenttalk.api.openapi import Guarded
 from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered, failed, refused
 from agenttalk.api.webhooks import PATH, Doors, Webhooks
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.engine.access import Caller, Role
 from agenttalk.engine.boards import VIRTUAL
 from agenttalk.engine.service import Service
 from agenttalk.engine.tasks import Remark, TaskName
-from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.pages import app as pages
 from agenttalk.rules.notes import note_of
 from agenttalk.rules.tokens import Attempt

@@ -10,17 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import AgentIdText, IdText, RelativePath, TaskIdText, Text
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import AgentIdText, IdText, RelativePath, TaskIdText, Text
+from agenttalk.contracts.core.problems import nearest, problems_of
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.errors import Code, ContractError, JsonError, MachineError, Problem, UsageError
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.contracts.problem import nearest, problems_of
 from agenttalk.contracts.promise import Checkpoint
 from agenttalk.engine.commands import Logged
 from agenttalk.engine.human import Decision
 from agenttalk.engine.tasks import CommentType
-from agenttalk.errors import Code, ContractError, JsonError, MachineError, Problem, UsageError
 from agenttalk.rules import dags
 
 LIMIT: Final = 1024 * 1024

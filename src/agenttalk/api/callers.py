@@ -6,9 +6,9 @@ from typing import Final
 
 from starlette.requests import Request
 
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.access import Caller, Role
 from agenttalk.engine.service import Service
-from agenttalk.errors import Code, UsageError
 from agenttalk.pages import door
 
 _LONGEST_TOKEN: Final = 4096

@@ -13,12 +13,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agenttalk.api import callers
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.access import Caller
 from agenttalk.engine.feed import KEPT, Anew, News
 from agenttalk.engine.service import Service
-from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.rules import news
 
 PATIENCE: Final = 30.0

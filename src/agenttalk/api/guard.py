@@ -13,7 +13,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agenttalk.api.problems import refused
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.tokens import read_token, token_hash
 
 SOCKET_NAME: Final = "agenttalk"

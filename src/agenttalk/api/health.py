@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agenttalk.api.problems import answered
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.service import Service
-from agenttalk.errors import AgentTalkError
 
 PATIENCE: Final = 2.0
 """Seconds within which the store has to answer."""

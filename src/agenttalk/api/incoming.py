@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import IO, Final
 
-from agenttalk.errors import Code, JsonError, MachineError
+from agenttalk.contracts.errors import Code, JsonError, MachineError
 from agenttalk.ports import Signed
 
 LARGEST: Final = 25 * 1024 * 1024

@@ -12,13 +12,13 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered
-from agenttalk.contracts.base import Text
+from agenttalk.contracts.core.base import Text
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.contracts.policy import policy_of
 from agenttalk.engine import ledger_showing, plan_showing, replaying
 from agenttalk.engine.access import Caller
 from agenttalk.engine.boards import DEFAULT
 from agenttalk.engine.service import Service
-from agenttalk.errors import Code, MachineError
 
 _VERIFYING = asyncio.Semaphore(1)
 """It reads everything, so one at a time is enough."""

@@ -9,12 +9,12 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.paging import flag, number
 from agenttalk.api.problems import answered
-from agenttalk.contracts.base import AgentIdText, Instant, Many, MessageIdText, Text
+from agenttalk.contracts.core.base import AgentIdText, Instant, Many, MessageIdText, Text
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import mail_showing as showing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.letters import Draft
 from agenttalk.engine.service import Service
-from agenttalk.errors import Code, UsageError
 from agenttalk.rules.mail import OPERATOR, Kind
 
 

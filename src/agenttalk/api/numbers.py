@@ -15,11 +15,11 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.paging import filters
 from agenttalk.api.problems import answered
-from agenttalk.contracts.base import Text
+from agenttalk.contracts.core.base import Text
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import days, honesty, metering, overview
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
-from agenttalk.errors import Code, UsageError
 from agenttalk.rules import metrics
 from agenttalk.rules.metrics import Metric, Sample
 

@@ -15,11 +15,11 @@ from starlette.types import Message
 
 from agenttalk.api import bodies
 from agenttalk.api.problems import JSON
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError
 from agenttalk.engine import keys
 from agenttalk.engine.access import Caller
 from agenttalk.engine.keys import Kept, Keys
-from agenttalk.errors import AgentTalkError, Code, InputError
 
 REPEATED: Final = "Idempotency-Replayed"
 """A header of answers that were given before."""

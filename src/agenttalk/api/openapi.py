@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from agenttalk.api import agents, bodies, ledger, mail, numbers, schedules
 from agenttalk.api.problems import JSON, PROBLEM
-from agenttalk.contracts.describing import Described
+from agenttalk.contracts.core.field_docs import Described
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.access import Role
 from agenttalk.engine.injected import Standing

@@ -6,8 +6,8 @@ from typing import Final
 
 from starlette.requests import Request
 
-from agenttalk.contracts.problem import nearest
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import Code, UsageError
 
 _DIGITS: Final = 18
 

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from agenttalk.api.paging import filters, number
 from agenttalk.api.problems import answered
-from agenttalk.contracts.base import is_hash
+from agenttalk.contracts.core.base import is_hash
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import injected, ledger_showing, plan_showing, task_showing
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
-from agenttalk.errors import Code, UsageError
 from agenttalk.pages.files import attached
 
 

@@ -8,8 +8,16 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from agenttalk.contracts import wire
-from agenttalk.errors import MEANINGS, AgentTalkError, Code, ContractError, InputError, JsonError, MachineError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import (
+    MEANINGS,
+    AgentTalkError,
+    Code,
+    ContractError,
+    InputError,
+    JsonError,
+    MachineError,
+)
 
 LOG = logging.getLogger(__name__)
 JSON: Final = "application/json"

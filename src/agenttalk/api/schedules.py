@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agenttalk.api import bodies
 from agenttalk.api.problems import answered
-from agenttalk.contracts.base import Text
+from agenttalk.contracts.core.base import Text
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 

@@ -8,12 +8,12 @@ from starlette.responses import Response
 from agenttalk.api import bodies
 from agenttalk.api.paging import number
 from agenttalk.api.problems import answered
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine.access import Caller
 from agenttalk.engine.service import Service
 from agenttalk.engine.showing import PAGE, Asked
-from agenttalk.errors import Code, UsageError
 
 
 async def delivery(service: Service, request: Request, _: Caller) -> Response:

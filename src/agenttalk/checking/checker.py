@@ -13,8 +13,9 @@ from typing import Final
 
 from agenttalk.checking import schema_check, web
 from agenttalk.checking.running import Command, Context, Done, Runner
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import Tier
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.promise import (
     AnyCheck,
     ArtifactCheck,
@@ -29,7 +30,6 @@ from agenttalk.contracts.promise import (
     TestsCheck,
     Trust,
 )
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Clock, Driver, Folder, Ids, Turn
 from agenttalk.rules import checks, evidence, junit, words_of_checks
 from agenttalk.rules.checks import Confirmation, GitFacts, Ran, Seen, Stored

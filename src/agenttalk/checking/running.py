@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple
 from agenttalk import sandbox
 from agenttalk.checking import touching
 from agenttalk.contracts.agent import Tier
-from agenttalk.errors import AgentTalkError
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports import Confinement, Driver, Ended, Ids, Tiers, Turn
 from agenttalk.rules import checks, words_of_checks
 from agenttalk.rules.checks import How, Ran

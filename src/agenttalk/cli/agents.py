@@ -12,7 +12,7 @@ import typer
 
 from agenttalk.cli.nearby import near
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import AcpUse, AgentProfile
@@ -105,7 +105,7 @@ def try_agent(
 def _profile(name: str, root: Path | None, driver: str) -> AgentProfile:
     from agenttalk import settings
     from agenttalk.contracts.agent import AgentProfile
-    from agenttalk.contracts.problem import nearest
+    from agenttalk.contracts.core.problems import nearest
     from agenttalk.rules import acp_agents, coding_agents
 
     tables: dict[str, Mapping[str, CodingAgent]] = {"cli": coding_agents.TABLE, "acp": acp_agents.TABLE}

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, Code, JsonError, UsageError
 from agenttalk.contracts.promise import AnyCheck, FileCheck, JsonCheck, RunCheck, TestsCheck
-from agenttalk.errors import AgentTalkError, Code, JsonError, UsageError
 from agenttalk.rules import words_of_answers
 
 BLOCKS: Final = 2
@@ -71,7 +71,7 @@ class Attempt:
     def _outputs(self) -> Iterator[str]:
         for each in self.command.produces or ():
             name = each.output_name
-            spelt = [self.outputs / name, self.outputs / places.segment(name), self.cwd / name]
+            spelt = [self.outputs / name, self.outputs / root_layout.segment(name), self.cwd / name]
             files = [self.cwd / file.path for file in each.files]
             if not any(path.exists() for path in spelt) and not (files and all(path.exists() for path in files)):
                 yield words_of_answers.OUTPUT_NOT_PUT(name=name, folder=self.outputs)

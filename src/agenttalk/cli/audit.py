@@ -12,7 +12,7 @@ import typer
 
 from agenttalk.cli.nearby import named
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, counted, plain, shortened
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 if TYPE_CHECKING:
     from agenttalk.store.audit import ChainReport
@@ -111,7 +111,7 @@ def find(
     as_json: JsonOption = False,
 ) -> int:
     """Show every entry that names an id, e.g. the trace id of a gate's decision. Ends with 1 when there is none."""
-    from agenttalk.contracts import wire
+    from agenttalk.contracts.core import wire
     from agenttalk.store import audit
 
     out, folder, url = _setup(ctx, root, as_json)
@@ -167,7 +167,7 @@ def _setup(
 
 
 def _read(path: Path) -> bytes:
-    from agenttalk.contracts import wire
+    from agenttalk.contracts.core import wire
     from agenttalk.mailbox import fsio
 
     try:

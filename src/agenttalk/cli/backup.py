@@ -34,7 +34,7 @@ def backup(
     """
     from agenttalk import __version__, settings
     from agenttalk.cli import roots
-    from agenttalk.contracts.base import instant
+    from agenttalk.contracts.core.base import instant
     from agenttalk.store import backup as keeping
     from agenttalk.wiring import SystemClock
 
@@ -72,7 +72,7 @@ def restore(
 
     What was going on is paused, because it may have gone on elsewhere since: 'agenttalk resume PLAN' has it go on.
     """
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     given = Settings.merged(ctx, root, as_json)
     out = Output(as_json=given.as_json)
@@ -104,7 +104,7 @@ def _restored(archive: Path, root: Path, *, go_on: bool) -> dict[str, Any]:
     import tempfile
 
     from agenttalk import settings
-    from agenttalk.errors import Code, MachineError, UsageError
+    from agenttalk.contracts.errors import Code, MachineError, UsageError
     from agenttalk.store import archives, backup, dumping, files, operator
     from agenttalk.store.heads import forget_heads
 

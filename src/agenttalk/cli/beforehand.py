@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenttalk.cli.output import Output, plain
-from agenttalk.errors import Code, Problem, UsageError
+from agenttalk.contracts.errors import Code, Problem, UsageError
 from agenttalk.rules.planfile import Compiled
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def require_repository(compiled: Compiled) -> None:
 
 def remarks(compiled: Compiled, repo: Path | None = None) -> list[Problem]:
     """What people should know of a plan's repository before it begins there; nothing if it cannot be looked at."""
-    from agenttalk.errors import AgentTalkError
+    from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.rules import plan_remarks
     from agenttalk.workspaces.survey import survey
 

@@ -33,7 +33,7 @@ def bench(
     import asyncio
     import tempfile
 
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     out = Output(as_json=Settings.merged(ctx, None, as_json).as_json)
     if not folder.is_dir():

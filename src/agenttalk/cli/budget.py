@@ -32,7 +32,7 @@ def set_limit(
     """Change what a day may cost, at once and until it is changed again. What waits for a higher limit goes on."""
     import math
 
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     try:
         most = None if limit == "none" else float(limit.removeprefix("$"))

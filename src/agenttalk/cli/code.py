@@ -149,8 +149,8 @@ def _tell_landed(out: Output, commit: str, how: str, *, stale: bool) -> None:
 def _last_attempt(folder: Path, plan: str, task: str) -> tuple[str, str, int]:
     """Task, command and number of the last attempt that ended."""
     from agenttalk.cli import roots
+    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine import explaining
-    from agenttalk.errors import Code, UsageError
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         return await explaining.explain(deps, plan, task)
@@ -181,7 +181,7 @@ async def _opened(folder: Path, plan: str) -> Workspace:
 
 async def _ends(space: Workspace, attempt: tuple[str, str, int] | None) -> tuple[str, str]:
     """Between which commits to look: an attempt's start and end, or the plan's."""
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.workspaces.answers import Attempt
 
     if attempt is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 
 if TYPE_CHECKING:
     from agenttalk.contracts.envelope import Envelope
@@ -133,7 +133,7 @@ def envelope(
 ) -> int:
     """Wrap a command into the envelope in which it travels."""
     from agenttalk.cli import source
-    from agenttalk.contracts.base import AgentId, MessageId, is_id
+    from agenttalk.contracts.core.base import AgentId, MessageId, is_id
     from agenttalk.mailbox import fsio
     from agenttalk.rules import commands, envelopes
 
@@ -195,9 +195,9 @@ def _known(settings: Settings, document: object, besides: bytes | None = None) -
 def _log(out: Output, settings: Settings, what: str, document: object, outcome: dict[str, Any]) -> None:
     """Every command that is made or checked for a root is in the root's ledger. What cannot be logged is said."""
     from agenttalk.cli import roots
+    from agenttalk.contracts.errors import AgentTalkError
     from agenttalk.engine import commands
     from agenttalk.engine.deps import Deps
-    from agenttalk.errors import AgentTalkError
     from agenttalk.rules import generation
 
     if settings.root is None:

@@ -44,7 +44,7 @@ def reload(ctx: typer.Context, root: RootOption = None, as_json: JsonOption = Fa
     import getpass
 
     from agenttalk.cli import engine_client, roots
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     out, folder = roots.chosen(ctx, root, as_json)
     client = engine_client.running(folder)

@@ -85,8 +85,8 @@ def doctor(
 
 def examined(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterator[Finding]:
     """What each probe finds. Raises UsageError for one that does not exist."""
-    from agenttalk.contracts.problem import nearest
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.errors import Code, UsageError
 
     for name in only:
         if name not in PROBES:
@@ -103,7 +103,7 @@ def examined(machine: Machine, only: tuple[str, ...] | list[str] = ()) -> Iterat
 
 def _machine(root: Path | None) -> Machine:
     from agenttalk import settings
-    from agenttalk.errors import AgentTalkError
+    from agenttalk.contracts.errors import AgentTalkError
 
     if root is None:
         return Machine()

@@ -19,7 +19,7 @@ import typer
 
 from agenttalk.cli import templates
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -160,7 +160,7 @@ def _framed(
 
 def _written(root: Path, frame: Frame, goal: str, planner: str, known: Mapping[str, AgentProfile]) -> Path:
     """The file of the plan by which the plan is drafted."""
-    from agenttalk.contracts import wire
+    from agenttalk.contracts.core import wire
 
     meta = _meta(frame, goal, planner, {name: known[name] for name in frame.team}, known[planner].locale)
     path = root / "drafts" / frame.plan_id / "drafting.json"
@@ -176,9 +176,9 @@ def assemble(
     """Say whether a draft can become a plan. The engine asks this of every draft."""
     import hashlib
 
-    from agenttalk.contracts.plan_reading import plan_of
-    from agenttalk.contracts.yamltext import Source
-    from agenttalk.errors import ContractError
+    from agenttalk.contracts.errors import ContractError
+    from agenttalk.contracts.planfile.reader import plan_of
+    from agenttalk.contracts.planfile.yaml_text import Source
     from agenttalk.rules.planfile import compile_plan
 
     out = Output(as_json=False)
@@ -198,11 +198,11 @@ def assemble(
 
 
 def _assembled(data: bytes, frame: Frame) -> tuple[dict[str, Any], tuple[Any, ...]]:
-    from agenttalk.contracts import plan_reading
+    from agenttalk.contracts.planfile import reader
     from agenttalk.rules import drafting
 
     text = drafting.unfenced(data.decode("utf-8", "replace"))
-    return drafting.assembled(plan_reading.parse(text.encode(), yaml=True).value, frame)
+    return drafting.assembled(reader.parse(text.encode(), yaml=True).value, frame)
 
 
 def _frame(said: dict[str, Any]) -> Frame:
@@ -213,7 +213,7 @@ def _frame(said: dict[str, Any]) -> Frame:
 
 def _agents(root: Path) -> dict[str, AgentProfile]:
     """Whoever is described in the root's settings and folders."""
-    from agenttalk.contracts.planfile import PlanFile
+    from agenttalk.contracts.planfile.model import PlanFile
     from agenttalk.planfiles import settled
 
     nobody = PlanFile.read({"plan_id": "p", "agents": {}, "tasks": []})
@@ -224,7 +224,7 @@ def _meta(
     frame: Frame, goal: str, planner: str, team: Mapping[str, AgentProfile], locale: Literal["en", "zh"]
 ) -> dict[str, Any]:
     """The plan by which a plan is drafted: the template in the planner's language, filled in."""
-    from agenttalk.contracts import plan_reading
+    from agenttalk.contracts.planfile import reader
 
     said = {
         "plan_id": frame.plan_id,
@@ -243,7 +243,7 @@ def _meta(
         "check": f"PYTHONPATH={shlex.quote(package)} {shlex.join(command)}",
     }
     text = (files("agenttalk") / "templates" / _TEMPLATES[locale]).read_bytes()
-    template: Any = plan_reading.parse(text, yaml=True).value
+    template: Any = reader.parse(text, yaml=True).value
     meta: dict[str, Any] = {"plan_id": f"draft-{frame.plan_id}", **templates.filled(template, words)}
     return {**meta, "agents": {planner: {}, PERSON: {"driver": "human"}}}
 

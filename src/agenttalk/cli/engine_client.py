@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from agenttalk.contracts import wire
-from agenttalk.errors import AgentTalkError, Code, ContractError, JsonError, MachineError, Problem, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, JsonError, MachineError, Problem, UsageError
 from agenttalk.store import operator
 from agenttalk.store.rootlock import Engine, running_engine
 

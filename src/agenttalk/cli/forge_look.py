@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agenttalk.errors import AgentTalkError
+from agenttalk.contracts.errors import AgentTalkError
 
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps
@@ -67,7 +67,7 @@ async def _asked(name: str, login: str | None, forge: Forge, settings: Settings)
 def _refused(root: Path) -> Iterator[Seen]:
     """Webhooks that were refused, as the engine noted it."""
     from agenttalk.cli import roots
-    from agenttalk.contracts.base import instant
+    from agenttalk.contracts.core.base import instant
 
     if not (root / "data").is_dir():
         return

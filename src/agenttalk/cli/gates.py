@@ -37,7 +37,7 @@ def override(
     as_json: JsonOption = False,
 ) -> int:
     """Let a task begin that a checkpoint holds up, in your name. It counts for the reasons shown, and no others."""
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.rules.checkpoints import CHECKPOINTS
 
     plan, task_id = named_task(task)

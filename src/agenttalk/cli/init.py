@@ -14,7 +14,7 @@ import typer
 
 from agenttalk.cli.nearby import INIT
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
-from agenttalk.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, MissingError, UsageError
 
 if TYPE_CHECKING:
     from agenttalk.mailbox.fsio import Folder
@@ -80,7 +80,7 @@ def init(
 
 
 def _chosen(tools: list[str] | None) -> list[str]:
-    from agenttalk.contracts.problem import nearest
+    from agenttalk.contracts.core.problems import nearest
 
     for name in tools or ():
         if name not in TOOLS:
@@ -92,7 +92,7 @@ def _chosen(tools: list[str] | None) -> list[str]:
 
 def _root(where: Path, tools: list[str], locale: str | None) -> Iterator[dict[str, str]]:
     """Make the root, and a token for each agent that has none. Settings that are there are not touched."""
-    from agenttalk.contracts.places import PROFILE
+    from agenttalk.contracts.core.root_layout import PROFILE
     from agenttalk.mailbox.fsio import PRIVATE, Folder
     from agenttalk.store import operator
 

@@ -28,7 +28,7 @@ def login(
     import getpass
 
     from agenttalk.cli import engine_client, roots
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     out, folder = roots.chosen(ctx, root, as_json)
     client = engine_client.running(folder)

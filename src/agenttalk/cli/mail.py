@@ -177,7 +177,7 @@ def _moment(text: str) -> str:
         return text
     from datetime import timedelta
 
-    from agenttalk.contracts.base import write_time
+    from agenttalk.contracts.core.base import write_time
     from agenttalk.wiring import SystemClock
 
     return write_time(SystemClock().now() + timedelta(seconds=int(span[1]) * _SECONDS[span[2]]))

@@ -20,7 +20,7 @@ from typer.exceptions import TyperException
 from agenttalk import __version__
 from agenttalk.cli import given, permissions
 from agenttalk.cli.output import Output, Settings
-from agenttalk.errors import AgentTalkError, Code, ContractError, InputError
+from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "command": ("agenttalk.cli.command", "Make, check and wrap commands."),

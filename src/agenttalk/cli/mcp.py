@@ -12,7 +12,7 @@ import typer
 
 from agenttalk.cli import permissions
 from agenttalk.cli.output import JsonOption, RootOption, Settings
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 if TYPE_CHECKING:
     from agenttalk.store.rootlock import Engine

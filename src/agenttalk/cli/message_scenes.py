@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from agenttalk import parts
 from agenttalk.cli.output import Output, plain
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import AgentId, MessageId
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import AgentId, MessageId
 from agenttalk.engine import deadletters, fsck
 from agenttalk.engine.heartbeat import Tick
 from agenttalk.engine.router import Report
@@ -66,7 +66,7 @@ def killed(out: Output, root: Path) -> bool:
     """The process that drives an agent is killed while its program runs; nothing is lost, nothing done twice."""
     heartbeat = [sys.executable, "-m", "agenttalk", "heartbeat", "--root", str(root), "--agent", "backend", "--once"]
     child = subprocess.Popen(heartbeat, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ourselves
-    begun = root / places.task("backend", PLAN, "implement") / "begun"
+    begun = root / root_layout.task("backend", PLAN, "implement") / "begun"
     if not _waited(begun.exists):
         child.kill()
         return False
@@ -78,7 +78,7 @@ def killed(out: Output, root: Path) -> bool:
     dead = bool(programs) and _waited(lambda: not programs & _at_work(begun.parent))
     _say(out, f"heartbeat again: the old program is {'dead' if dead else 'ALIVE'}, {tick.ran} new attempt ran")
     report = _route(root)
-    kept = (root / places.RUNTIME / "artifacts" / PLAN).rglob("change.patch")
+    kept = (root / root_layout.RUNTIME / "artifacts" / PLAN).rglob("change.patch")
     results = [path for path in kept if path.is_file()]
     _say(
         out,
@@ -89,9 +89,9 @@ def killed(out: Output, root: Path) -> bool:
 
 def refused(out: Output, root: Path) -> bool:
     """A forged, a broken and a repeated message: none gets through, none is lost."""
-    outbox = root / places.box("backend", "outbox", PLAN)
-    lead = root / places.box("lead", "outbox", PLAN)
-    sent = next((lead / places.SENT).glob("*.msg.json")).read_bytes()
+    outbox = root / root_layout.box("backend", "outbox", PLAN)
+    lead = root / root_layout.box("lead", "outbox", PLAN)
+    sent = next((lead / root_layout.SENT).glob("*.msg.json")).read_bytes()
     fsio.write_file(lead / "again.msg.json", sent)
     fsio.write_file(outbox / "forged.msg.json", sent)
     fsio.write_file(outbox / "torn.msg.json", sent[: len(sent) // 2])
@@ -111,7 +111,7 @@ async def _checked(root: Path) -> tuple[list[deadletters.DeadLetter], list[fsck.
 
 
 def _profile(root: Path, agent: str, program: str) -> None:
-    folder = root / places.agent(agent)
+    folder = root / root_layout.agent(agent)
     fsio.write_file(folder / "work.py", program.encode())
     profile = {
         "schema_version": "1.0",
@@ -119,7 +119,7 @@ def _profile(root: Path, agent: str, program: str) -> None:
         "driver": "script",
         "argv": [sys.executable, str(folder / "work.py")],
     }
-    fsio.write_file(folder / places.PROFILE, wire.write(profile))
+    fsio.write_file(folder / root_layout.PROFILE, wire.write(profile))
 
 
 def _order(root: Path, sender: str, task: str, prompt: str, **fields: Any) -> None:
@@ -129,7 +129,7 @@ def _order(root: Path, sender: str, task: str, prompt: str, **fields: Any) -> No
         raise ValueError(answer.errors)
     producer, message_id = AgentId(sender), MessageId(f"msg_{task}")
     wrapped = envelopes.wrap(answer.command, producer=producer, message_id=message_id, now=SystemClock().now())
-    fsio.write_file(root / places.box(sender, "outbox", PLAN) / wrapped.file_name, wrapped.to_bytes())
+    fsio.write_file(root / root_layout.box(sender, "outbox", PLAN) / wrapped.file_name, wrapped.to_bytes())
 
 
 def _route(root: Path) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 
 INIT = ".agenttalk"
 """The folder that `agenttalk init` makes in a repository."""

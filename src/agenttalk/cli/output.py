@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from agenttalk.contracts.errors import Problem
     from agenttalk.contracts.generation import Repair
-    from agenttalk.errors import Problem
 
 RootOption = Annotated[
     Path | None,

@@ -71,9 +71,9 @@ def heartbeat(
 
 
 def _require_agent(root: Path, agent: str) -> None:
-    from agenttalk.contracts.problem import nearest
+    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine.profiles import agents_in
-    from agenttalk.errors import Code, UsageError
     from agenttalk.mailbox.fsio import Folder
 
     with Folder.open(root) as folder:

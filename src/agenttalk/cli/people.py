@@ -170,7 +170,7 @@ def approve(
     So nobody says yes to what has changed since it was looked at.
     """
     from agenttalk.cli import roots
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     out, folder = roots.chosen(ctx, root, as_json)
     asked = _asked(folder, request_id)
@@ -202,9 +202,9 @@ def _asked(folder: Path, request_id: str) -> dict[str, Any]:
 def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 - one of two
     from typing import get_args
 
-    from agenttalk.contracts.problem import nearest
+    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine.human import Decision
-    from agenttalk.errors import Code, UsageError
 
     allowed = get_args(Decision)
     if text is None and something_given:
@@ -220,7 +220,7 @@ def _decision(text: str | None, something_given: bool) -> Any:  # noqa: FBT001 -
 
 
 def _files(given: list[str], asked: dict[str, Any]) -> dict[str, bytes]:
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.mailbox import fsio
 
     needed = [file["name"] for file in asked["request"].get("needed", {}).get("files", [])]

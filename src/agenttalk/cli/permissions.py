@@ -48,7 +48,7 @@ def require_person(path: str) -> None:
     found = ancestry.attempt_of(os.getpid(), os.environ)
     if not found:
         return
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     raise UsageError(
         Code.PERSON_NEEDED,

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from agenttalk.contracts.dag import Node
     from agenttalk.contracts.dag import Output as Made
-    from agenttalk.contracts.yamltext import Source
-    from agenttalk.errors import Problem
+    from agenttalk.contracts.errors import Problem
+    from agenttalk.contracts.planfile.yaml_text import Source
     from agenttalk.rules.planfile import Compiled
 
 app = typer.Typer(no_args_is_help=True, help="Check plan files, and change plans that run.", add_completion=False)
@@ -52,9 +52,10 @@ def check(
 
     from agenttalk.cli import beforehand
     from agenttalk.cli import source as sources
-    from agenttalk.contracts import plan_reading, wire
-    from agenttalk.contracts.memory import collector_paused
-    from agenttalk.errors import ContractError
+    from agenttalk.contracts.core import wire
+    from agenttalk.contracts.core.large_documents import collector_paused
+    from agenttalk.contracts.errors import ContractError
+    from agenttalk.contracts.planfile import reader
     from agenttalk.mailbox.beside import with_check_files
     from agenttalk.planfiles import overruled, settled, unheeded
     from agenttalk.rules import planfile as rules
@@ -64,8 +65,8 @@ def check(
     data = sources.read_bytes(file, limit=wire.DOCUMENT_LIMIT)
     with collector_paused():
         try:
-            source = plan_reading.parse(data, yaml=_is_yaml(file, data))
-            plan = plan_reading.plan_of(source)
+            source = reader.parse(data, yaml=_is_yaml(file, data))
+            plan = reader.plan_of(source)
         except ContractError as error:
             _tell_refused(out, file, error.problems)
             return BAD

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
-from agenttalk.errors import Code, ContractError, UsageError
+from agenttalk.contracts.errors import Code, ContractError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ def new(
     """
     import secrets
 
-    from agenttalk.contracts import wire
+    from agenttalk.contracts.core import wire
     from agenttalk.rules import promise_making
     from agenttalk.wiring import SystemClock
 

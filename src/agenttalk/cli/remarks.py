@@ -35,7 +35,7 @@ def report(
     as_json: JsonOption = False,
 ) -> int:
     """Say about a task what was done: an action report, unless --type says otherwise."""
-    from agenttalk.contracts import wire
+    from agenttalk.contracts.core import wire
 
     body: dict[str, Any] = {"comment_type": comment_type, "body": _text(text)}
     if claims is not None:
@@ -68,7 +68,7 @@ def dispute(
     as_json: JsonOption = False,
 ) -> int:
     """Say that a check of your own task is itself wrong. A person decides; the check stays in force meanwhile."""
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     said = _as_attempt(ctx, root, as_json)
     if said is None:
@@ -128,7 +128,7 @@ def _as_attempt(ctx: typer.Context, root: Any, as_json: bool) -> tuple[Output, A
 
 def _as_operator(ctx: typer.Context, root: Any, as_json: bool) -> tuple[Output, Any]:  # noqa: FBT001 - as given
     from agenttalk.cli import engine_client, roots
-    from agenttalk.errors import Code, MachineError
+    from agenttalk.contracts.errors import Code, MachineError
 
     out, folder = roots.chosen(ctx, root, as_json)
     client = engine_client.running(folder)

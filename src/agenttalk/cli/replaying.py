@@ -30,7 +30,7 @@ def replay(
 ) -> int:
     """Ask for all pages, and tell each as it comes."""
     from agenttalk.cli import roots
-    from agenttalk.contracts import wire
+    from agenttalk.contracts.core import wire
     from agenttalk.contracts.policy import read_policy
     from agenttalk.engine import replaying
     from agenttalk.mailbox import fsio

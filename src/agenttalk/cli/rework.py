@@ -26,7 +26,7 @@ def rework(
     The question in 'agenttalk inbox' asks the same.
     """
     from agenttalk.cli.steering import named_task, steered
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     chosen = [*([f"grant {grant}"] if grant is not None else []), *["accept"] * accept, *["abort"] * abort]
     if len(chosen) != 1:

@@ -13,7 +13,7 @@ import typer
 
 from agenttalk.cli.nearby import MARKS, named
 from agenttalk.cli.output import Output, Settings
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -121,7 +121,7 @@ def _engine(root: Path) -> Client | None:
 def _done(root: Path, by_hand: Callable[[Deps], Awaitable[T]]) -> T:
     import asyncio
 
-    from agenttalk.contracts.memory import collector_paused
+    from agenttalk.contracts.core.large_documents import collector_paused
 
     async def run() -> T:
         async with local(root) as deps:

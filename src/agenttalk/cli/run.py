@@ -10,7 +10,7 @@ import typer
 
 from agenttalk.cli.nearby import near
 from agenttalk.cli.output import JsonOption, Output, RootOption, SandboxOption, Settings, plain
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 
 if TYPE_CHECKING:
     from agenttalk.cli.engine_client import Client
@@ -73,7 +73,7 @@ def _with_uncommitted(compiled: Compiled) -> Compiled:
     """The plan, begun with what is not committed in its repository. Raises UsageError when it has none."""
     from dataclasses import replace
 
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     workspace = compiled.manifest.workspace
     if workspace is None:
@@ -84,7 +84,7 @@ def _with_uncommitted(compiled: Compiled) -> Compiled:
 
 def carried_out(out: Output, file: Path, folder: Path, *, quiet: bool = False) -> dict[str, Any]:
     """Run a plan file in a root until it ends or waits; how it stands. Raises ContractError when it is no good plan."""
-    from agenttalk.errors import ContractError
+    from agenttalk.contracts.errors import ContractError
     from agenttalk.planfiles import compiled_plan
 
     compiled = compiled_plan(file, folder)
@@ -163,7 +163,7 @@ def _followed(
     import time
 
     from agenttalk.cli import beforehand, engine_client
-    from agenttalk.errors import Code, MachineError
+    from agenttalk.contracts.errors import Code, MachineError
     from agenttalk.store.rootlock import running_parts
 
     served = False

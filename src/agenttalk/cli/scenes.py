@@ -10,10 +10,10 @@ from typing import Any
 
 from agenttalk.cli import forge_scene, message_scenes, proof_scene, team_scene
 from agenttalk.cli.output import Output, shortened
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.generation import GenerateResult
-from agenttalk.errors import Code, Problem
 from agenttalk.mailbox import fsio, tree
 from agenttalk.rules import commands, dags, generation
 

@@ -47,7 +47,7 @@ def add(
     """Run a plan file, or a prompt for an agent, by a cron expression. `agenttalk serve` starts the runs."""
     import getpass
 
-    from agenttalk.errors import AgentTalkError
+    from agenttalk.contracts.errors import AgentTalkError
 
     said: dict[str, Any] = {"cron": cron, "timezone": timezone, "catch_up": catch_up}
     said |= {"plan": str(plan.absolute())} if plan is not None else {}
@@ -78,8 +78,8 @@ def _from_template(
 ) -> Path:
     """Make the plan file of a schedule, which then says the rest."""
     from agenttalk.cli import roots, templates
-    from agenttalk.contracts.base import is_id
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.core.base import is_id
+    from agenttalk.contracts.errors import Code, UsageError
 
     _, folder = roots.chosen(ctx, root, as_json=True)
     editor = str(said.pop("agent", ""))

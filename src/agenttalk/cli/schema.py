@@ -21,7 +21,7 @@ def schema(
     as_json: JsonOption = False,
 ) -> int:
     """Show one JSON Schema (draft 2020-12), list all, or export them with --out."""
-    from agenttalk.contracts import catalogue  # here, so that asking for help does not load every model
+    from agenttalk.contracts.core import catalogue  # here, so that asking for help does not load every model
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
@@ -38,7 +38,7 @@ def schema(
 
 
 def _export(out: Output, names: list[str], folder: Path) -> int:
-    from agenttalk.contracts import catalogue, wire
+    from agenttalk.contracts.core import catalogue, wire
     from agenttalk.mailbox import fsio
 
     schemas = {name: catalogue.schema(name) for name in names}

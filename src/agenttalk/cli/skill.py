@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenttalk.cli.output import JsonOption, Output, RootOption, Settings, plain
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ def install(
     as_json: JsonOption = False,
 ) -> int:
     """Write skills into .agents/skills and .claude/skills of a project. Doing it again renews them."""
-    from agenttalk.contracts.problem import nearest  # here, so that asking for help does not load every model
+    from agenttalk.contracts.core.problems import nearest  # here, so that asking for help does not load every model
 
     settings = Settings.merged(ctx, root, as_json)
     out = Output(as_json=settings.as_json)
@@ -78,7 +78,7 @@ def install(
 
 def contents(name: str) -> Iterator[tuple[str, bytes]]:
     """The files of a skill, by their paths."""
-    from agenttalk.contracts import catalogue, wire
+    from agenttalk.contracts.core import catalogue, wire
 
     yield from _files(files("agenttalk") / "skills" / name, "")
     for document in SCHEMAS[name]:

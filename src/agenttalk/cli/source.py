@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, JsonError, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, JsonError, UsageError
 
 
 def read_bytes(source: str, *, limit: int = wire.ENVELOPE_LIMIT) -> bytes:

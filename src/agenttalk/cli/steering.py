@@ -66,7 +66,7 @@ def retry(
 
 def named_task(task: str) -> tuple[str, str]:
     """Plan and task of PLAN/TASK."""
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.errors import Code, UsageError
 
     plan, slash, task_id = task.partition("/")
     if not slash or not task_id:

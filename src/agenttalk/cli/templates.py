@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 
 NAMES: Final = ("weekly-summary",)
 
@@ -16,7 +16,7 @@ NAMES: Final = ("weekly-summary",)
 def write(name: str, root: Path, schedule: str, *, editor: str, team: Sequence[str]) -> Path:
     """Make a plan file under a root, and return its path. Raises UsageError; a file that is there is not touched."""
     if name not in NAMES:
-        from agenttalk.contracts.problem import nearest  # here, because whoever asks for help does not need it
+        from agenttalk.contracts.core.problems import nearest  # here, because whoever asks for help does not need it
 
         near = nearest(name, NAMES)
         hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(NAMES)}"

@@ -37,9 +37,9 @@ def create(
     colleague; it is printed, and kept nowhere. A pipeline that reports deployments needs no more than --role worker.
     """
     from agenttalk.cli import roots
-    from agenttalk.contracts.base import is_id
+    from agenttalk.contracts.core.base import is_id
+    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine import access
-    from agenttalk.errors import Code, UsageError
     from agenttalk.store import operator
 
     out, folder = roots.chosen(ctx, root, as_json)
@@ -67,8 +67,8 @@ def create(
 def _for_person(out: Output, folder: Path, name: str, role: str) -> int:
     """A token that is shown once."""
     from agenttalk.cli import roots
+    from agenttalk.contracts.errors import Code, UsageError
     from agenttalk.engine import access
-    from agenttalk.errors import Code, UsageError
 
     given = next((each for each in access.PERSON_ROLES if each == role), None)
     if given is None:

@@ -33,8 +33,8 @@ def status(
 ) -> int:
     """Show plans, their tasks and what became of their messages."""
     from agenttalk.cli import budget, roots
-    from agenttalk.contracts.problem import nearest
-    from agenttalk.errors import Code, UsageError
+    from agenttalk.contracts.core.problems import nearest
+    from agenttalk.contracts.errors import Code, UsageError
 
     async def by_hand(deps: Deps) -> dict[str, Any]:
         from agenttalk import settings, wiring

@@ -39,7 +39,7 @@ def send_sample(
 
     from agenttalk import connecting, settings
     from agenttalk.cli import engine_client, roots
-    from agenttalk.errors import Code, MachineError, UsageError
+    from agenttalk.contracts.errors import Code, MachineError, UsageError
 
     out, folder = roots.chosen(ctx, root, as_json)
     said = settings.load(folder).sources.get(source)
@@ -98,7 +98,7 @@ def _headers(kind: str, body: bytes, secret: str) -> dict[str, str]:
 
 
 def _sent(address: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, Any]]:
-    from agenttalk.errors import Code, MachineError
+    from agenttalk.contracts.errors import Code, MachineError
 
     where = urlsplit(address)
     connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=PATIENCE)

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from agenttalk.contracts.base import AgentIdText, Document, Many, Part, Positive, Text
+from agenttalk.contracts.core.base import AgentIdText, Document, Many, Part, Positive, Text
 from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse, Prices
 
 Locale = Literal["en", "zh"]

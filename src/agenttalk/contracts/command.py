@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import (
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import (
     AgentIdText,
     CommandId,
     Count,
@@ -25,9 +25,9 @@ from agenttalk.contracts.base import (
     TaskIdText,
     Text,
 )
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.contracts.validation import Expectations, Issue
-from agenttalk.errors import Code
 
 COMMAND_ID_PATTERN: Final = r"^cmd_[A-Za-z0-9_.-]{1,128}_[0-9]{3,16}$"
 _COMMAND_ID = re.compile(r"cmd_([A-Za-z0-9_.-]{1,128})_([0-9]{3,16})\Z")

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts import quick, wire
-from agenttalk.contracts.base import (
+from agenttalk.contracts.command import Notice, Priority, ValidationCriteria
+from agenttalk.contracts.core import quick_validation, wire
+from agenttalk.contracts.core.base import (
     ID_PATTERN,
     AgentId,
     AgentIdText,
@@ -26,9 +27,8 @@ from agenttalk.contracts.base import (
     Version,
     is_id,
 )
-from agenttalk.contracts.command import Notice, Priority, ValidationCriteria
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.errors import Code
 
 CONDITION_PATTERN: Final = r"^\s*score\s*(<=|>=|==|!=|<|>)\s*([0-9]+(\.[0-9]+)?)\s*$"
 _CONDITION = re.compile(CONDITION_PATTERN.replace("$", r"\Z"))
@@ -58,7 +58,7 @@ def _check_receiver(text: str) -> str:
     return text
 
 
-quick.plain(_check_receiver, ID_PATTERN, 128)
+quick_validation.plain(_check_receiver, ID_PATTERN, 128)
 
 ScoreCondition = Annotated[
     str, AfterValidator(_check_condition), WithJsonSchema({"type": "string", "pattern": CONDITION_PATTERN})
@@ -277,7 +277,7 @@ class TaskDag(Document):
     @classmethod
     def read(cls, data: object) -> Self:
         """Read from JSON values, however many nodes there are."""
-        return quick.validated(cls, data, "nodes") or super().read(data)
+        return quick_validation.validated(cls, data, "nodes") or super().read(data)
 
     @classmethod
     def lift(cls, data: dict[str, Any]) -> dict[str, Any]:

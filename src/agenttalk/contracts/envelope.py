@@ -5,8 +5,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import (
+from agenttalk.contracts.command import Command, CommandIdText
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import (
     AgentIdText,
     Count,
     Document,
@@ -22,8 +23,7 @@ from agenttalk.contracts.base import (
     Text,
     Version,
 )
-from agenttalk.contracts.command import Command, CommandIdText
-from agenttalk.errors import Code, ContractError, Problem
+from agenttalk.contracts.errors import Code, ContractError, Problem
 
 
 class Correlation(Part):

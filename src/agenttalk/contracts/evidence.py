@@ -6,10 +6,10 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from agenttalk.contracts.base import Part, Text
-from agenttalk.contracts.problem import problems_of
+from agenttalk.contracts.core.base import Part, Text
+from agenttalk.contracts.core.problems import problems_of
+from agenttalk.contracts.errors import Code, ContractError, Problem
 from agenttalk.contracts.promise import CompletionPromise, GateResult, Trust
-from agenttalk.errors import Code, ContractError, Problem
 
 _T = TypeVar("_T")
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agenttalk.contracts.base import MAX_INTEGER, Count, Many, Part, Positive
-from agenttalk.contracts.words import ForgeKind
+from agenttalk.contracts.core.base import MAX_INTEGER, Count, Many, Part, Positive
+from agenttalk.contracts.core.vocabulary import ForgeKind
 
 EventName = Literal[
     "pull_request_opened",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from agenttalk.contracts.command import Command
-from agenttalk.errors import Problem
+from agenttalk.contracts.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)

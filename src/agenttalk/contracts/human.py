@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from agenttalk.contracts.base import (
+from agenttalk.contracts.core.base import (
     AgentIdText,
     Document,
     IdText,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agenttalk.contracts.base import AgentIdText, Document, Instant, Many, MessageIdText, Text
+from agenttalk.contracts.core.base import AgentIdText, Document, Instant, Many, MessageIdText, Text
 
 
 class Mail(Document):

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from agenttalk.contracts.base import Count, Part, Positive, Text
+from agenttalk.contracts.core.base import Count, Part, Positive, Text
 
 MODEL_DRIVERS: Final = frozenset({"llm", "local"})
 """Drivers by which an agent is a model, which has neither files nor tools."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agenttalk.contracts.base import (
+from agenttalk.contracts.core.base import (
     AgentIdText,
     Count,
     Document,
@@ -21,8 +21,8 @@ from agenttalk.contracts.base import (
     TaskIdText,
     Text,
 )
+from agenttalk.contracts.core.vocabulary import TaskState
 from agenttalk.contracts.promise import AnyCheck
-from agenttalk.contracts.words import TaskState
 
 
 class ActiveDagRef(Document):

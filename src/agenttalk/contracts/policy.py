@@ -5,11 +5,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from agenttalk.contracts import wire, yamltext
-from agenttalk.contracts.base import Count, Document, Many, Part, Positive, Text
-from agenttalk.contracts.problem import field_path, nearest
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import Count, Document, Many, Part, Positive, Text
+from agenttalk.contracts.core.problems import field_path, nearest
+from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem
+from agenttalk.contracts.planfile import yaml_text
 from agenttalk.contracts.promise import Trust
-from agenttalk.errors import Code, ContractError, JsonError, Problem
 
 Refused = Literal["accepted", "claimed", "flaky", "not_isolated", "overridden", "unverified", "weak"]
 Kind = Literal["run", "tests", "file", "json", "git", "http", "artifact", "report", "human", "forge"]
@@ -51,7 +52,7 @@ class AuditPolicy(Document):
 def read_policy(data: bytes, *, yaml: bool) -> AuditPolicy:
     """Read a policy file; raises ContractError with everything that is wrong, also keys that nobody knows."""
     try:
-        source = yamltext.parse(data) if yaml else yamltext.Source(wire.read(data, limit=wire.DOCUMENT_LIMIT))
+        source = yaml_text.parse(data) if yaml else yaml_text.Source(wire.read(data, limit=wire.DOCUMENT_LIMIT))
     except JsonError as error:
         raise _refusal((Problem(error.code, "", error.message, error.hint),)) from error
     except ContractError as error:

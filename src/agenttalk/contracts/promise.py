@@ -6,8 +6,8 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema, mode
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts.base import Count, Many, Number, Part, Positive, RelativePath, Sha256, Text
-from agenttalk.errors import Code
+from agenttalk.contracts.core.base import Count, Many, Number, Part, Positive, RelativePath, Sha256, Text
+from agenttalk.contracts.errors import Code
 
 Trust = Literal["claimed", "attested", "observed", "executed", "confirmed"]
 Checkpoint = Literal["pre-plan", "pre-act", "post-act", "pre-verify", "pre-ship"]

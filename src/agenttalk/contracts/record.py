@@ -2,7 +2,8 @@
 
 from typing import Any, Literal
 
-from agenttalk.contracts.base import (
+from agenttalk.contracts.command import CommandIdText
+from agenttalk.contracts.core.base import (
     AgentIdText,
     Count,
     Document,
@@ -19,10 +20,9 @@ from agenttalk.contracts.base import (
     TaskIdText,
     Text,
 )
-from agenttalk.contracts.command import CommandIdText
+from agenttalk.contracts.core.vocabulary import TaskState
 from agenttalk.contracts.envelope import PayloadFile, ReexecutionMark
 from agenttalk.contracts.plan import Blocking
-from agenttalk.contracts.words import TaskState
 
 DeliveryStatus = Literal["DELIVERED", "SKIPPED_DUPLICATE", "SKIPPED_SUPERSEDED", "FAILED", "DEADLETTERED"]
 

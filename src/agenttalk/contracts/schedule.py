@@ -5,9 +5,9 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts import cron
-from agenttalk.contracts.base import IdText, Part, Text
-from agenttalk.errors import Code
+from agenttalk.contracts.core import cron
+from agenttalk.contracts.core.base import IdText, Part, Text
+from agenttalk.contracts.errors import Code
 
 
 def _check_cron(text: str) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field
 
-from agenttalk.contracts.base import AgentIdText, Count, Document, Many, Part, Text
+from agenttalk.contracts.core.base import AgentIdText, Count, Document, Many, Part, Text
 
 ActionType = Literal[
     "review_request",

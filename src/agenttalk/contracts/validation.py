@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from agenttalk.contracts.base import (
+from agenttalk.contracts.core.base import (
     AgentIdText,
     Count,
     Document,

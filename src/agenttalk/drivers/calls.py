@@ -11,9 +11,9 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
-from agenttalk.contracts.base import is_path
 from agenttalk.contracts.command import Command
-from agenttalk.errors import AgentTalkError, Code, UsageError
+from agenttalk.contracts.core.base import is_path
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Blobs, Handed, Job, Made, Performance, Watch
 from agenttalk.rules.evidence import read_claims
 from agenttalk.rules.notes import Note, note_of

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Final
 
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.drivers import keeper
 from agenttalk.drivers.ancestry import LEASE
 from agenttalk.drivers.keeper import Process
 from agenttalk.drivers.patience import finished
-from agenttalk.errors import Code, MachineError
 from agenttalk.ports import Owner
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")

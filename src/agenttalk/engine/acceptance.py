@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.promise import ArtifactCheck
 from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine import records
 from agenttalk.engine.sheets import Sheet, sheet_of
-from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Blobs, Job, Row, Store, Tx
 from agenttalk.rules.bundles import bundle
 from agenttalk.rules.checks import Stored
@@ -28,7 +28,7 @@ def files_of(envelope: bytes) -> dict[str, str]:
 
 def folder_of(plan_id: str, task_id: str, output_name: str) -> str:
     """Where an artifact is archived."""
-    return f"artifacts/{plan_id}/{task_id}/{places.segment(output_name)}"
+    return f"artifacts/{plan_id}/{task_id}/{root_layout.segment(output_name)}"
 
 
 def waits(sheet: Sheet, task_id: str, output_name: str) -> bool:

@@ -10,9 +10,9 @@ import hmac
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, ConflictError, UsageError
 from agenttalk.ports import Tx
 from agenttalk.rules.tokens import Attempt, read_token, token_hash
 

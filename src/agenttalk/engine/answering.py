@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.model_use import LlmUse, LocalUse
 from agenttalk.engine import given
 from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.performing import Programs, content
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import ENDING, Transcript
-from agenttalk.errors import Code, InputError
 from agenttalk.ports import Ended, Job, Performance, Turn
 from agenttalk.prompts.execute import InputText, appended
 from agenttalk.rules import model_services, model_talk, results

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, Final
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine import human, records
 from agenttalk.ports import Tx
@@ -23,7 +23,7 @@ def ask(
     options: Sequence[str] = SEEN,
     *,
     at: str,
-    agent: str = places.GATEWAY,
+    agent: str = root_layout.GATEWAY,
     task_id: str | None = None,
     criteria: Any = None,
 ) -> str:

@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment, write_time
 from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.record import InputIndex
 from agenttalk.engine import handover, records
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Folder, Row, Tx
 from agenttalk.rules import archive, bundles
 from agenttalk.rules.archive import Conflict, Held
@@ -99,7 +99,7 @@ async def _load(seat: Seat, parcel: Parcel) -> list[bytes] | Rejection:
 async def _content(seat: Seat, file: File) -> list[bytes]:
     if await seat.blobs.exists(file.sha256):
         return []
-    if not places.payload_is_safe(file.path):
+    if not root_layout.payload_is_safe(file.path):
         raise InputError(Code.PATH_OUTSIDE_FOLDER, f"{file.path!r} cannot be a payload")
     path, limit = f"{seat.inbox}/{file.path}", seat.deps.limits.payload_bytes
     try:
@@ -197,7 +197,7 @@ def _refuse(tx: Tx, seat: Seat, parcel: Parcel, why: Rejection, at: str) -> bool
 
 def stored_at(task_id: str, output_name: str, path: str) -> str:
     """Where a file of an output lies below an agent's inputs."""
-    return f"{task_id}/{places.segment(output_name)}/{path}"
+    return f"{task_id}/{root_layout.segment(output_name)}/{path}"
 
 
 async def show_artifact(seat: Seat, message_id: str, task_id: str, output_name: str, envelope: bytes) -> None:
@@ -210,14 +210,14 @@ async def show_artifact(seat: Seat, message_id: str, task_id: str, output_name: 
         if current == file.sha256:
             await show_file(seat, stored_at(task_id, output_name, file.path), current)
             if holder == message_id and before_sha256:
-                await show_file(seat, f"{places.HISTORY}/{before_message_id}/{file.path}", before_sha256)
+                await show_file(seat, f"{root_layout.HISTORY}/{before_message_id}/{file.path}", before_sha256)
         else:  # a newer version came before or after it
-            await show_file(seat, f"{places.HISTORY}/{message_id}/{file.path}", file.sha256)
+            await show_file(seat, f"{root_layout.HISTORY}/{message_id}/{file.path}", file.sha256)
     for path, sha256, _, holder, before_message_id, before_sha256 in rows.values():
         if holder == message_id and not sha256:
-            await show_file(seat, f"{places.HISTORY}/{before_message_id}/{path}", before_sha256)
+            await show_file(seat, f"{root_layout.HISTORY}/{before_message_id}/{path}", before_sha256)
             await asyncio.to_thread(_remove, seat, stored_at(task_id, output_name, path))
-    await put_payloads_away(seat, places.PROCESSED, message_id, envelope)
+    await put_payloads_away(seat, root_layout.PROCESSED, message_id, envelope)
 
 
 def _remove(seat: Seat, path: str) -> None:
@@ -248,12 +248,12 @@ def _named(envelope: bytes) -> list[File]:
 
 async def put_payloads_away(seat: Seat, folder: str, message_id: str, envelope: bytes) -> None:
     """Payloads leave the inbox with their message. A file that is not the message's own stays."""
-    await asyncio.to_thread(_put_payloads_away, seat, f"{folder}/{places.PAYLOAD}/{message_id}", _named(envelope))
+    await asyncio.to_thread(_put_payloads_away, seat, f"{folder}/{root_layout.PAYLOAD}/{message_id}", _named(envelope))
 
 
 def _put_payloads_away(seat: Seat, folder: str, files: list[File]) -> None:
     for path, sha256 in files:
-        if not places.payload_is_safe(path) or not _holds(seat, f"{seat.inbox}/{path}", sha256):
+        if not root_layout.payload_is_safe(path) or not _holds(seat, f"{seat.inbox}/{path}", sha256):
             continue
         above, _, name = f"{seat.inbox}/{folder}/{path}".rpartition("/")
         with seat.root.sub(seat.inbox) as inbox, seat.root.sub(above, create=True) as target:
@@ -293,4 +293,4 @@ async def show_index(seat: Seat) -> None:
         entry["files"].append({"path": path, "sha256": sha256, "stored_at": stored_at(task_id, output_name, path)})
     document = {"plan_id": seat.plan_id, "agent_id": seat.agent_id, "entries": list(entries.values())}
     data = InputIndex.from_json(document).to_bytes() + b"\n"
-    await asyncio.to_thread(seat.root.write, f"{seat.inputs}/{places.INPUT_INDEX}", data, parents=True)
+    await asyncio.to_thread(seat.root.write, f"{seat.inputs}/{root_layout.INPUT_INDEX}", data, parents=True)

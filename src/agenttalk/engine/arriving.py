@@ -13,15 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Output, Versioning
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.engine import outbox
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.engine.records import SMALL
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Blobs
 from agenttalk.rules import media, routing
 from agenttalk.rules.control import kind_of
@@ -133,7 +133,7 @@ async def fitting(blobs: Blobs, arrival: Arrival, plan: Plan) -> Arrival:
 
 async def payload(deps: Deps, blobs: Blobs, found: Found, path: str, sha256: str) -> bytes | None:
     """A small payload's bytes; None when it is large and kept. Raises InputError when it is not what was said."""
-    if not places.payload_is_safe(path) or ("/" not in path and kind_of(path) not in _BOTH):
+    if not root_layout.payload_is_safe(path) or ("/" not in path and kind_of(path) not in _BOTH):
         raise InputError(
             Code.PATH_OUTSIDE_FOLDER,
             f"{path!r} cannot be a payload: it is hidden, or would be read as a message or control file",

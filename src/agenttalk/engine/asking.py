@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.human import HumanInterventionRequest, ReplanRequest
 from agenttalk.engine import human, records
@@ -65,13 +65,13 @@ def request_plan(
             "trigger": {"type": kind, "failed_task_id": failed, "downstream_task_id": downstream},
             "reason": reason,
             "recommendation": f"put a new DAG in force: agenttalk plan apply FILE (plan {sheet.plan_id})",
-            "deliver_to_agent_id": planner or places.GATEWAY,
+            "deliver_to_agent_id": planner or root_layout.GATEWAY,
         }
     )
     data, name = asked.to_bytes() + b"\n", f"replan_{request_id}.json"
     records.show(tx, f"plans/{sheet.plan_id}/{name}", data)
     if planner is not None:
-        records.show(tx, f"{places.agent(planner)}/inbox/{sheet.plan_id}/{name}", data)
+        records.show(tx, f"{root_layout.agent(planner)}/inbox/{sheet.plan_id}/{name}", data)
     tx.record("replan.requested", sheet.plan_id, asked.as_json())
 
 

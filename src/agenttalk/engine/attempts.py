@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.model_use import MODEL_DRIVERS
 from agenttalk.contracts.plan import Workspace
@@ -97,7 +97,7 @@ class Attempt:
         if self.kind is not None:
             return self._prompt_of_kind(*self.kind, command)
         remote, is_model = self.profile.driver == "remote", self.profile.driver in MODEL_DRIVERS
-        folder = places.task(self.profile.agent_id, command.plan_id, command.task_id)
+        folder = root_layout.task(self.profile.agent_id, command.plan_id, command.task_id)
         base = "." if remote else f"{self.root}/{folder}/.agenttalk/{command.command_id}-{self.number}"
         outputs, possible = tuple(results.expected(command)), tuple(results.possible(command))
         told = execute(

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from agenttalk.contracts.agent import NAMED_TIERS, AgentProfile
+from agenttalk.contracts.errors import AgentTalkError, InputError
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import acceptance, kinds, people, resuming, worth
 from agenttalk.engine import evidence as kept
@@ -18,7 +19,6 @@ from agenttalk.engine.dispatching import Board, Dispatching
 from agenttalk.engine.judging import Judges
 from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.watching import counted, listening
-from agenttalk.errors import AgentTalkError, InputError
 from agenttalk.ports import NO_EXHIBIT, Exhibit, Job, Performance, Performer, Proof, Prover
 from agenttalk.rules import media, words_of_verdicts
 from agenttalk.rules.checks import Confirmation

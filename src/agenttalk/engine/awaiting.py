@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine import releasing, reviews
 from agenttalk.engine.dag_reviewing import Reviewing
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.moves import Moves
-from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Prover, Store
 
 LOG = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from agenttalk.errors import MachineError
+from agenttalk.contracts.errors import MachineError
 
 if TYPE_CHECKING:
     from agenttalk.engine.deps import Deps

@@ -6,8 +6,8 @@ import base64
 import binascii
 from typing import Any
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, JsonError, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, JsonError, UsageError
 
 
 def written(place: Any) -> str:

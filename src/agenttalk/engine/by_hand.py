@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import moment
 from agenttalk.contracts.command import Reexecution
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
 from agenttalk.engine import gating, reworking, superseding, worth

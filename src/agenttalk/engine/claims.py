@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import instant, write_time
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import instant, write_time
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.record import Ack
 from agenttalk.engine import collect, handover, records
 from agenttalk.engine.inbound import Inbound
 from agenttalk.engine.recalling import recall
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Entry, Folder, Row, Tx
 from agenttalk.rules import routing
 from agenttalk.rules.archive import kept_name, original_name
@@ -110,7 +110,7 @@ async def _restore(seat: Seat) -> None:
 def _new(seat: Seat, waiting: set[str]) -> tuple[list[Found], list[str]]:
     try:
         with seat.root.sub(seat.inbox) as inbox:
-            found = (name for name in inbox.names() if name.endswith(places.MESSAGE) and not name.startswith("."))
+            found = (name for name in inbox.names() if name.endswith(root_layout.MESSAGE) and not name.startswith("."))
             names = (name for name in found if name not in waiting)
             return _read_all(seat, inbox, "", heapq.nsmallest(seat.deps.limits.new_messages_per_tick, names))
     except MissingError:
@@ -121,9 +121,9 @@ def _new(seat: Seat, waiting: set[str]) -> tuple[list[Found], list[str]]:
 
 def _pending(seat: Seat, known: set[str]) -> tuple[list[Found], list[str]]:
     try:
-        with seat.root.sub(seat.inbox) as inbox, inbox.sub(places.PENDING) as pending:
+        with seat.root.sub(seat.inbox) as inbox, inbox.sub(root_layout.PENDING) as pending:
             names = [name for name in pending.names() if name not in known and not name.startswith(".")]
-            return _read_all(seat, inbox, places.PENDING, sorted(names))
+            return _read_all(seat, inbox, root_layout.PENDING, sorted(names))
     except MissingError:
         return [], []
     except AgentTalkError as error:
@@ -224,9 +224,9 @@ async def _fate(
 
 def _final_receipt(seat: Seat, message_id: str) -> Ack | None:
     """The receipt by which the agent said that it is done with a message, before the store knew of it."""
-    for folder in (seat.outbox, f"{seat.outbox}/{places.SENT}"):
+    for folder in (seat.outbox, f"{seat.outbox}/{root_layout.SENT}"):
         try:
-            ack = Ack.from_bytes(seat.root.read(f"{folder}/{places.ack(message_id)}", wire.ENVELOPE_LIMIT))
+            ack = Ack.from_bytes(seat.root.read(f"{folder}/{root_layout.ack(message_id)}", wire.ENVELOPE_LIMIT))
         except (MissingError, InputError):
             continue
         named = (ack.plan_id, ack.message_id, ack.consumer_agent_id)
@@ -254,11 +254,11 @@ def _move_to_pending(seat: Seat, found: list[Found], errors: list[str]) -> list[
     if not found:
         return []
     taken = []
-    with seat.root.sub(seat.inbox) as inbox, inbox.sub(places.PENDING, create=True) as pending:
+    with seat.root.sub(seat.inbox) as inbox, inbox.sub(root_layout.PENDING, create=True) as pending:
         for each in found:
             kept = kept_name(each.message_id, each.name)
             try:
-                if each.path != f"{places.PENDING}/{kept}":
+                if each.path != f"{root_layout.PENDING}/{kept}":
                     inbox.move(each.path, pending, kept, replace=True)
                 taken.append(each)
             except MissingError:
@@ -269,7 +269,7 @@ def _move_to_pending(seat: Seat, found: list[Found], errors: list[str]) -> list[
 
 
 def _put_away(seat: Seat, dead: list[Found], copies: list[Found], errors: list[str]) -> None:
-    for folder, batch in ((places.DEADLETTER, dead), (places.PROCESSED, copies)):
+    for folder, batch in ((root_layout.DEADLETTER, dead), (root_layout.PROCESSED, copies)):
         if not batch:
             continue
         with seat.root.sub(seat.inbox) as inbox, inbox.sub(folder, create=True) as target:

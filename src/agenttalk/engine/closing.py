@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
+from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.plan import Workspace
 from agenttalk.engine import records, regressing, reviewing, steering
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.reviewing import Review, Seen
 from agenttalk.engine.sheets import Sheets
-from agenttalk.errors import AgentTalkError, Code
 from agenttalk.ports import Prover, Store
 from agenttalk.rules.evidence import Result
 from agenttalk.rules.isolation import Operator

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AcpUse, AgentProfile, CliUse
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, JsonError
 from agenttalk.engine import coding_sessions
 from agenttalk.engine.layout import Layout
 from agenttalk.engine.performing import Programs
 from agenttalk.engine.seat import Seat
 from agenttalk.engine.transcripts import ENDING, Transcript
-from agenttalk.errors import AgentTalkError, Code, InputError, JsonError
 from agenttalk.ports import Bind, Confinement, Ended, Job, Performance, Tiers, Turn
 from agenttalk.prompts.missing import still_missing
 from agenttalk.rules import codecs, coding_agents, coding_events, model_services, results, spoken

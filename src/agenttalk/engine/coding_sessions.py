@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, JsonError
 from agenttalk.engine.discretion import Discretion
-from agenttalk.errors import AgentTalkError, JsonError
 from agenttalk.ports import Folder
 from agenttalk.rules.usage import Used, number
 

@@ -6,9 +6,10 @@ import logging
 from dataclasses import replace
 from typing import Final, Literal
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import Document, instant
 from agenttalk.contracts.command import ReexecuteRequest, make_command_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import Document, instant
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
@@ -18,7 +19,6 @@ from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
-from agenttalk.errors import Code, InputError
 from agenttalk.ports import Tx
 from agenttalk.rules import control, routing
 from agenttalk.rules.control import Control, Step
@@ -79,7 +79,7 @@ def take_in(
     if believed and not isinstance(said, Rejection) and isinstance(said.document, TaskStateReport) and step != "same":
         _believe(tx, said.document, said.owner, plan, at)
     if not stays(found.control):
-        intake.leave(tx, found, places.SENT)
+        intake.leave(tx, found, root_layout.SENT)
     return "same" if step == "same" else "new"
 
 
@@ -189,7 +189,7 @@ def _order(tx: Tx, found: Found, request: ReexecuteRequest, plan: Plan, deps: De
     parcel = routing.unpack(data, owner=found.agent_id, plan_id=found.plan_id)
     if isinstance(parcel, Rejection):
         return parcel
-    name = f"cmd_reexecute_{task_id}_{seq:03d}{places.MESSAGE}"
+    name = f"cmd_reexecute_{task_id}_{seq:03d}{root_layout.MESSAGE}"
     arrival = Arrival(replace(found, entry=found.entry._replace(name=name, inode=0), control=None), data, parcel)
     verdict = intake.judge(tx, arrival, plan)
     if isinstance(verdict, Rejection):

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from agenttalk.contracts import canonical, places, wire
-from agenttalk.contracts.base import is_path
 from agenttalk.contracts.command import (
     PRIORITIES,
     Command,
@@ -23,6 +21,8 @@ from agenttalk.contracts.command import (
     Reexecution,
     ResolvedInput,
 )
+from agenttalk.contracts.core import canonical, root_layout, wire
+from agenttalk.contracts.core.base import is_path
 from agenttalk.contracts.dag import Node, Output
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import records
@@ -99,10 +99,10 @@ def post(tx: Tx, order: Order, *, at: str) -> int:
 
 def _lay_beside(tx: Tx, order: Order, again: Reexecution, at: str) -> None:
     """Who works in folders finds what was refused, and why, in a folder beside the command."""
-    folder = f"{places.agent(order.agent_id)}/inbox/{order.plan_id}/{order.command.command_id}"
+    folder = f"{root_layout.agent(order.agent_id)}/inbox/{order.plan_id}/{order.command.command_id}"
     records.show(tx, f"{folder}/{reworks.FEEDBACK}", reworks.feedback(again, at=records.written(at)).as_json())
     for each in again.previous:
-        path = f"{folder}/{reworks.PREVIOUS_INPUT}/{places.segment(each.output_name)}/{each.path}"
+        path = f"{folder}/{reworks.PREVIOUS_INPUT}/{root_layout.segment(each.output_name)}/{each.path}"
         records.show(tx, path, None, content=each.sha256)
 
 
@@ -252,7 +252,7 @@ def _produces(names: tuple[str, ...]) -> tuple[tuple[Produces, ...], str]:
 
 def _file_of(name: str) -> str:
     """The file that is expected for an output: one of its name, as far as a file can be called so."""
-    return name if is_path(name) and places.payload_is_safe(name) else places.segment(name)
+    return name if is_path(name) and root_layout.payload_is_safe(name) else root_layout.segment(name)
 
 
 def _keep(tx: Tx, sheet: Sheet, command: Command, message: tuple[str, str, bytes], *, at: str, state: str) -> int:
@@ -272,7 +272,7 @@ def _keep(tx: Tx, sheet: Sheet, command: Command, message: tuple[str, str, bytes
             "seq": command.command_seq,
             "output_name": None,
             "producer": ENGINE,
-            "name": f"cmd_{again}{command.task_id}_{command.command_seq:03d}{places.MESSAGE}",
+            "name": f"cmd_{again}{command.task_id}_{command.command_seq:03d}{root_layout.MESSAGE}",
             "envelope": envelope,
             "dag_sha256": sheet.dag_sha256,
             "at": at,

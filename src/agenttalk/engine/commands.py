@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import AgentId, MessageId
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import AgentId, MessageId
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import delivery, intake, publish
 from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.boards import SYSTEM
@@ -16,7 +17,6 @@ from agenttalk.engine.intake import Fate
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan, Plans
 from agenttalk.engine.tasks import Once
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Entry, Tx
 from agenttalk.rules import envelopes
 from agenttalk.rules.routing import Parcel, Rejection

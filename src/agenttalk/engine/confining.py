@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agenttalk.contracts import places
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import Code, InputError
 from agenttalk.ports import Confinement, Entry, Folder
 from agenttalk.rules import writable_view
 from agenttalk.rules.writable_view import Listing, View
@@ -63,7 +63,7 @@ class Confining:
     def _drawn(self, view: View) -> Confinement:
         root, layout = self.seat.root.path.absolute(), self.layout
         cwd, base = root / layout.cwd, root / layout.base
-        own = root / places.agent(self.seat.agent_id)
+        own = root / root_layout.agent(self.seat.agent_id)
         repository = cwd / _REPOSITORY
         readonly = [
             root,

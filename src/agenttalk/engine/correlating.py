@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Job, Row, Store, Tx
 from agenttalk.rules.spans import Context, Naming, read_traceparent

@@ -10,18 +10,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from agenttalk.contracts import plan_reading, wire
-from agenttalk.contracts.base import moment
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.plan import PhaseTimeout, Policies, ReviewPolicy
+from agenttalk.contracts.planfile import reader
+from agenttalk.contracts.planfile.yaml_text import Source
 from agenttalk.contracts.validation import DecisionRecord
-from agenttalk.contracts.yamltext import Source
 from agenttalk.engine import acceptance, human, records, reviews, steering, submission
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.reviews import Review
 from agenttalk.engine.sheets import Sheet, sheet_of
-from agenttalk.errors import AgentTalkError, Code
 from agenttalk.ports import Store, Tx
 from agenttalk.prompts.review import coordinating, reviewing
 from agenttalk.rules import dag_review as rules
@@ -84,7 +85,7 @@ class Reviewing:
             weigh=coordinating(locale=locale),
             timeout=timeout,
         )
-        compiled = compile_plan(plan_reading.plan_of(Source(document)), agents=profiles)
+        compiled = compile_plan(reader.plan_of(Source(document)), agents=profiles)
         dag = bytes((await self.store.read("plan_documents", plan_id=sheet.plan_id))[0][0])
         sha256 = await (await self.deps.stores.blobs(self.store.name)).put(dag)
         at = self.deps.stamp()

@@ -11,11 +11,11 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import write_time
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import write_time
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import spending
 from agenttalk.engine.boards import SYSTEM, boards
-from agenttalk.errors import Code, UsageError
 from agenttalk.rules import budgets, usage
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.errors import Code, InputError, MissingError, UsageError
 from agenttalk.engine import arriving, bookmarks, delivery, intake, outbox, publish, records
 from agenttalk.engine.arriving import Arrival
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan, Plans
-from agenttalk.errors import Code, InputError, MissingError, UsageError
 from agenttalk.ports import Blobs, Entry, Row, Store, Tx
 from agenttalk.rules import routing
 from agenttalk.rules.routing import Parcel, Rejection
@@ -103,7 +103,7 @@ async def replay(deps: Deps, deadletter_id: str, *, by: str) -> dict[str, Any]:
     Raises UsageError when it cannot be replayed.
     """
     board, letter = await _find(deps, deadletter_id)
-    if letter.box != "outbox" or letter.original is None or not letter.name.endswith(places.MESSAGE):
+    if letter.box != "outbox" or letter.original is None or not letter.name.endswith(root_layout.MESSAGE):
         raise _refused(letter, "its original is not a message that was sent", "have its sender send it anew")
     blobs = await deps.stores.blobs(board.name)
     plan = await _plan(deps, letter)

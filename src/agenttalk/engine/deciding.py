@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import asking, human, parcels, reworking, rounds, steering, superseding
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Left, Row, Tx
 from agenttalk.rules import done, rework
 from agenttalk.rules.done import Evidence, Trust, Verdict

@@ -6,13 +6,13 @@ import asyncio
 from functools import partial
 from typing import Final, NamedTuple
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.contracts.record import Ack
 from agenttalk.engine import collect, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.quiet import Quiet
-from agenttalk.errors import AgentTalkError, Code
 from agenttalk.ports import Folder, Store, Tx
 
 _MOST: Final = 1_000
@@ -44,14 +44,14 @@ class Declined:
         return count
 
     def _letters(self, agent_id: str, plan_id: str) -> list[Letter]:
-        path = f"{places.box(agent_id, 'inbox', plan_id)}/{places.DEADLETTER}"
+        path = f"{root_layout.box(agent_id, 'inbox', plan_id)}/{root_layout.DEADLETTER}"
         now = self._quiet.now()
         try:
             entry = self._deps.root.entry(path)
             if entry is None or entry.kind != "folder" or self._quiet.holds(path, entry, now):
                 return []
             with self._deps.root.sub(path) as folder:
-                names = sorted(name for name in folder.names() if places.MESSAGE in name)[:_MOST]
+                names = sorted(name for name in folder.names() if root_layout.MESSAGE in name)[:_MOST]
                 found = [letter for name in names for letter in _read(folder, name)]
         except AgentTalkError:
             return []
@@ -81,7 +81,7 @@ def _decline(tx: Tx, letters: list[Letter], agent_id: str, plan_id: str, at: str
         [(_, sha256, _, _, _, _, _, output_name, producer, _, _)] = tx.run("message", id=message)
         if wire.sha256(letter.data) != sha256:
             continue  # something else under its id was refused; what was sent is still to be done
-        why = f"{agent_id} put it into {places.DEADLETTER} of its inbox; its alerts may say why"
+        why = f"{agent_id} put it into {root_layout.DEADLETTER} of its inbox; its alerts may say why"
         ack = Ack.from_json(
             {
                 "plan_id": plan_id,
@@ -96,7 +96,7 @@ def _decline(tx: Tx, letters: list[Letter], agent_id: str, plan_id: str, at: str
             }
         )
         collect.acknowledge(tx, ack, plan_id=plan_id, foreign=origin == "foreign", at=at)
-        records.show(tx, f"plans/{plan_id}/acks/{places.ack(letter.message_id)}", ack.as_json())
+        records.show(tx, f"plans/{plan_id}/acks/{root_layout.ack(letter.message_id)}", ack.as_json())
         key = f"inbox/{agent_id}/{letter.message_id}"
         refused = records.Refused(
             plan_id=plan_id,

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenttalk.contracts.base import instant
+from agenttalk.contracts.core.base import instant
 from agenttalk.engine.discretion import Discretion
 from agenttalk.rules.isolation import Operator
 from agenttalk.rules.usage import Price, unpriced

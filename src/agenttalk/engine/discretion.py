@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.rules import redaction
 from agenttalk.rules.redaction import NONE, Secrets
 

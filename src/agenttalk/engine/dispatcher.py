@@ -15,7 +15,8 @@ from functools import partial
 from itertools import islice
 from typing import Final, TypeVar
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.engine import days, ending, gating, granting, regressing
 from agenttalk.engine.attending import Attending
 from agenttalk.engine.awaiting import Deciding
@@ -33,7 +34,6 @@ from agenttalk.engine.reviewing import Review
 from agenttalk.engine.slots import Slots
 from agenttalk.engine.spending import Allowance, Purse
 from agenttalk.engine.watching import Watches
-from agenttalk.errors import AgentTalkError, Code, MachineError
 from agenttalk.ports import Lasting, Performance, Performer, Processes, Prover, Store, Tx
 from agenttalk.rules.usage import Used
 

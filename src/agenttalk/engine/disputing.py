@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.errors import Code, Problem, UsageError
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest
 from agenttalk.engine import disputes as kept
 from agenttalk.engine import human, records, tasks
@@ -13,7 +14,6 @@ from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.tasks import TaskName
-from agenttalk.errors import Code, Problem, UsageError
 from agenttalk.ports import Tx
 from agenttalk.rules import disputes, lifecycle
 from agenttalk.rules.disputes import Dispute

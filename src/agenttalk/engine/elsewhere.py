@@ -15,14 +15,14 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import RelativePath, moment
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import RelativePath, moment
+from agenttalk.contracts.errors import Code, ConflictError, MachineError, UsageError
 from agenttalk.engine import access, boards, correlating, records, tasks
 from agenttalk.engine.access import ELSEWHERE, Caller
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tasks import TaskName
 from agenttalk.engine.watching import Watching
-from agenttalk.errors import Code, ConflictError, MachineError, UsageError
 from agenttalk.ports import Job, Made, Performance, Row, Tx
 from agenttalk.rules import results
 from agenttalk.rules.results import Fault
@@ -357,7 +357,7 @@ class Elsewhere:
 def _is_inside(path: str) -> bool:
     """Whether a path can be that of a file inside an output."""
     try:
-        return places.payload_is_safe(_PATH.validate_python(path))
+        return root_layout.payload_is_safe(_PATH.validate_python(path))
     except ValidationError:
         return False
 

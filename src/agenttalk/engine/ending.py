@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine import asking, kinds, parcels, records, reworking, superseding
 from agenttalk.engine import evidence as kept
 from agenttalk.engine.leased_attempt import Granted
@@ -21,7 +22,6 @@ from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.spending import Allowance
 from agenttalk.engine.telling import fact, receipt
 from agenttalk.engine.worth import NO_PROOF, Outcome, gated, model_of
-from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Made, Performance, Proof
 from agenttalk.rules import failure, gates, isolation, lifecycle, results, usage, words_of_verdicts
 from agenttalk.rules.leases import SCORE_CODES

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from agenttalk.contracts import places
 from agenttalk.contracts.agent import AgentProfile, ProgramLimits
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.layout import Api, Layout
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Budget
 
 _MIB: Final = 1024 * 1024
@@ -58,7 +58,7 @@ def budget_of(profile: AgentProfile, root: Path, layout: Layout) -> Budget:
 
 def argv_of(seat: Seat, profile: AgentProfile) -> tuple[str, ...]:
     """The program. What names a file in the agent's folder means that file, wherever the program is started."""
-    folder = places.agent(seat.agent_id)
+    folder = root_layout.agent(seat.agent_id)
 
     def meant(argument: str) -> str:
         if argument.startswith(("/", "-")):

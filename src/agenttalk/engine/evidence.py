@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Baseline, Job, Proof, Store, Tx, Value

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine import human, objections, records
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Exhibit, Handed, Made, Tx
 from agenttalk.rules.redaction import Secrets
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import disputes, objections, releases, reviews
 from agenttalk.engine import rounds as rounds_of
@@ -15,7 +16,6 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.reviews import Review
 from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.standing import together
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
 from agenttalk.rules import budgets, gates, plan_remarks, usage
 

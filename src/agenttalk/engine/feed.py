@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, JsonError, MachineError
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, JsonError, MachineError
 from agenttalk.ports import Row
 from agenttalk.rules import news
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import explaining, leases
 from agenttalk.engine.boards import board_of

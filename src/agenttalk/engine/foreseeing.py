@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine import worth
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import TURNS, Layout
 from agenttalk.engine.sheets import joined_of, sheet_of
 from agenttalk.engine.tasks import PAGE, TaskName, board_of
 from agenttalk.engine.toolchain import BOARD
-from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Made, Performance, Store
 from agenttalk.rules import carried_out, done, mail, results
 from agenttalk.rules.evidence import claims, read_claims
@@ -93,7 +93,7 @@ async def _outputs(
     rows = await store.read("handed_in", plan_id=task.plan_id, task_id=task.task_id, epoch=epoch)
     if rows or command is None:
         return {row[1] for row in rows if row[0] == "artifact"}
-    own = places.task(agent_id, task.plan_id, task.task_id)
+    own = root_layout.task(agent_id, task.plan_id, task.task_id)
     layout = Layout(own, f"{own}/{TURNS}/{command.command_id}-{attempt}")
     return await asyncio.to_thread(_lying, deps, layout.outputs, results.declared(command))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.loops import Waiter, listening, looped, rest, unless_stopped
 from agenttalk.engine.outgoing import Outgoing, Retry
@@ -18,7 +19,6 @@ from agenttalk.engine.reconcile import Reconciler
 from agenttalk.engine.router import POLL
 from agenttalk.engine.toolchain import BOARD, Board, Setup
 from agenttalk.engine.webhooks import Asked, Gather, Intake, Rights, Search
-from agenttalk.errors import Code, Problem
 from agenttalk.ports import EventSource, Forge
 
 _NEVER: Final = 1e9

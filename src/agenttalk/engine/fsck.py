@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine import records
 from agenttalk.engine.boards import boards

@@ -12,12 +12,12 @@ from typing import Final
 
 from agenttalk.contracts.command import Command
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.promise import Checkpoint, CompletionPromise
 from agenttalk.engine import days, human, objections, records
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
 from agenttalk.engine.spending import Allowance, Purse
-from agenttalk.errors import Code
 from agenttalk.ports import Performance, Proof
 from agenttalk.rules import aborts, budgets, checkpoints, gates, usage
 from agenttalk.rules.aborts import Abort

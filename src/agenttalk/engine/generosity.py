@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.generation import Repair
 from agenttalk.engine import records
-from agenttalk.errors import Code
 from agenttalk.ports import Tx
 
 _PLACES = re.compile(r"\[\d+\]")

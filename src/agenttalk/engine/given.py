@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command, Reexecution
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import ArtifactEnvelope
 from agenttalk.engine.moves import Moves
@@ -34,7 +34,7 @@ def picked(
         lies = laid_out(each.paths)
         for source in sources[each.input_name]:
             used[source.message_id] = None
-            folder = f"{source.task_id}/{places.segment(source.output_name)}"
+            folder = f"{source.task_id}/{root_layout.segment(source.output_name)}"
             for path, sha256 in source.paths:
                 inside = lies.get(f"{folder}/{path}")
                 if inside is not None:
@@ -75,7 +75,7 @@ def _extras(tx: Tx, again: Reexecution, at: str) -> Iterator[Handed]:
     """What was refused, and why."""
     for each in again.previous:
         data = _small(tx, each.sha256) if each.size_bytes <= _TEXTS else None
-        path = f"{places.segment(each.output_name)}/{each.path}"
+        path = f"{root_layout.segment(each.output_name)}/{each.path}"
         yield Handed(rework.PREVIOUS_INPUT, path, each.sha256, each.size_bytes, data)
     data = rework.feedback(again, at=at).to_bytes() + b"\n"
     yield Handed(rework.FEEDBACK_INPUT, rework.FEEDBACK, wire.sha256(data), len(data), data)
@@ -89,7 +89,7 @@ def _small(tx: Tx, sha256: str) -> bytes | None:
 def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dict[str, tuple[str, int]]] | None:
     """The newest version of an output, which paths name as a folder is named after it."""
     rows = tx.run("versions_from", plan_id=plan_id, task_id=task_id)
-    envelope = next((row[5] for row in rows if places.segment(row[0]) == segment), None)
+    envelope = next((row[5] for row in rows if root_layout.segment(row[0]) == segment), None)
     if envelope is None:
         return None
     artifact = ArtifactEnvelope.model_validate_json(bytes(envelope))
@@ -102,7 +102,7 @@ def _version(tx: Tx, plan_id: str, task_id: str, segment: str) -> tuple[str, dic
 
 def place_of(file: Handed) -> str:
     """Where a file lies among the inputs."""
-    return f"{places.segment(file.input_name)}/{file.path}"
+    return f"{root_layout.segment(file.input_name)}/{file.path}"
 
 
 def shown(file: Handed, above: str) -> InputText:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, Final
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import attempts, commanding, gating, given, superseding
 from agenttalk.engine.commanding import Order

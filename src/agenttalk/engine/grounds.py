@@ -7,10 +7,10 @@ import secrets
 from dataclasses import replace
 from typing import Final
 
-from agenttalk.contracts import places
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.layout import Layout
-from agenttalk.errors import Code, InputError
 from agenttalk.ports import Folder
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def make(root: Folder, agent_id: str, layout: Layout, command: Command) -> Layou
 
 
 def _make(root: Folder, agent_id: str, layout: Layout) -> None:
-    root.make(f"{places.agent(agent_id)}/{_WORKSPACE}", private=True)
+    root.make(f"{root_layout.agent(agent_id)}/{_WORKSPACE}", private=True)
     root.make(layout.cwd)
     if root.exists(layout.base):  # an attempt that died with us, or somebody who wanted to be first
         _set_aside(root, layout.base)
@@ -44,7 +44,7 @@ def _cleared(root: Folder, agent_id: str, layout: Layout) -> bool:
 
     Whatever it leads to is not touched.
     """
-    own = places.agent(agent_id)
+    own = root_layout.agent(agent_id)
     ways = [own, *(f"{own}/{way}" for way in _ways(layout.base.removeprefix(f"{own}/")))]
     for way in ways:
         entry = root.entry(way)

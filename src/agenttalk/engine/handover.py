@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, Protocol
 
-from agenttalk.contracts import places
-from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.errors import InputError, MissingError
 from agenttalk.contracts.record import Ack, TaskStateReport
 from agenttalk.engine import records
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import InputError, MissingError
 from agenttalk.ports import Row, Tx
 
 _AT_ONCE: Final = 200
@@ -58,7 +58,7 @@ def acknowledge(tx: Tx, seat: Sender, message: dict[str, Any], status: str, *, c
             **more,
         }
     )
-    hand_over(tx, seat, places.ack(ack.message_id), ack.to_bytes() + b"\n")
+    hand_over(tx, seat, root_layout.ack(ack.message_id), ack.to_bytes() + b"\n")
     return ack
 
 
@@ -99,14 +99,14 @@ async def _arrived(seat: Seat, row: Row) -> bool:
     _, name, content, message_id = row
     if message_id is not None:
         known = await seat.store.read("message_by_id", plan_id=seat.plan_id, message_id=message_id)
-        if known and (known[0][1] == content or not name.endswith(places.MESSAGE)):
+        if known and (known[0][1] == content or not name.endswith(root_layout.MESSAGE)):
             return True
     return await asyncio.to_thread(_sent, seat, name, content)
 
 
 def _sent(seat: Seat, name: str, content: str) -> bool:
     try:
-        found = seat.root.digest(f"{seat.outbox}/{places.SENT}/{name}", seat.deps.limits.payload_bytes)
+        found = seat.root.digest(f"{seat.outbox}/{root_layout.SENT}/{name}", seat.deps.limits.payload_bytes)
     except (MissingError, InputError):
         return False
     return found.sha256 == content

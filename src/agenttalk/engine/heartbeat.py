@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import AgentId, is_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import AgentId, is_id
+from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 from agenttalk.engine import archive, claims, leases, records, settling
 from agenttalk.engine.boards import VIRTUAL, boards, sound
 from agenttalk.engine.coding import CodingAgents
@@ -29,7 +30,6 @@ from agenttalk.engine.seat import Seat, take_seat
 from agenttalk.engine.slots import Place, Slots
 from agenttalk.engine.turns import How, Setting, take_turn
 from agenttalk.engine.vitals import Vitals
-from agenttalk.errors import AgentTalkError, Code, MissingError
 from agenttalk.ports import Driver, Entry, Processes, Store, Tiers
 
 _WHEN_BUSY, _WHEN_IDLE = 0.5, 3.0
@@ -361,7 +361,7 @@ class Heartbeat:
     def _inboxes(self) -> dict[str, Entry]:
         """The folders in the agent's inbox, by plan."""
         try:
-            with self._deps.root.sub(f"{places.agent(self._agent_id)}/inbox") as folder:
+            with self._deps.root.sub(f"{root_layout.agent(self._agent_id)}/inbox") as folder:
                 found = {entry.name: entry for entry in folder.scan() if entry.kind == "folder" and entry.is_text}
         except AgentTalkError:
             return {}
@@ -371,20 +371,20 @@ class Heartbeat:
         """The agent's profile, if it is one that we drive. A folder agent's boxes are left alone."""
         try:
             data = await asyncio.to_thread(
-                self._deps.root.read, f"{places.agent(self._agent_id)}/{places.PROFILE}", wire.ENVELOPE_LIMIT
+                self._deps.root.read, f"{root_layout.agent(self._agent_id)}/{root_layout.PROFILE}", wire.ENVELOPE_LIMIT
             )
             profile = AgentProfile.from_bytes(data)
         except MissingError:
             profile = AgentProfile(agent_id=AgentId(self._agent_id))
         except AgentTalkError as error:
-            tick.errors.append(f"{places.PROFILE}: {error.message}")
+            tick.errors.append(f"{root_layout.PROFILE}: {error.message}")
             await self._tell(tick, [], [])
             return None
         return await self._driven(profile, tick)
 
     async def _driven(self, profile: AgentProfile, tick: Tick) -> AgentProfile | None:
         if profile.agent_id != self._agent_id:
-            tick.errors.append(f"{places.PROFILE}: it is that of {profile.agent_id!r}; correct agent_id")
+            tick.errors.append(f"{root_layout.PROFILE}: it is that of {profile.agent_id!r}; correct agent_id")
             await self._tell(tick, [], [])
             return None
         if profile.driver == "script" or (profile.driver == "cli" and self._coding is not None):
@@ -400,8 +400,11 @@ class Heartbeat:
         """How many messages lie in the inbox of an agent that is worked by hand."""
         lying = 0
         for plan_id in self._inboxes():
-            with suppress(AgentTalkError), self._deps.root.sub(places.box(self._agent_id, "inbox", plan_id)) as box:
-                lying += sum(name.endswith(places.MESSAGE) and not name.startswith(".") for name in box.names())
+            with (
+                suppress(AgentTalkError),
+                self._deps.root.sub(root_layout.box(self._agent_id, "inbox", plan_id)) as box,
+            ):
+                lying += sum(name.endswith(root_layout.MESSAGE) and not name.startswith(".") for name in box.names())
         return lying
 
     async def _report_fault(self, plan_id: str, error: Exception) -> None:

@@ -7,16 +7,16 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agenttalk.contracts import places
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.problem import nearest
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.heartbeat import Heartbeat, Tick
 from agenttalk.engine.layout import Api
 from agenttalk.engine.loops import Wakes, first
 from agenttalk.engine.profiles import Configured, agents_in, profile_of
 from agenttalk.engine.slots import Slots
-from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Driver, Processes
 
 LOG = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ class Heartbeats:
 
     async def _is_driven(self, agent_id: str) -> bool:
         """Whether an agent's profile, with the settings over it, has us start a program. Read when it changed."""
-        path = f"{places.agent(agent_id)}/{places.PROFILE}"
+        path = f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}"
         try:
             mark = await asyncio.to_thread(self._deps.root.entry, path)
             if agent_id in self._marks and self._marks[agent_id] == mark:

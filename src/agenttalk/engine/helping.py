@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment, write_time
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine import human, records, tasks
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tasks import TaskName
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Tx
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.engine.boards import boards
 from agenttalk.rules import honesty
 from agenttalk.rules.bundles import bundle

@@ -12,14 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import moment
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment
 from agenttalk.contracts.dag import EVERYONE
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.engine import boards, bookmarks, disputes, handover, plan_settings, profiles, records
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules import choices
 from agenttalk.rules.people import UNKNOWN, Proof, exposed, read_proof
@@ -97,7 +97,7 @@ def ask(tx: Tx, request: HumanInterventionRequest, *, plan_id: str, at: str) -> 
     if new:
         name = f"human_intervention_request_{request.request_id}.json"
         records.show(tx, f"plans/{plan_id}/human_requests/{name}", body)
-        records.show(tx, f"{places.box(places.GATEWAY, 'inbox', plan_id)}/{name}", body)
+        records.show(tx, f"{root_layout.box(root_layout.GATEWAY, 'inbox', plan_id)}/{name}", body)
         tx.record("human.asked", request.request_id, {"plan_id": plan_id, "sha256": wire.sha256(data)})
     return bool(new)
 
@@ -415,7 +415,7 @@ def _settle(
     tx.record("human.answered", request_id, fact)
     disputes.settle(tx, response, by=by, at=at)
     records.show(tx, f"plans/{plan_id}/human_responses/human_intervention_response_{request_id}.json", body)
-    gateway = places.box(places.GATEWAY, "inbox", plan_id)
+    gateway = root_layout.box(root_layout.GATEWAY, "inbox", plan_id)
     records.show(tx, f"{gateway}/human_intervention_request_{request_id}.json", None)
     if tx.run("run", plan_id=plan_id):  # the dispatcher finds the answer, and moves the task that waits for it
         for file in response.provided_files:
@@ -466,7 +466,7 @@ def _envelope(message_id: str, plan_id: str, task: str, output: str, file: tuple
         "schema_version": "1.0",
         "message_id": message_id,
         "plan_id": plan_id,
-        "producer_agent_id": places.GATEWAY,
+        "producer_agent_id": root_layout.GATEWAY,
         "type": "artifact",
         "created_at": at,
         "task_id": task,
@@ -529,8 +529,8 @@ def send(
         command_id=None,
         seq=0,
         output_name=output,
-        producer=places.GATEWAY,
-        name=places.artifact(task, output, message_id),
+        producer=root_layout.GATEWAY,
+        name=root_layout.artifact(task, output, message_id),
         envelope=envelope,
         dag_sha256="",
         at=at,
@@ -544,6 +544,6 @@ def send(
         records.tally(tx, plan_id, sent=1)
         return
     tx.run("add_arrived_artifact", **about, at=at)
-    letter = records.Letter(plan_id, message_id, wire.sha256(envelope), places.GATEWAY, task, None, output)
+    letter = records.Letter(plan_id, message_id, wire.sha256(envelope), root_layout.GATEWAY, task, None, output)
     records.journal(tx, letter, "DELIVERED", at=at, delivery_id=delivery_id, to=receiver)
     records.tally(tx, plan_id, sent=1, delivered=1)

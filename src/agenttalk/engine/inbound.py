@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.engine import plans, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.journals import Brought, Receipts
 from agenttalk.engine.plans import Files
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import AgentTalkError, Code
 from agenttalk.ports import Tx
 from agenttalk.rules import routing
 from agenttalk.rules.routing import Parcel, PlanFacts, Rejection
@@ -57,7 +57,7 @@ class Inbound:
         return known[1]
 
     def _read(self, plan_id: str, files: Files | None) -> Ground:
-        if files is None or not files.has(places.DAG):
+        if files is None or not files.has(root_layout.DAG):
             return Ground()
         try:
             return Ground(plans.lying(self._deps.root, plan_id))
@@ -75,7 +75,7 @@ class Inbound:
         return set(names)
 
     def _path(self, plan_id: str, name: str) -> str:
-        return f"{places.box(self._agent_id, 'inbox', plan_id)}/{name}"
+        return f"{root_layout.box(self._agent_id, 'inbox', plan_id)}/{name}"
 
     async def judge(self, seat: Seat, parcel: Parcel, name: str) -> Literal["take", "wait"] | Rejection:
         """What becomes of a message that the store does not know. `name`: under which it lies in the inbox."""
@@ -112,7 +112,7 @@ def _tell(tx: Tx, seat: Seat, parcel: Parcel, name: str) -> None:
         at=seat.deps.stamp(),
         plan_id=seat.plan_id,
         code=Code.MESSAGE_UNROUTED,
-        message=f"{name} lies in the inbox of {seat.agent_id}, but no line of {places.JOURNAL} says that a router "
+        message=f"{name} lies in the inbox of {seat.agent_id}, but no line of {root_layout.JOURNAL} says that a router "
         'brought it; it waits until one does, or until the operator sets unrouted = "run" in [folders]',
         key=f"{seat.agent_id}/{parcel.sha256}",
         severity="WARNING",

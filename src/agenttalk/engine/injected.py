@@ -9,11 +9,11 @@ import asyncio
 import logging
 from typing import Any, Final, Literal, NamedTuple
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import TURNS
-from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Folder, Row
 
 LOG = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ async def prompt(deps: Deps, plan_id: str, task_id: str, command_id: str = "") -
 
 def _read(deps: Deps, plan_id: str, task_id: str, row: Row) -> Injected:
     command_id, agent_id, sha256 = row[1], row[4], row[9]
-    folder = f"{places.task(agent_id, plan_id, task_id)}/{TURNS}"
+    folder = f"{root_layout.task(agent_id, plan_id, task_id)}/{TURNS}"
     attempt = _last(deps.root, folder, command_id)
     try:
         data = deps.root.read(f"{folder}/{command_id}-{attempt}{SUFFIX}", LARGEST) if attempt else None

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES, parse_command_id
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Output
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.errors import Code
 from agenttalk.engine import acceptance, plan_settings, recalling, records, refusing
 from agenttalk.engine.arriving import Arrival, output_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
 from agenttalk.engine.records import Letter, Refused
-from agenttalk.errors import Code
 from agenttalk.ports import Tx
 from agenttalk.rules import routing, versioning
 from agenttalk.rules.release import VALIDATION
@@ -111,7 +111,7 @@ def take_in(tx: Tx, arrival: Arrival, plan: Plan, deps: Deps, at: str) -> Fate:
         refusal = refusing.take(tx, plan, arrival.parcel.owner, again, at=at)
         if refusal is not None:
             return bury(tx, arrival, refusal, at)
-        leave(tx, arrival.found, places.SENT)
+        leave(tx, arrival.found, root_layout.SENT)
         return "accepted"
     if isinstance(verdict, Skip):
         return _skip(tx, arrival, letter, verdict, plan, deps, at)
@@ -221,9 +221,11 @@ def _add(tx: Tx, arrival: Arrival, letter: Letter, plan: Plan, state: str, at: s
 
 def _inbox_name(name: str, letter: Letter) -> str:
     """The sender's name for the file, if the receiver can still put the id before it and a number behind it."""
-    if len(places.claimed(letter.message_id, name, copy=10**6).encode()) <= _LONGEST_NAME:
+    if len(root_layout.claimed(letter.message_id, name, copy=10**6).encode()) <= _LONGEST_NAME:
         return name
-    return records.named("artifact" if letter.output_name is not None else "cmd", letter.message_id) + places.MESSAGE
+    return (
+        records.named("artifact" if letter.output_name is not None else "cmd", letter.message_id) + root_layout.MESSAGE
+    )
 
 
 def _send(
@@ -253,7 +255,7 @@ def _send(
         if not targets:
             records.journal(tx, letter, "DELIVERED", at=at, delivery_id=deps.ids.new("dlv"))
     records.tally(tx, letter.plan_id, sent=1, delivered=int(arrived))
-    leave(tx, arrival.found, places.SENT, payloads=[file["path"] for file in letter.files])
+    leave(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
     return "accepted"
 
 
@@ -266,7 +268,7 @@ def _skip(tx: Tx, arrival: Arrival, letter: Letter, skip: Skip, plan: Plan, deps
     delivery_id = deps.ids.new("dlv")
     records.journal(tx, letter, skip.status, at=at, delivery_id=delivery_id, skip_reason=skip.why, **newest)
     records.tally(tx, letter.plan_id, sent=1, duplicate=int(duplicate), superseded=int(not duplicate))
-    leave(tx, arrival.found, places.SENT, payloads=[file["path"] for file in letter.files])
+    leave(tx, arrival.found, root_layout.SENT, payloads=[file["path"] for file in letter.files])
     return "duplicate" if duplicate else "superseded"
 
 
@@ -318,7 +320,7 @@ def refused_file(
 def leave_rejected(tx: Tx, found: Found, why: Rejection, at: str) -> None:
     """Have a file of an outbox moved away, with the reason beside it."""
     reason: wire.JsonValue = {"code": str(why.code), "message": why.message, "at": at}
-    leave(tx, found, places.REJECTED, reason=reason)
+    leave(tx, found, root_layout.REJECTED, reason=reason)
 
 
 def leave(tx: Tx, found: Found, target: str, *, reason: wire.JsonValue = None, payloads: Sequence[str] = ()) -> None:

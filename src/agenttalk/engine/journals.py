@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from agenttalk.contracts import places, wire
-from agenttalk.errors import InputError, JsonError, MissingError
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import InputError, JsonError, MissingError
 from agenttalk.ports import Folder
 
 _TAIL: Final = 256 * 1024
@@ -107,7 +107,7 @@ def _whole_lines(root: Folder, plan_id: str, size: int) -> int:
 
 def _size(root: Folder, plan_id: str) -> int:
     try:
-        entry = root.entry(f"{places.plan(plan_id)}/{places.JOURNAL}")
+        entry = root.entry(f"{root_layout.plan(plan_id)}/{root_layout.JOURNAL}")
     except (MissingError, InputError):
         return 0
     return entry.size if entry and entry.kind == "regular" else 0
@@ -115,6 +115,6 @@ def _size(root: Folder, plan_id: str) -> int:
 
 def _part(root: Folder, plan_id: str, start: int, size: int) -> bytes:
     try:
-        return root.part(f"{places.plan(plan_id)}/{places.JOURNAL}", start, size) if size > 0 else b""
+        return root.part(f"{root_layout.plan(plan_id)}/{root_layout.JOURNAL}", start, size) if size > 0 else b""
     except (MissingError, InputError):
         return b""

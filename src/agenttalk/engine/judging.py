@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import people, rounds
 from agenttalk.engine.deps import Deps

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import instant
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Tx
 
 LASTS: Final = timedelta(hours=24)

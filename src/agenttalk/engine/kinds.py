@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine import submission

@@ -6,12 +6,12 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, ConflictError, MachineError
 from agenttalk.engine import handover, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.orders import Order
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import Code, ConflictError, MachineError
 from agenttalk.ports import Owner, Processes, Row, Store, Tx
 from agenttalk.rules.leases import SCORE_CODES, History, attempt_number
 from agenttalk.rules.tokens import attempt_token, token_hash

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import plan_showing, showing
 from agenttalk.engine.boards import SYSTEM, VIRTUAL, boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plan_showing import LONGEST_PAGE, LOOKED_AT, PAGE
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Store, Tx
 
 LARGEST_BODY: Final = 64 * 1024

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, cast
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import instant, moment
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.mail import Mail
 from agenttalk.engine import kinds, records, resetting
 from agenttalk.engine.access import Caller
@@ -16,7 +17,6 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.tasks import TaskName, fence
-from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.ports import KindTask, MailKind, MailRules, Row, Tx
 from agenttalk.prompts.mail_sections import command_text
 from agenttalk.rules import lifecycle, mail
@@ -111,7 +111,7 @@ def found_agents(deps: Deps, rules: MailRules, names: Iterable[str]) -> frozense
     """Those of some names that are agents: configured, or with a folder of their own."""
     found = set()
     for name in set(names) - RESERVED:
-        entry = None if name in rules.profiles else deps.root.entry(places.agent(name))
+        entry = None if name in rules.profiles else deps.root.entry(root_layout.agent(name))
         if name in rules.profiles or (entry is not None and entry.kind == "folder"):
             found.add(name)
     return frozenset(found)
@@ -259,7 +259,7 @@ def _has_folder(deps: Deps, rules: MailRules, addressee: str) -> bool:
     known = rules.profiles.get(addressee)
     if known is None or known.driver in {"folder", "script"}:
         return True
-    return deps.root.exists(places.agent(addressee))
+    return deps.root.exists(root_layout.agent(addressee))
 
 
 def _note_reply(moves: Moves, kind: MailKind, row: Row, letter: Mail, answers: Known) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 
-from agenttalk.contracts import places
-from agenttalk.errors import AgentTalkError
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import AgentTalkError
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -116,15 +116,15 @@ class Wakes:
 
     def of_router(self) -> Waiter:
         """Woken by outboxes and plans."""
-        return self._add(lambda path: path[0] == places.RUNTIME or path[2:3] in ([], ["outbox"]))
+        return self._add(lambda path: path[0] == root_layout.RUNTIME or path[2:3] in ([], ["outbox"]))
 
     def of_agent(self, agent_id: str) -> Waiter:
         """Woken by an agent's inbox."""
-        return self._add(lambda path: path[:2] == [places.AGENTS, agent_id] and path[2:3] in ([], ["inbox"]))
+        return self._add(lambda path: path[:2] == [root_layout.AGENTS, agent_id] and path[2:3] in ([], ["inbox"]))
 
     def of_agents(self) -> Waiter:
         """Woken when an agent's folder appears."""
-        return self._add(lambda path: path[0] == places.AGENTS and len(path) <= 2)
+        return self._add(lambda path: path[0] == root_layout.AGENTS and len(path) <= 2)
 
     def drop(self, waiter: Waiter) -> None:
         """It waits no longer."""

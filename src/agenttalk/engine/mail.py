@@ -14,8 +14,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import instant, moment
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, UsageError
 from agenttalk.engine import letters, records
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps
@@ -23,7 +24,6 @@ from agenttalk.engine.letters import Draft
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheets
 from agenttalk.engine.tasks import Once
-from agenttalk.errors import AgentTalkError, Code, ContractError, UsageError
 from agenttalk.ports import KindTask, KindTurn, Row, Store, Tx
 from agenttalk.rules import lifecycle, mail
 from agenttalk.rules.mail import BOARD, ReadHow
@@ -188,7 +188,7 @@ class Post:
         while rows := await store.read("mails_unshown", limit=AT_ONCE):
             laid = []
             for task_id, addressee, mail_id in rows:
-                path = f"{places.box(addressee, 'inbox', BOARD)}/{letters.file_name(mail_id)}"
+                path = f"{root_layout.box(addressee, 'inbox', BOARD)}/{letters.file_name(mail_id)}"
                 document = await self._document(mail_id)
                 try:
                     await asyncio.to_thread(self._deps.root.write, path, document, parents=True)
@@ -215,7 +215,7 @@ class Post:
     def _gone(self, rows: list[Row]) -> list[tuple[str, str]]:
         found = []
         for _, task_id, addressee, mail_id, kind in rows:
-            box = places.box(addressee, "inbox", BOARD)
+            box = root_layout.box(addressee, "inbox", BOARD)
             try:
                 if self._deps.root.exists(box) and not self._deps.root.exists(f"{box}/{letters.file_name(mail_id)}"):
                     found.append((task_id, kind))

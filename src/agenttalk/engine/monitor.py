@@ -8,7 +8,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.generation import Repair
 from agenttalk.contracts.record import StatusHeartbeat, TaskStateReport
 from agenttalk.engine import collect, generosity, journals, outbox, publish, records
@@ -18,7 +19,6 @@ from agenttalk.engine.plans import UNROUTED, Plan, Plans
 from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.router import conserve
 from agenttalk.engine.standing_files import Said, Standing
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Folder, Store, Tx
 from agenttalk.rules import forms
 from agenttalk.rules.control import Control
@@ -121,7 +121,7 @@ class Monitor:
                 continue
             except AgentTalkError as error:
                 seen.agents[agent_id] = UNREADABLE
-                message = f"{places.HEARTBEAT} of {agent_id}: {error.message}"
+                message = f"{root_layout.HEARTBEAT} of {agent_id}: {error.message}"
                 seen.problems.append({"code": str(error.code), "message": message, "hint": error.hint})
                 continue
             age = max(timedelta(0), now - status.last_heartbeat)
@@ -138,12 +138,12 @@ def _show_agent(tx: Tx, agent_id: str, body: dict[str, Any], repairs: tuple[Repa
     records.show(tx, f"agent_status/{agent_id}.json", body)
     if repairs:
         tx.run("add_plan", plan_id=UNROUTED, origin="virtual")
-        generosity.tell(tx, UNROUTED, agent_id, places.HEARTBEAT, repairs, at=at)
+        generosity.tell(tx, UNROUTED, agent_id, root_layout.HEARTBEAT, repairs, at=at)
 
 
 def _heartbeat(root: Folder, agent_id: str) -> tuple[StatusHeartbeat, tuple[Repair, ...]]:
     """An agent's sign of life, and what of it was brought into our form. Raises MissingError without one."""
-    data = root.read(f"{places.agent(agent_id)}/{places.HEARTBEAT}", _LIMIT)
+    data = root.read(f"{root_layout.agent(agent_id)}/{root_layout.HEARTBEAT}", _LIMIT)
     said, repairs = forms.mended(StatusHeartbeat, wire.read(data, limit=_LIMIT))
     status = StatusHeartbeat.from_json(said)
     if status.agent_id != agent_id:

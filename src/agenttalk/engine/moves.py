@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts.base import moment
+from agenttalk.contracts.core.base import moment
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine import asking, given, objections, records, superseding
 from agenttalk.engine.noting import AT_ONCE, Noting, changed_meanwhile
 from agenttalk.engine.sheets import Sheet
-from agenttalk.errors import Code
 from agenttalk.ports import Row
 from agenttalk.rules import failure, lifecycle, readiness
 from agenttalk.rules.checkpoints import Decision

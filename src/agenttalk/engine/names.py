@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Repository
 from agenttalk.ports import Tx
 from agenttalk.rules import semantic_keys

@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import instant
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Row, Store, Tx

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code, ConflictError
 from agenttalk.engine import commanding, given, human, records, releases
 from agenttalk.engine.commanding import Order
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.sheets import Sheet, Sheets
-from agenttalk.errors import Code, ConflictError
 from agenttalk.ports import Tx
 from agenttalk.rules import lifecycle
 from agenttalk.rules.lifecycle import Cause, State

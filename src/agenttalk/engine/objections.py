@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 
 if TYPE_CHECKING:
     from agenttalk.ports import Row, Tx

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine import deciding, human, releasing, reviews, revising, steering
 from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.dispatching import Board, Dispatching, look
 from agenttalk.engine.moves import Moves
-from agenttalk.errors import AgentTalkError, Code, MachineError
 from agenttalk.ports import Tx
 from agenttalk.rules import plan_remarks, rework
 from agenttalk.rules.aborts import Abort

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import moment, write_time
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment, write_time
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 from agenttalk.contracts.human import HumanInterventionRequest
 from agenttalk.engine import handover, human, recalling, records
 from agenttalk.engine.archive import stored_at
 from agenttalk.engine.inbound import Ground
 from agenttalk.engine.layout import TURNS
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import AgentTalkError, Code, MissingError
 from agenttalk.ports import Folder, Row, Tx
 from agenttalk.rules import inputs
 from agenttalk.rules.inputs import Resolution, Shelf
@@ -286,13 +286,13 @@ class _LazyShelf:
             return {}
         if self._archived is None:
             self._archived = await self._read()
-        folder = places.task(self._seat.agent_id, self._seat.plan_id, order.task_id)
+        folder = root_layout.task(self._seat.agent_id, self._seat.plan_id, order.task_id)
         own = await asyncio.to_thread(_files_in, self._seat.root, folder, frozenset({TURNS}))
         return {**{path: Source(f"{folder}/{path}", path) for path in own}, **self._archived}
 
     async def _read(self) -> dict[str, Source]:
         seat = self._seat
-        hidden = frozenset({places.HISTORY, places.INPUT_INDEX})
+        hidden = frozenset({root_layout.HISTORY, root_layout.INPUT_INDEX})
         lying = await asyncio.to_thread(_files_in, seat.root, seat.inputs, hidden)
         found = {path: Source(f"{seat.inputs}/{path}", path.split("/", 2)[-1]) for path in lying}
         rows = await seat.store.read("inputs_of", plan_id=seat.plan_id, agent_id=seat.agent_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from agenttalk.contracts.base import instant, moment
+from agenttalk.contracts.core.base import instant, moment
 from agenttalk.engine import appeals
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import Board, state_of

@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.engine.quiet import Quiet
-from agenttalk.errors import AgentTalkError, Code, InputError, MachineError, MissingError
 from agenttalk.ports import Entry, Folder
 from agenttalk.rules.control import kind_of
 from agenttalk.rules.redaction import NONE, Secrets
@@ -41,7 +41,7 @@ class Found:
     @property
     def path(self) -> str:
         """Where it lies under the root."""
-        return f"{places.box(self.agent_id, 'outbox', self.plan_id)}/{self.entry.name}"
+        return f"{root_layout.box(self.agent_id, 'outbox', self.plan_id)}/{self.entry.name}"
 
     @property
     def name(self) -> str:
@@ -79,7 +79,7 @@ def spelled(name: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        stem = raw.removesuffix(places.MESSAGE.encode())
+        stem = raw.removesuffix(root_layout.MESSAGE.encode())
         return _RAW + stem.hex() + raw[len(stem) :].decode()
 
 
@@ -88,7 +88,7 @@ def unspelled(name: str) -> str:
     if not name.startswith(_RAW):
         return name
     text = name.removeprefix(_RAW)
-    stem = text.removesuffix(places.MESSAGE)
+    stem = text.removesuffix(root_layout.MESSAGE)
     return os.fsdecode(bytes.fromhex(stem)) + text[len(stem) :]
 
 
@@ -101,7 +101,7 @@ def harvest(root: Folder, agents: Iterable[str], quiet: Quiet | None = None, kno
     gathered = Harvest({}, [])
     quiet = quiet or Quiet()
     for agent_id in agents:
-        outbox = f"{places.agent(agent_id)}/outbox"
+        outbox = f"{root_layout.agent(agent_id)}/outbox"
         now = quiet.now()
         try:
             with root.sub(outbox) as folder:
@@ -122,7 +122,7 @@ def harvest(root: Folder, agents: Iterable[str], quiet: Quiet | None = None, kno
 def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest, known: Collection[str]) -> bool:
     """Look into one outbox of a plan; whether something new lies there, or it could not be seen."""
     try:
-        with root.sub(places.box(agent_id, "outbox", plan_id)) as folder:
+        with root.sub(root_layout.box(agent_id, "outbox", plan_id)) as folder:
             entries = [entry for entry in folder.scan() if _interesting(entry.name, plan_id)]
     except MissingError:
         return True
@@ -137,7 +137,7 @@ def _look(root: Folder, agent_id: str, plan_id: str, gathered: Harvest, known: C
 
 
 def _interesting(name: str, plan_id: str) -> bool:
-    return not name.startswith(".") and (name.endswith(places.MESSAGE) or kind_of(name, plan_id) is not None)
+    return not name.startswith(".") and (name.endswith(root_layout.MESSAGE) or kind_of(name, plan_id) is not None)
 
 
 def read(root: Folder, found: Found, limit: int = wire.ENVELOPE_LIMIT) -> bytes | InputError | None:
@@ -154,8 +154,8 @@ def read(root: Folder, found: Found, limit: int = wire.ENVELOPE_LIMIT) -> bytes 
 
 def payload(root: Folder, agent_id: str, plan_id: str, path: str) -> str:
     """Where a payload lies: beside its envelope, or where an earlier message with the same file took it."""
-    box = places.box(agent_id, "outbox", plan_id)
-    sent = f"{box}/{places.SENT}/{path}"
+    box = root_layout.box(agent_id, "outbox", plan_id)
+    sent = f"{box}/{root_layout.SENT}/{path}"
     return sent if not root.exists(f"{box}/{path}") and root.exists(sent) else f"{box}/{path}"
 
 
@@ -185,7 +185,7 @@ def clear(root: Folder, leaving: Leaving, secrets: Secrets = NONE) -> InputError
     What has its name but is another file stays. Done twice, it does nothing. One that was refused loses the secrets in
     it on the way.
     """
-    box = places.box(leaving.agent_id, "outbox", leaving.plan_id)
+    box = root_layout.box(leaving.agent_id, "outbox", leaving.plan_id)
     try:
         with root.sub(box) as folder:
             target = leaving.target
@@ -196,7 +196,7 @@ def clear(root: Folder, leaving: Leaving, secrets: Secrets = NONE) -> InputError
             for path in leaving.payloads:
                 _move_payload(folder, path, f"{target}/{path}")
             if _is_same(folder, name, leaving):
-                if target == places.REJECTED and secrets:
+                if target == root_layout.REJECTED and secrets:
                     _redact(folder, name, f"{target}/{name}", secrets)
                 if folder.exists(name):
                     _move_aside(folder, name, f"{target}/{name}")
@@ -225,9 +225,9 @@ def withhold_names(root: Folder, files: list[Found], secrets: Secrets) -> list[F
             kept.append(found)
             continue
         LOG.warning("a file of %s whose name holds a secret was refused", found.agent_id, extra={"action": "outbox"})
-        with suppress(AgentTalkError), root.sub(places.box(found.agent_id, "outbox", found.plan_id)) as folder:
-            folder.make(places.REJECTED)
-            new = f"{places.REJECTED}/withheld-{wire.sha256(os.fsencode(found.key))[7:23]}"
+        with suppress(AgentTalkError), root.sub(root_layout.box(found.agent_id, "outbox", found.plan_id)) as folder:
+            folder.make(root_layout.REJECTED)
+            new = f"{root_layout.REJECTED}/withheld-{wire.sha256(os.fsencode(found.key))[7:23]}"
             _redact(folder, found.entry.name, new, secrets)
             if folder.exists(found.entry.name):
                 folder.move(found.entry.name, folder, new, replace=True)
@@ -254,7 +254,7 @@ def _move_payload(folder: Folder, path: str, new: str) -> None:
 def _move_aside(folder: Folder, name: str, new: str) -> None:
     """Never over an earlier message of that name: that one is kept, too. A newer receipt replaces an older one."""
     copy = 0
-    if kind_of(name) and new.startswith(f"{places.SENT}/"):
+    if kind_of(name) and new.startswith(f"{root_layout.SENT}/"):
         folder.move(name, folder, new, replace=True)
         return
     above, _, last = new.rpartition("/")

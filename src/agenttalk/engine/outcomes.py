@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment, write_time
 from agenttalk.contracts.envelope import ArtifactEnvelope
+from agenttalk.contracts.errors import Code, ConflictError, ContractError, InputError, MissingError
 from agenttalk.engine import handover, human, journals, leases, records
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Order, hand_request_over, question
 from agenttalk.engine.outputs import _SHOWN, OutputFile
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import Code, ConflictError, ContractError, InputError, MissingError
 from agenttalk.ports import Ended, Performance, Tx
 from agenttalk.rules import results
 from agenttalk.rules.control import kind_of
@@ -92,7 +92,7 @@ def artifacts(
                 "command_id": order.command.command_id,
             }
         envelope = ArtifactEnvelope.from_json(document).to_bytes() + b"\n"
-        name = places.artifact(order.task_id, output_name, message_id)
+        name = root_layout.artifact(order.task_id, output_name, message_id)
         made.append(Artifact(message_id, name, envelope, tuple(own)))
     return made
 

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from agenttalk.contracts.base import instant, moment
+from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError
 from agenttalk.contracts.forge import ForgeEvent, Issue, Repository
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine import appeals, outages
@@ -20,7 +21,6 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.outages import Outages
 from agenttalk.engine.toolchain import BOARD, Board
 from agenttalk.engine.triaging import RETRY, UNSEEN, Desk
-from agenttalk.errors import AgentTalkError, Code, ForgeError
 from agenttalk.ports import Forge, Row, Store, Tx
 from agenttalk.prompts.toolchain_failures import WORDING, FailureWording, line_of
 from agenttalk.rules import breaker, triage

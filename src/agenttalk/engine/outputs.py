@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, InputError, MissingError
 from agenttalk.engine import records
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import Code, InputError, MissingError
 from agenttalk.ports import Ended, Folder
 from agenttalk.rules import results
 from agenttalk.rules.results import Fault, Result

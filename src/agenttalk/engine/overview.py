@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import honesty, human, plan_showing, showing
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.plan_showing import Asked
 from agenttalk.engine.profiles import agents_in
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
 from agenttalk.rules.honesty import NOTHING, Tally
 
@@ -81,7 +81,7 @@ async def _cost(store: Store, today: str) -> float:
 async def agents(deps: Deps) -> list[dict[str, Any]]:
     """Everybody who works or has worked here, by name."""
     await honesty.count(deps, most=honesty.AT_ONCE)
-    names = set(await asyncio.to_thread(agents_in, deps.root)) - {places.GATEWAY}
+    names = set(await asyncio.to_thread(agents_in, deps.root)) - {root_layout.GATEWAY}
     believed = await honesty.of_agents(deps)
     now: dict[str, list[dict[str, Any]]] = {}
     queued: dict[str, int] = {}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Output
 from agenttalk.engine import acceptance, records
 from agenttalk.engine.moves import Moves
@@ -85,7 +85,7 @@ class Parcel:
                 "seq": job.command.command_seq,
                 "output_name": self.output.name,
                 "producer": job.agent_id,
-                "name": places.artifact(job.task_id, self.output.name, self.message_id),
+                "name": root_layout.artifact(job.task_id, self.output.name, self.message_id),
                 "envelope": self.envelope,
                 "dag_sha256": sheet.dag_sha256,
                 "at": moves.at,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts.base import moment, write_time
+from agenttalk.contracts.core.base import moment, write_time
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.promise import HumanCheck
 from agenttalk.engine import exhibits, human, records

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError
 from agenttalk.engine import correlating, grounds, injected, outputs, stray_files
 from agenttalk.engine.confining import Confining
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.environment import Environment, argv_of, budget_of, handed, limits_of
 from agenttalk.engine.layout import TURNS, Api, Layout, opened_for
 from agenttalk.engine.seat import Seat, take_seat
-from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Driver, Ended, Handed, Job, Made, Performance, Turn
 from agenttalk.rules import results, rework, words_of_verdicts
 from agenttalk.rules.results import Fault, said_object
@@ -79,7 +79,7 @@ class Programs:
         """
         seat = await take_seat(self.deps, job.agent_id, job.plan_id)
         layout = layout_of(job)
-        layout = replace(layout, base=f"{layout.base}-{places.segment(input_name)}")
+        layout = replace(layout, base=f"{layout.base}-{root_layout.segment(input_name)}")
         with self.deps.discretion.during(job.token):
             async with opened_for(self.api(), job.token) as api:
                 try:
@@ -108,7 +108,7 @@ class Programs:
         layout = await asyncio.to_thread(grounds.make, seat.root, job.agent_id, layout, job.command)
         feedback = None
         for file in job.inputs:
-            target = f"{layout.inputs}/{places.segment(file.input_name)}/{file.path}"
+            target = f"{layout.inputs}/{root_layout.segment(file.input_name)}/{file.path}"
             await asyncio.to_thread(seat.root.write, target, await content(seat, file), parents=True)
             if job.command.reexecute is not None and file.input_name == rework.FEEDBACK_INPUT:
                 feedback = target
@@ -215,7 +215,7 @@ def _said(seat: Seat, layout: Layout, stdout: bytes) -> dict[str, Any] | None:
 
 def layout_of(job: Job) -> Layout:
     """Where the files of an attempt lie."""
-    own = places.task(job.agent_id, job.plan_id, job.task_id)
+    own = root_layout.task(job.agent_id, job.plan_id, job.task_id)
     return Layout(job.cwd or own, f"{own}/{TURNS}/{job.command.command_id}-{job.attempt}")
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine import human, people, records
 from agenttalk.engine.boards import board_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import boards, releases
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.dispatcher import Dispatcher
-from agenttalk.errors import Code, UsageError
 from agenttalk.rules import rework
 from agenttalk.rules.mail import BOARD as MAIL
 from agenttalk.rules.people import UNKNOWN, Proof

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.plan import Policies
 from agenttalk.engine.records import SMALL, keep
 from agenttalk.ports import Tx

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import moment
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.contracts.problem import nearest
 from agenttalk.engine import boards, bookmarks, records, standing
 from agenttalk.engine.boards import VIRTUAL, board_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.superseding import files_of
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Store
 from agenttalk.rules.lifecycle import board_status
 from agenttalk.rules.timeline import Span

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.errors import Code, ContractError, Problem
 from agenttalk.contracts.plan import PlanManifest, Policies
 from agenttalk.engine import human, objections, reviews
-from agenttalk.errors import Code, ContractError, Problem
 from agenttalk.ports import Tx
 from agenttalk.rules import checkpoints
 from agenttalk.rules import dag_review as rules

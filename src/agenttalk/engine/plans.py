@@ -14,9 +14,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import AgentId, is_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import AgentId, is_id
 from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.errors import (
+    AgentTalkError,
+    Code,
+    ContractError,
+    InputError,
+    JsonError,
+    MissingError,
+    UsageError,
+)
 from agenttalk.contracts.generation import Repair
 from agenttalk.contracts.plan import ActiveDagRef, PlanManifest
 from agenttalk.engine import generosity, recalling, records
@@ -24,7 +33,6 @@ from agenttalk.engine.boards import DEFAULT, SYSTEM, VIRTUAL, board_of, boards, 
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.profiles import agents_in
 from agenttalk.engine.quiet import Quiet
-from agenttalk.errors import AgentTalkError, Code, ContractError, InputError, JsonError, MissingError, UsageError
 from agenttalk.ports import Folder, Store, Tx
 from agenttalk.rules import forms
 from agenttalk.rules.routing import RESERVED, PlanFacts
@@ -140,7 +148,7 @@ class Plans:
         """The files of every plan. Where the folder has not changed, what was seen before."""
         now = self._quiet.now()
         try:
-            with self._deps.root.sub(places.PLANS) as folder:
+            with self._deps.root.sub(root_layout.PLANS) as folder:
                 entries = [entry for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
         except (MissingError, InputError):
             return {}
@@ -190,13 +198,15 @@ class Plans:
         rows = await board.read("plan", plan_id=plan_id)
         if rows and rows[0][1] == "engine":
             self._known[plan_id] = (files, await self._engine_plan(plan_id, board))
-        elif files.has(places.DAG) or (rows and rows[0][1] == "foreign"):  # without its DAG it is halted
+        elif files.has(root_layout.DAG) or (rows and rows[0][1] == "foreign"):  # without its DAG it is halted
             self._known[plan_id] = (files, await self._foreign_plan(plan_id, board, rows[0][2] if rows else ""))
 
     async def _engine_plan(self, plan_id: str, board: Store) -> Plan:
         """The store decides. Files that differ from it are put back."""
         dag, pointer, manifest = (await board.read("plan_documents", plan_id=plan_id))[0]
-        edited = await asyncio.to_thread(_edited, self._deps.root, plan_id, {places.DAG: dag, places.POINTER: pointer})
+        edited = await asyncio.to_thread(
+            _edited, self._deps.root, plan_id, {root_layout.DAG: dag, root_layout.POINTER: pointer}
+        )
         if edited:
             at = self._deps.stamp()
             await board.transact(lambda tx: _put_back(tx, plan_id, edited, at))
@@ -219,7 +229,7 @@ class Plans:
             return Plan(plan_id, board, "foreign", None, halted=why)
         await self._import(board, facts, documents, known_sha256, at)
         if repairs:
-            await board.transact(lambda tx: generosity.tell(tx, plan_id, None, places.MANIFEST, repairs, at=at))
+            await board.transact(lambda tx: generosity.tell(tx, plan_id, None, root_layout.MANIFEST, repairs, at=at))
         return Plan(plan_id, board, "foreign", facts)
 
     async def _import(
@@ -264,7 +274,7 @@ async def submit(
     if rows and rows[0][1] != "engine":
         raise UsageError(
             Code.PLAN_MISMATCH,
-            f"plan {plan_id!r} was found as files under {places.plan(plan_id)}; those decide",
+            f"plan {plan_id!r} was found as files under {root_layout.plan(plan_id)}; those decide",
             hint="change the files there, or submit it under another plan_id",
         )
     at = deps.stamp()
@@ -291,10 +301,10 @@ async def submit(
             name = known[0][2].removeprefix("sha256:")
             records.show(tx, f"plans/{plan_id}/dag_history/{revision - 1:06d}_{name[:16]}.json", bytes(old))
         _put_plan(tx, facts, "engine", dag=dag_bytes, pointer=pointer, manifest=manifest, revision=revision)
-        records.show(tx, f"plans/{plan_id}/{places.DAG}", dag_bytes)
+        records.show(tx, f"plans/{plan_id}/{root_layout.DAG}", dag_bytes)
         if manifest is not None:
-            records.show(tx, f"plans/{plan_id}/{places.MANIFEST}", manifest)
-        records.show(tx, f"plans/{plan_id}/{places.POINTER}", pointer)
+            records.show(tx, f"plans/{plan_id}/{root_layout.MANIFEST}", manifest)
+        records.show(tx, f"plans/{plan_id}/{root_layout.POINTER}", pointer)
         tx.record("plan.dag", plan_id, {"origin": "engine", "dag_sha256": facts.dag_sha256, "revision": revision})
 
     await store.transact(work)
@@ -326,11 +336,11 @@ def _require_own_store(deps: Deps, plan_id: str) -> None:
 def files_of(root: Folder, plan_id: str) -> Files | None:
     """The files of a plan; None when it has no folder."""
     try:
-        with root.sub(places.plan(plan_id)) as folder:
+        with root.sub(root_layout.plan(plan_id)) as folder:
             marks = [
                 (entry.name, entry.inode, entry.mtime_ns, entry.size)
                 for entry in folder.scan()
-                if entry.name in {places.DAG, places.POINTER, places.MANIFEST}
+                if entry.name in {root_layout.DAG, root_layout.POINTER, root_layout.MANIFEST}
             ]
     except (MissingError, InputError):
         return None
@@ -347,18 +357,18 @@ def lying(root: Folder, plan_id: str) -> PlanFacts:
 
 def _read_plan(root: Folder, plan_id: str) -> tuple[bytes, bytes | None, bytes]:
     """DAG, manifest and pointer, as bytes."""
-    with root.sub(places.plan(plan_id)) as folder:
-        dag = folder.read(places.DAG, wire.DOCUMENT_LIMIT)
+    with root.sub(root_layout.plan(plan_id)) as folder:
+        dag = folder.read(root_layout.DAG, wire.DOCUMENT_LIMIT)
         try:
-            manifest = folder.read(places.MANIFEST, wire.ENVELOPE_LIMIT)
+            manifest = folder.read(root_layout.MANIFEST, wire.ENVELOPE_LIMIT)
         except MissingError:
             manifest = None
         try:
-            pointer = folder.read(places.POINTER, wire.ENVELOPE_LIMIT)
+            pointer = folder.read(root_layout.POINTER, wire.ENVELOPE_LIMIT)
         except MissingError as error:
             raise UsageError(
                 Code.ACTIVE_DAG_REF_MISMATCH,
-                f"plan {plan_id!r} has {places.DAG} but no {places.POINTER}",
+                f"plan {plan_id!r} has {root_layout.DAG} but no {root_layout.POINTER}",
                 hint="write it last, when the DAG is complete",
             ) from error
     return dag, manifest, pointer
@@ -375,7 +385,7 @@ def _foreign_manifest(manifest: bytes | None) -> tuple[PlanManifest | None, tupl
     """The manifest of a foreign plan, and what of it was brought into our form. Raises what is wrong with it."""
     if manifest is None:
         return None, ()
-    with _naming(places.MANIFEST):
+    with _naming(root_layout.MANIFEST):
         said, repairs = forms.mended(PlanManifest, wire.read(manifest, limit=PlanManifest.size_limit))
         return PlanManifest.from_json(said), repairs
 
@@ -395,7 +405,7 @@ def _facts(dag: bytes, manifest: PlanManifest | None, agents: Collection[str], *
     commanders = manifest.commanders if manifest else None
     if commanders == ():  # nobody is to command, and not: nothing is said about it
         commanders = tuple(AgentId(each) for each in RESERVED)
-    with _naming(places.DAG):
+    with _naming(root_layout.DAG):
         read = TaskDag.from_bytes(dag)
     return PlanFacts(
         dag=read,
@@ -407,12 +417,12 @@ def _facts(dag: bytes, manifest: PlanManifest | None, agents: Collection[str], *
 
 
 def _agree(plan_id: str, facts: PlanFacts, pointer: bytes) -> None:
-    with _naming(places.POINTER):
+    with _naming(root_layout.POINTER):
         said = ActiveDagRef.from_bytes(pointer)
     if said.task_dag_sha256 != facts.dag_sha256:
         raise UsageError(
             Code.ACTIVE_DAG_REF_MISMATCH,
-            f"plan {plan_id!r}: {places.POINTER} and {places.DAG} disagree",
+            f"plan {plan_id!r}: {root_layout.POINTER} and {root_layout.DAG} disagree",
             hint="write the DAG first, then the pointer with its hash",
         )
     if facts.dag.plan_id != plan_id:
@@ -449,7 +459,9 @@ def _edited(root: Folder, plan_id: str, wanted: dict[str, bytes]) -> list[str]:
     edited = []
     for name, data in wanted.items():
         try:
-            if root.digest(f"{places.plan(plan_id)}/{name}", wire.DOCUMENT_LIMIT).sha256 != wire.sha256(bytes(data)):
+            if root.digest(f"{root_layout.plan(plan_id)}/{name}", wire.DOCUMENT_LIMIT).sha256 != wire.sha256(
+                bytes(data)
+            ):
                 edited.append(name)
         except MissingError:
             continue

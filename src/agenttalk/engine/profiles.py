@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import MissingError
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import MissingError
 from agenttalk.ports import Folder
 from agenttalk.rules.routing import RESERVED
 
@@ -20,7 +20,9 @@ Configured: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, Any]]"
 def profile_of(deps: Deps, agent_id: str, configured: Configured) -> AgentProfile:
     """What holds for an agent: its own profile, and the settings over it. Raises AgentTalkError when it is wrong."""
     try:
-        said: Any = wire.read(deps.root.read(f"{places.agent(agent_id)}/{places.PROFILE}", wire.ENVELOPE_LIMIT))
+        said: Any = wire.read(
+            deps.root.read(f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}", wire.ENVELOPE_LIMIT)
+        )
     except MissingError:
         said = {"schema_version": "1.0", "agent_id": agent_id}
     return AgentProfile.from_json(configured(agent_id, said) if isinstance(said, dict) else said)
@@ -29,7 +31,7 @@ def profile_of(deps: Deps, agent_id: str, configured: Configured) -> AgentProfil
 def agents_in(root: Folder) -> list[str]:
     """The agents: folders under agents/ whose name is an id and not reserved."""
     try:
-        with root.sub(places.AGENTS) as folder:
+        with root.sub(root_layout.AGENTS) as folder:
             found = [entry.name for entry in folder.scan() if entry.kind == "folder" and entry.is_text]
     except MissingError:
         return []

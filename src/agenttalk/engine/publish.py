@@ -11,11 +11,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.contracts.plan import PlanStatus
 from agenttalk.engine import records
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import AgentTalkError, Code, InputError, MissingError
 from agenttalk.ports import Folder, Store, Tx
 
 _AT_ONCE: Final = 500
@@ -97,7 +97,7 @@ async def _newer_statuses(deps: Deps, board: Store, views: Sequence[View]) -> se
     found = set()
     for path, body, _ in views:
         plan_id, _, name = path.removeprefix("plans/").partition("/")
-        if name != places.STATUS or body is None or not path.startswith("plans/"):
+        if name != root_layout.STATUS or body is None or not path.startswith("plans/"):
             continue
         rows = await board.read("plan", plan_id=plan_id)
         if rows and rows[0][1] == "foreign" and await asyncio.to_thread(_is_later, deps.root, _place(path), body):
@@ -122,8 +122,8 @@ def _tell_newer(tx: Tx, plan_id: str, at: str) -> None:
         at=at,
         plan_id=plan_id,
         code=Code.VIEW_FOREIGN,
-        message=f"{places.STATUS} was written by another party, later than what we know; it is left as it is",
-        key=places.STATUS,
+        message=f"{root_layout.STATUS} was written by another party, later than what we know; it is left as it is",
+        key=root_layout.STATUS,
         severity="WARNING",
     )
 
@@ -134,7 +134,7 @@ def _shown(tx: Tx, written: list[tuple[str, int]]) -> None:
 
 
 def _place(path: str) -> str:
-    return path if path.startswith(f"{places.AGENTS}/") else f"{places.RUNTIME}/{path}"
+    return path if path.startswith(f"{root_layout.AGENTS}/") else f"{root_layout.RUNTIME}/{path}"
 
 
 def _write(
@@ -194,7 +194,7 @@ def _write_files(root: Folder, files: Sequence[tuple[str, bytes]]) -> None:
 
 def _command_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
     _, plan_id, name, envelope = row
-    return f"{places.plan(plan_id)}/commands/{name}", bytes(envelope)
+    return f"{root_layout.plan(plan_id)}/commands/{name}", bytes(envelope)
 
 
 def _ack_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
@@ -202,7 +202,7 @@ def _ack_file(row: tuple[Any, ...]) -> tuple[str, bytes] | None:
     ack = body.get("ack")
     if ack is None:
         return None
-    return f"{places.plan(ack['plan_id'])}/acks/{places.ack(ack['message_id'])}", wire.write(ack) + b"\n"
+    return f"{root_layout.plan(ack['plan_id'])}/acks/{root_layout.ack(ack['message_id'])}", wire.write(ack) + b"\n"
 
 
 async def _journals(deps: Deps, board: Store) -> int:
@@ -217,7 +217,7 @@ async def _journal(deps: Deps, board: Store, plan_id: str) -> int:
 
     How long the file was after the last line is known; what lies behind that is a line torn by a crash.
     """
-    path = f"{places.plan(plan_id)}/{places.JOURNAL}"
+    path = f"{root_layout.plan(plan_id)}/{root_layout.JOURNAL}"
     rows = await board.read("journal_state", plan_id=plan_id)
     if not rows:  # what lies there is somebody else's: noted before the first line, so that a crash cannot hide it
         base = await asyncio.to_thread(_end_line, deps.root, path)
@@ -280,7 +280,7 @@ async def status(deps: Deps, board: Store, plan_id: str, seen: Seen | None = Non
     if seen is not None and seen.get(plan_id) == look:
         return False
     tasks = [_task(row) for row in found]
-    path = f"plans/{plan_id}/{places.STATUS}"
+    path = f"plans/{plan_id}/{root_layout.STATUS}"
     blocked = {"INPUT": 0, "REVIEW": 0, "HUMAN": 0}
     for task in tasks:
         if task["state"] in _BLOCKED:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from agenttalk.contracts import places
-from agenttalk.contracts.base import MAX_INTEGER
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.base import MAX_INTEGER
+from agenttalk.contracts.errors import Code
 from agenttalk.engine import handover, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.records import Letter
-from agenttalk.errors import Code
 from agenttalk.ports import Row, Tx
 from agenttalk.rules.routing import Order
 
@@ -94,4 +94,4 @@ def _fail(tx: Tx, receiver: Receiver, about: dict[str, Any], consumed_at: str, w
     """A command that was claimed ends by our word: its receipt says so at once, and the receiver leaves the same."""
     times = {"consumed_at": consumed_at, "finished_at": at}
     ack = handover.acknowledge(tx, receiver, about, "FAILED", **times, result={"ok": False, "details": why})
-    records.show(tx, f"plans/{receiver.plan_id}/acks/{places.ack(ack.message_id)}", ack.as_json())
+    records.show(tx, f"plans/{receiver.plan_id}/acks/{root_layout.ack(ack.message_id)}", ack.as_json())

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agenttalk.contracts import places
 from agenttalk.contracts.command import make_command_id
+from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.record import Ack
 from agenttalk.engine import records
-from agenttalk.errors import Code
 from agenttalk.ports import Tx
 
 if TYPE_CHECKING:
@@ -81,4 +81,4 @@ def _acknowledge(tx: Tx, command: CommandEnvelope, receiver: str, seq: int, deta
         "result": {"ok": False, "details": details},
     }
     ack = Ack.from_json(said)
-    records.show(tx, f"plans/{command.plan_id}/acks/{places.ack(command.message_id)}", ack.as_json())
+    records.show(tx, f"plans/{command.plan_id}/acks/{root_layout.ack(command.message_id)}", ack.as_json())

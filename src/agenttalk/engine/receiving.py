@@ -14,13 +14,13 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import instant
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.toolchain import PipelineResult
 from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.records import SMALL
-from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.ports import EventSource, Headers, Store, Tx, Value
 
 LOG = logging.getLogger(__name__)

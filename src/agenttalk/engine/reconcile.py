@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.errors import AgentTalkError, Code, ForgeError, Problem
 from agenttalk.contracts.forge import ForgeEvent, Issue, PullRequest, Repository, Review
 from agenttalk.contracts.toolchain import ProposedTask
-from agenttalk.contracts.words import ForgeKind
 from agenttalk.engine import names
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import BOARD, Board, Written, shown_by
 from agenttalk.engine.webhooks import Gather, Rights
-from agenttalk.errors import AgentTalkError, Code, ForgeError, Problem
 from agenttalk.ports import Forge, Row
 from agenttalk.prompts.toolchain_steps import Content
 from agenttalk.rules import deploying, intake, reconciling, semantic_keys

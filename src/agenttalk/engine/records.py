@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agenttalk.contracts import wire
-from agenttalk.errors import MEANINGS, Code
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import MEANINGS, Code
 
 if TYPE_CHECKING:
-    from agenttalk.contracts import places
+    from agenttalk.contracts.core import root_layout
+    from agenttalk.contracts.errors import Problem
     from agenttalk.contracts.record import DeliveryStatus
-    from agenttalk.errors import Problem
     from agenttalk.ports import Tx
 
 SMALL: Final = 64 * 1024
@@ -193,7 +193,7 @@ class Refused:
 
     plan_id: str
     agent_id: str
-    box: places.Box
+    box: root_layout.Box
     name: str
     """Name of the file, spelled so that it can be written into a document."""
     key: str

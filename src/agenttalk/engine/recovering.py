@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection
 from typing import Any
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.engine import access, ending, gating, resuming, transcripts
 from agenttalk.engine.boards import VIRTUAL, boards
 from agenttalk.engine.dispatching import Board, Dispatching
@@ -93,7 +93,7 @@ class Recovering(Dispatching):
         if left.phase in VERIFYING or task[3] != left.lease or not rows:
             return NOTHING
         envelope: Any = wire.read(bytes(rows[0][1]), limit=wire.DOCUMENT_LIMIT)
-        own = places.task(left.agent_id, left.plan_id, left.task_id)
+        own = root_layout.task(left.agent_id, left.plan_id, left.task_id)
         path = f"{own}/{TURNS}/{envelope['payload']['command']['command_id']}-{task[5]}{transcripts.ENDING}"
         return await asyncio.to_thread(transcripts.used, self._deps.root, path)
 

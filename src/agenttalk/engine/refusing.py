@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import ReexecuteRequest, Reexecution
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.validation import ArtifactValidationResult
 from agenttalk.engine import plan_settings, records
 from agenttalk.engine.plans import Plan
-from agenttalk.errors import Code
 from agenttalk.ports import Tx
 from agenttalk.rules import routing
 from agenttalk.rules.routing import RESERVED, Parcel, Rejection
@@ -101,7 +101,7 @@ def take(tx: Tx, plan: Plan, sender: str, said: Reexecution, *, at: str, sha256:
 def _received(tx: Tx, plan_id: str, task_id: str, receiver: str) -> set[str]:
     """Hashes of the files in force that an agent has in its inbox, or took from there."""
     found: set[str] = set()
-    for row in tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=places.GATEWAY):
+    for row in tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY):
         states = {each[1] for each in tx.run("delivery_of", plan_id=plan_id, message_id=row[1], receiver=receiver)}
         if states & {"delivered", "claimed", "processed"}:
             found |= {file["sha256"] for file in _files(row[6])}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine import releases, reworking
 from agenttalk.engine.commanding import ENGINE

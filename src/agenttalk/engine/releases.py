@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import records
 from agenttalk.engine.boards import board_of
-from agenttalk.errors import Code, UsageError
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import Policies

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.contracts.plan import PhaseTimeout, Policies, Workspace
 from agenttalk.contracts.validation import DecisionRecord, ReleaseManifest
 from agenttalk.engine import acceptance, records, releases
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.releases import Release
 from agenttalk.engine.sheets import Sheet, Sheets
-from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.ports import Examined, Prover, Shipment, Store, Tx
 from agenttalk.rules import checkpoints
 from agenttalk.rules import release as rules
@@ -230,9 +230,9 @@ def _shipment(board: str, plan_id: str, ground: _Ground) -> Shipment:
     names = [each.name for each in shipped]
     files: dict[str, str] = {}
     for each in shipped:
-        top = places.segment(each.name) if names.count(each.name) == 1 else f"{each.task_id}/{each.name}"
+        top = root_layout.segment(each.name) if names.count(each.name) == 1 else f"{each.task_id}/{each.name}"
         contents = ground.files[each.task_id, each.name]
-        alone = len(contents) == 1 and next(iter(contents)) in {each.name, places.segment(each.name)}
+        alone = len(contents) == 1 and next(iter(contents)) in {each.name, root_layout.segment(each.name)}
         files |= {top if alone else f"{top}/{path}": sha256 for path, sha256 in contents.items()}
     return Shipment(board, plan_id, ground.repo, files)
 
@@ -459,6 +459,6 @@ def _manifest(
 def _archive(tx: Tx, plan_id: str, release_id: str, ground: _Ground, decision: Decision) -> None:
     """Have what is shipped written where it stays. The store's contents are held against their hashes on the way."""
     for each in decision.shipped:
-        folder = f"{releases.folder(plan_id, release_id)}/{each.task_id}/{places.segment(each.name)}"
+        folder = f"{releases.folder(plan_id, release_id)}/{each.task_id}/{root_layout.segment(each.name)}"
         for path, sha256 in ground.files[each.task_id, each.name].items():
             records.show(tx, f"{folder}/{path}", None, content=sha256)

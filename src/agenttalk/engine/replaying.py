@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import moment
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.policy import AuditPolicy
 from agenttalk.contracts.promise import CompletionPromise, GateResult
 from agenttalk.engine import objections, rounds
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Store
 from agenttalk.rules import done, replaying
 from agenttalk.rules.done import Evidence

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import PRIORITIES
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import FailurePolicy
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import recalls, records, spending, superseding
 from agenttalk.engine.commanding import FOLDER
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Tx
 from agenttalk.rules import failure, gates
 from agenttalk.rules.lifecycle import Cause, State
@@ -138,7 +138,7 @@ def _outdate(moves: Moves, sheet: Sheet, task_id: str, why: str) -> None:
         about = {"plan_id": plan_id, "message_id": message_id}
         [(message, _, _, _, _, _, _, producer, _)] = tx.run("message_by_id", **about)
         there = [row[1] for receiver in by_hand for row in tx.run("delivery_of", **about, receiver=receiver)]
-        if producer == places.GATEWAY or any(state != "processed" for state in there):
+        if producer == root_layout.GATEWAY or any(state != "processed" for state in there):
             continue
         tx.run("set_message_state", id=message, state="superseded")
         records.tally(tx, plan_id, superseded=1, delivered=-1)

@@ -10,7 +10,7 @@ import base64
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.engine import attempts, granting
 from agenttalk.engine.access import ELSEWHERE
 from agenttalk.engine.elsewhere import OFFERED

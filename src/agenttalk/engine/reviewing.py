@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.contracts.promise import AnyCheck
 from agenttalk.engine import commanding
 from agenttalk.engine.sheets import Sheet, Sheets
-from agenttalk.errors import AgentTalkError, Code, MachineError
 from agenttalk.ports import Job, Prover, Row, Store, Tip, Tx
 from agenttalk.rules import findings, living
 from agenttalk.rules.evidence import Fingerprint, Result, tells_of_the_work

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, UsageError
 
 if TYPE_CHECKING:
     from agenttalk.ports import Row, Store, Tx

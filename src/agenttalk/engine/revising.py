@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import moment
 from agenttalk.contracts.command import PRIORITIES, ResolvedInput
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment
 from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.plan import PlanManifest
 from agenttalk.engine import (
     commanding,
@@ -29,7 +30,6 @@ from agenttalk.engine import (
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.plan_settings import keep_settings, settings_of
 from agenttalk.engine.sheets import Sheet
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Tx, Value
 from agenttalk.rules import failure, lifecycle, living, promises
 from agenttalk.rules.lifecycle import Cause, State
@@ -175,11 +175,11 @@ def _put_documents(moves: Moves, dag: TaskDag, manifest: PlanManifest, profiles:
     folder = f"plans/{plan_id}"
     name = old_sha256.removeprefix("sha256:")[:16]
     records.show(tx, f"{folder}/dag_history/{revision - 1:06d}_{name}.json", bytes(old))
-    records.show(tx, f"{folder}/{places.DAG}", dag_bytes)
-    records.show(tx, f"{folder}/{places.MANIFEST}", manifest_bytes)
-    records.show(tx, f"{folder}/{places.POINTER}", pointer)
+    records.show(tx, f"{folder}/{root_layout.DAG}", dag_bytes)
+    records.show(tx, f"{folder}/{root_layout.MANIFEST}", manifest_bytes)
+    records.show(tx, f"{folder}/{root_layout.POINTER}", pointer)
     for agent_id, profile in sorted(profiles.items()):
-        records.show(tx, f"{places.agent(agent_id)}/{places.PROFILE}", profile.to_bytes() + b"\n")
+        records.show(tx, f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}", profile.to_bytes() + b"\n")
     return revision
 
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine import acceptance, asking, commanding, disputes, records, rounds, superseding
 from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheet
-from agenttalk.errors import Code
 from agenttalk.ports import Made, Performance, Proof, Row, Tx
 from agenttalk.rules import failed_tests, rework, words_of_answers, words_of_verdicts
 from agenttalk.rules.checks import shown_hash

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.validation import Issue
 from agenttalk.engine.sheets import Sheet

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.contracts.human import HumanInterventionResponse
 from agenttalk.engine import arriving, collect, delivery, intake, outbox, publish, records
 from agenttalk.engine.arriving import Arrival
@@ -26,7 +27,6 @@ from agenttalk.engine.plans import UNROUTED, Plan, Plans
 from agenttalk.engine.quiet import Quiet
 from agenttalk.engine.records import Refused, Source
 from agenttalk.engine.standing_files import Said, Standing
-from agenttalk.errors import AgentTalkError, Code, InputError, MachineError
 from agenttalk.ports import Blobs, Folder, Store, Tx
 from agenttalk.rules.control import Control
 from agenttalk.rules.redaction import Secrets
@@ -174,7 +174,7 @@ class Router:
                     at=at,
                     plan_id=UNROUTED,
                     code=Code.NAME_UNKNOWN,
-                    message=f"{agent_id} has messages for {plan_id!r}; they wait, for that plan has no {places.DAG}",
+                    message=f"{agent_id} has messages for {plan_id!r}; they wait, for that plan has no {root_layout.DAG}",
                     key=f"{agent_id}/{plan_id}",
                     severity="WARNING",
                     source=Source(agent_id),

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.engine import honesty, kinds, letters, mail, publish
 from agenttalk.engine.boards import boards
 from agenttalk.engine.deps import Deps
@@ -33,7 +34,6 @@ from agenttalk.engine.slots import Slots
 from agenttalk.engine.toolchain import BOARD
 from agenttalk.engine.tracing import POLL as TRACE
 from agenttalk.engine.tracing import Tracing
-from agenttalk.errors import AgentTalkError, Code, MachineError, UsageError
 from agenttalk.ports import Driver, Performer, Processes, Prover
 from agenttalk.rules.mail import BOARD as MAIL
 

@@ -16,15 +16,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import ValidationError
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import instant, is_id, moment
-from agenttalk.contracts.cron import parse
-from agenttalk.contracts.problem import nearest, problems_of
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant, is_id, moment
+from agenttalk.contracts.core.cron import parse
+from agenttalk.contracts.core.problems import nearest, problems_of
+from agenttalk.contracts.errors import AgentTalkError, Code, ContractError, InputError, MachineError, UsageError
 from agenttalk.contracts.schedule import Schedule
 from agenttalk.engine import submission
 from agenttalk.engine.boards import SYSTEM, board_of
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import AgentTalkError, Code, ContractError, InputError, MachineError, UsageError
 from agenttalk.ports import Row, Store, Tx
 from agenttalk.rules import schedules
 from agenttalk.rules.planfile import Compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.engine.boards import board_of
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Blobs, Folder, Store
@@ -28,17 +28,17 @@ class Seat:
     @property
     def inbox(self) -> str:
         """The agent's inbox for the plan."""
-        return places.box(self.agent_id, "inbox", self.plan_id)
+        return root_layout.box(self.agent_id, "inbox", self.plan_id)
 
     @property
     def outbox(self) -> str:
         """The agent's outbox for the plan."""
-        return places.box(self.agent_id, "outbox", self.plan_id)
+        return root_layout.box(self.agent_id, "outbox", self.plan_id)
 
     @property
     def inputs(self) -> str:
         """Where the agent keeps what it received in the plan."""
-        return places.inputs(self.agent_id, self.plan_id)
+        return root_layout.inputs(self.agent_id, self.plan_id)
 
 
 async def take_seat(deps: Deps, agent_id: str, plan_id: str) -> Seat:

@@ -10,9 +10,10 @@ from typing import Any, Final, TypeAlias
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.dag import TaskDag
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.contracts.plan import PlanManifest
-from agenttalk.contracts.problem import nearest
 from agenttalk.engine import (
     access,
     boards,
@@ -52,7 +53,6 @@ from agenttalk.engine.scheduling import Schedules
 from agenttalk.engine.sessions import Sessions
 from agenttalk.engine.tasks import Remark, TaskName
 from agenttalk.engine.tracing import Tracing
-from agenttalk.errors import Code, MachineError, UsageError
 from agenttalk.rules.notes import Note
 from agenttalk.rules.people import UNKNOWN, Proof
 from agenttalk.rules.tokens import Attempt

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from agenttalk.contracts.base import instant
+from agenttalk.contracts.core.base import instant
 from agenttalk.engine.boards import SYSTEM
 from agenttalk.engine.deps import Deps
 from agenttalk.ports import Tx

@@ -8,15 +8,19 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import MissingError
 from agenttalk.engine import archive, handover
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import MissingError
 from agenttalk.ports import Tx
 from agenttalk.rules.archive import kept_name
 
 _AT_ONCE: Final = 50
-_PLACES: Final = {"processed": places.PROCESSED, "superseded": places.PROCESSED, "dead": places.DEADLETTER}
+_PLACES: Final = {
+    "processed": root_layout.PROCESSED,
+    "superseded": root_layout.PROCESSED,
+    "dead": root_layout.DEADLETTER,
+}
 
 
 async def settle(seat: Seat, running: int | None = None) -> int:
@@ -32,7 +36,7 @@ async def settle(seat: Seat, running: int | None = None) -> int:
                 await archive.show_artifact(seat, message_id, task_id, output_name, bytes(envelope))
                 index = True
             elif kind == "artifact":
-                await archive.put_payloads_away(seat, places.DEADLETTER, message_id, bytes(envelope))
+                await archive.put_payloads_away(seat, root_layout.DEADLETTER, message_id, bytes(envelope))
             await asyncio.to_thread(_put_away, seat, _PLACES[state], kept_name(message_id, name), bytes(envelope))
         if index:
             await archive.show_index(seat)
@@ -52,7 +56,7 @@ def _put_away(seat: Seat, folder: str, name: str, envelope: bytes) -> None:
     """The envelope of a message that has ended leaves `.pending`; one that is lost is written anew."""
     with seat.root.sub(seat.inbox, create=True) as inbox, inbox.sub(folder, create=True) as target:
         try:
-            inbox.move(f"{places.PENDING}/{name}", target, name, replace=True)
+            inbox.move(f"{root_layout.PENDING}/{name}", target, name, replace=True)
         except MissingError:
             if not target.exists(name):
                 target.write(name, envelope)

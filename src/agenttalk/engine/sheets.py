@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import AgentId, moment
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import AgentId, moment
 from agenttalk.contracts.dag import EVERYONE, Node, Output
+from agenttalk.contracts.errors import Code, MissingError
 from agenttalk.contracts.plan import PlanLimits, PlanManifest, Policies, Workspace
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise
 from agenttalk.engine.correlating import Trace, trace_of
 from agenttalk.engine.plan_settings import read_settings
-from agenttalk.errors import Code, MissingError
 from agenttalk.ports import Row, Tx
 from agenttalk.rules import done, living, promises
 from agenttalk.rules.living import Joined

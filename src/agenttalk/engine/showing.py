@@ -6,14 +6,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.problem import nearest
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.toolchain import ACTION_TYPES, NOTICES
 from agenttalk.engine.boards import TOOLCHAIN as BOARD
 from agenttalk.engine.boards import sound
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.tasks import TaskName
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Store
 from agenttalk.rules import lifecycle, read_back
 from agenttalk.rules.done import Evidence, Verdict

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import objections, releases, reviews
 from agenttalk.engine.boards import VIRTUAL, board_of, boards
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, UsageError
 from agenttalk.rules.lifecycle import board_status
 
 if TYPE_CHECKING:

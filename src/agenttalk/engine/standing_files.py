@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.record import Ack
 from agenttalk.engine import collect, intake
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outbox import Found
 from agenttalk.engine.plans import Plan
-from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Folder, Tx
 from agenttalk.rules.archive import kept_name
 from agenttalk.rules.control import Control
@@ -69,7 +69,7 @@ class Standing:
 
         def work(tx: Tx) -> None:
             for found in done:
-                intake.leave(tx, found, places.SENT)
+                intake.leave(tx, found, root_layout.SENT)
 
         await plan.board.transact(work)
         for found in done:
@@ -81,8 +81,8 @@ class Standing:
             return False
         about = {"plan_id": plan.plan_id, "message_id": message_id}
         rows = await plan.board.read("known_delivery", **about, receiver=agent_id)
-        names = {row[2] for row in rows} | {f"{message_id}{places.MESSAGE}"}
-        box = places.box(agent_id, "inbox", plan.plan_id)
+        names = {row[2] for row in rows} | {f"{message_id}{root_layout.MESSAGE}"}
+        box = root_layout.box(agent_id, "inbox", plan.plan_id)
         return await asyncio.to_thread(_has_left, self.deps.root, box, message_id, names)
 
 
@@ -90,6 +90,8 @@ def _has_left(root: Folder, box: str, message_id: str, names: set[str]) -> bool:
     """Whether a message lies neither in an inbox nor among what is claimed there, under any of its names."""
     spelled = names | {kept_name(message_id, name) for name in names}
     try:
-        return not any(root.exists(f"{box}/{part}{name}") for part in ("", f"{places.PENDING}/") for name in spelled)
+        return not any(
+            root.exists(f"{box}/{part}{name}") for part in ("", f"{root_layout.PENDING}/") for name in spelled
+        )
     except AgentTalkError:
         return False

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import commanding, human, objections, releases, resetting, reviews, spending
 from agenttalk.engine.commanding import FOLDER
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.resetting import Stand
 from agenttalk.engine.sheets import Sheet
-from agenttalk.errors import Code, UsageError
 from agenttalk.ports import Row, Tx
 from agenttalk.rules import checkpoints, lifecycle
 from agenttalk.rules.aborts import Abort

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.engine.layout import Layout
-from agenttalk.errors import Code, InputError
 from agenttalk.ports import Folder, Job
 from agenttalk.rules import scope
 

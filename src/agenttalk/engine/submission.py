@@ -15,12 +15,13 @@ from functools import partial
 from json.encoder import encode_basestring
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import moment
 from agenttalk.contracts.command import PRIORITIES
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import moment
+from agenttalk.contracts.core.large_documents import collector_paused
 from agenttalk.contracts.dag import Node, TaskDag
-from agenttalk.contracts.memory import collector_paused
+from agenttalk.contracts.errors import Code, InputError, UsageError
 from agenttalk.contracts.plan import PlanManifest, Policies
 from agenttalk.engine import planning
 from agenttalk.engine.boards import DEFAULT, place
@@ -28,7 +29,6 @@ from agenttalk.engine.deps import Deps
 from agenttalk.engine.plan_settings import keep_settings, settings_of
 from agenttalk.engine.planning import PrePlan
 from agenttalk.engine.sheets import remember
-from agenttalk.errors import Code, InputError, UsageError
 from agenttalk.ports import Store, Tx
 from agenttalk.rules import living, promises
 
@@ -189,7 +189,7 @@ class _Team:
         known = _teams[-1] if _teams else None
         if known is None or not known.is_of(policies, profiles):
             shown = {
-                f"{places.agent(agent_id)}/{places.PROFILE}": f"{profile.as_text()}\n"
+                f"{root_layout.agent(agent_id)}/{root_layout.PROFILE}": f"{profile.as_text()}\n"
                 for agent_id, profile in profiles.items()
             }
             known = cls(policies, dict(profiles), settings_of(policies, dict(profiles)), wire.text(shown)[1:-1])
@@ -235,10 +235,13 @@ class _Papers:
             }
         )
         folder = f"plans/{plan.dag.plan_id}"
-        shown = {f"{folder}/{places.MANIFEST}": manifest.decode(), f"{folder}/{places.POINTER}": pointer.decode()}
+        shown = {
+            f"{folder}/{root_layout.MANIFEST}": manifest.decode(),
+            f"{folder}/{root_layout.POINTER}": pointer.decode(),
+        }
         large = len(dag) > _LARGE
         if not large:
-            shown[f"{folder}/{places.DAG}"] = dag.decode()
+            shown[f"{folder}/{root_layout.DAG}"] = dag.decode()
         pairs = f"{wire.text(shown)[1:-1]}{',' if plan.team.shown else ''}{plan.team.shown}"
         return cls(dag, sha256, manifest, pointer, f"{{{pairs}}}", sha256 if large else None)
 
@@ -280,7 +283,7 @@ def _release(tx: Tx, plan: _Plan, papers: _Papers) -> None:
     tx.run("put_documents", plan_id=plan_id, dag=papers.dag, pointer=papers.pointer, manifest=papers.manifest)
     tx.run("show_views", rows=papers.shown)
     if papers.content is not None:
-        tx.run("show_view", path=f"plans/{plan_id}/{places.DAG}", body=None, content=papers.content)
+        tx.run("show_view", path=f"plans/{plan_id}/{root_layout.DAG}", body=None, content=papers.content)
     plan.gate.note(tx, plan.at)
     body = {"origin": "engine", "dag_sha256": sha256, "revision": 1, "tasks": len(plan.dag.nodes)}
     tx.record("plan.submitted", plan_id, body | plan.gate.told())

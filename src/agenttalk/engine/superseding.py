@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.contracts.envelope import CommandEnvelope
 from agenttalk.engine import given, human, recalls, records
 from agenttalk.ports import Row, Tx
@@ -178,7 +178,7 @@ def is_lost(tx: Tx, sheet: Sheet, inputs: Iterable[ResolvedInput]) -> bool:
         wanted.setdefault(task_id, set()).add(segment)
     for task_id, segments in wanted.items():
         rows = tx.run("versions_from", plan_id=sheet.plan_id, task_id=task_id)
-        if not segments <= {places.segment(row[0]) for row in rows}:
+        if not segments <= {root_layout.segment(row[0]) for row in rows}:
             return True
     return False
 
@@ -201,7 +201,7 @@ def _given(picked: Picked, producer: str) -> dict[str, str]:
     """The files of a producer that were picked, with their hashes."""
     wanted = {path for each in picked.inputs for path in each.paths}
     files = {
-        f"{each.task_id}/{places.segment(each.output_name)}/{path}": sha256
+        f"{each.task_id}/{root_layout.segment(each.output_name)}/{path}": sha256
         for chosen in picked.sources.values()
         for each in chosen
         if each.task_id == producer
@@ -214,7 +214,7 @@ def _made(tx: Tx, sheet: Sheet, producer: str) -> dict[str, str]:
     """The files of the versions in force."""
     found: dict[str, str] = {}
     for row in in_force(tx, sheet.plan_id, producer):
-        folder = f"{producer}/{places.segment(row[4])}"
+        folder = f"{producer}/{root_layout.segment(row[4])}"
         if not any(path.startswith(f"{folder}/") for path in found):
             found |= {f"{folder}/{path}": sha256 for path, sha256, _ in files_of(row[6])}
     return found
@@ -238,7 +238,9 @@ def _used(tx: Tx, sheet: Sheet, task_id: str, producer: str) -> dict[str, tuple[
     for output_name, _, _, state, _, data in tx.run(
         "versions_before", plan_id=sheet.plan_id, task_id=producer, before=number
     ):
-        versions.setdefault(places.segment(output_name), (state, {path: sha256 for path, sha256, _ in files_of(data)}))
+        versions.setdefault(
+            root_layout.segment(output_name), (state, {path: sha256 for path, sha256, _ in files_of(data)})
+        )
     found = {}
     for path in wanted:
         _, segment, inside = path.split("/", 2)
@@ -255,7 +257,7 @@ def files_of(envelope: bytes) -> list[tuple[str, str, int]]:
 
 def in_force(tx: Tx, plan_id: str, task_id: str) -> list[Row]:
     """What a task made, the newest version of each output first, as far as nobody refused it."""
-    return tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=places.GATEWAY)
+    return tx.run("outputs_in_force", plan_id=plan_id, task_id=task_id, gateway=root_layout.GATEWAY)
 
 
 def withdraw_outputs(moves: Moves, sheet: Sheet, task_id: str) -> None:
@@ -288,7 +290,7 @@ def put_away(
     tx: Tx, plan_id: str, task_id: str, output_name: str, version: str, envelope: bytes, stays: Collection[str] = ()
 ) -> None:
     """Archive a version that nobody is to use. Among the results of the plan only files that others show `stays`."""
-    segment = places.segment(output_name)
+    segment = root_layout.segment(output_name)
     for path, sha256, _ in files_of(envelope):
         kept = f"plans/{plan_id}/{HISTORY}/{task_id}/{segment}/{version}/{path}"
         records.show(tx, kept, None, content=sha256)
@@ -306,7 +308,7 @@ def take_down(
 
 def _shown(plan_id: str, task_id: str, output_name: str, envelope: bytes) -> list[str]:
     """Where the files of a version lie among the results of its plan, if it is one of them."""
-    folder = f"artifacts/{plan_id}/{task_id}/{places.segment(output_name)}"
+    folder = f"artifacts/{plan_id}/{task_id}/{root_layout.segment(output_name)}"
     return [f"{folder}/{path}" for path, _, _ in files_of(envelope)]
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agenttalk.contracts.agent import AcpUse
+from agenttalk.contracts.errors import AgentTalkError, Code, InputError
 from agenttalk.engine.coding import Attempt, CodingAgents
 from agenttalk.engine.permitting import Permits
-from agenttalk.errors import AgentTalkError, Code, InputError
 from agenttalk.ports import Asks, Dialogue, Dialogues, Ended, Job, Opening, Pen
 from agenttalk.rules import acp_agents, coding_agents, permissions, scope
 from agenttalk.rules.acp_agents import SpokenAgent

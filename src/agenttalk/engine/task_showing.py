@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import AgentTalkError, Code, UsageError
 from agenttalk.engine import foreign, plan_showing, tasks
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.layout import TURNS
@@ -17,7 +18,6 @@ from agenttalk.engine.standing import isolated_of, usage_of
 from agenttalk.engine.superseding import files_of
 from agenttalk.engine.tasks import TaskName
 from agenttalk.engine.transcripts import ENDING, LARGEST
-from agenttalk.errors import AgentTalkError, Code, UsageError
 from agenttalk.ports import Folder, Row, Store
 from agenttalk.rules import checklist
 from agenttalk.rules.checklist import Item, Seen
@@ -98,7 +98,7 @@ async def _inputs(store: Store, plan_id: str, command: Command) -> list[dict[str
     found: list[dict[str, Any]] = []
     known: dict[str, list[Row]] = {}
     previous = {
-        f"previous_output/{places.segment(old.output_name)}/{old.path}": {
+        f"previous_output/{root_layout.segment(old.output_name)}/{old.path}": {
             "sha256": old.sha256,
             "size_bytes": old.size_bytes,
         }
@@ -116,7 +116,7 @@ async def _inputs(store: Store, plan_id: str, command: Command) -> list[dict[str
 
 
 def _version(rows: list[Row], task_id: str, segment: str, inside: str) -> dict[str, Any]:
-    envelope = next((row[5] for row in rows if places.segment(row[0]) == segment), None)
+    envelope = next((row[5] for row in rows if root_layout.segment(row[0]) == segment), None)
     for path, sha256, size in files_of(bytes(envelope)) if envelope is not None else ():
         if path == inside:
             return {"sha256": sha256, "size_bytes": size, "from_task_id": task_id}
@@ -191,7 +191,7 @@ async def _told_by(
     if row is None:
         return None
     attempt = attempt or known[0][7] or 1
-    own = places.task(row[4] or known[0][0], plan_id, task_id)
+    own = root_layout.task(row[4] or known[0][0], plan_id, task_id)
     return f"{own}/{TURNS}/{row[1]}-{attempt}{ENDING}", row[1], attempt
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, ConflictError, UsageError
 from agenttalk.engine import boards, records
 from agenttalk.engine.access import Caller
 from agenttalk.engine.deps import Deps
-from agenttalk.errors import Code, ConflictError, UsageError
 from agenttalk.ports import Row, Store, Tx
 
 CommentType = Literal[

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code
 from agenttalk.engine import gating, reworking
 from agenttalk.engine.leased_attempt import Granted
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.worth import NO_CLAIMS, NO_PROOF, Outcome
-from agenttalk.errors import Code
 from agenttalk.ports import Performance, Proof
 from agenttalk.rules import lifecycle, results, words_of_verdicts
 from agenttalk.rules.done import Verdict

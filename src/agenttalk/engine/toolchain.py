@@ -13,9 +13,10 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, Final, Literal
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import instant
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.forge import ForgeEvent, Sighting
 from agenttalk.contracts.plan import Policies
 from agenttalk.contracts.toolchain import ProposedTask
@@ -23,7 +24,6 @@ from agenttalk.engine import appeals, kinds, names, records
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.moves import Moves
 from agenttalk.engine.sheets import Sheets
-from agenttalk.errors import Code, Problem
 from agenttalk.ports import KindTask, Row, Tx
 from agenttalk.prompts.toolchain_steps import Content, Place, Style, tell
 from agenttalk.rules import deploying, intake, reconciling, semantic_keys, sightings

@@ -15,12 +15,12 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.engine.boards import boards
 from agenttalk.engine.correlating import naming_of
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.transcripts import LARGEST
-from agenttalk.errors import AgentTalkError
 from agenttalk.ports import Folder, Row, Store, Tx
 from agenttalk.rules import breaker, otlp, spans
 from agenttalk.rules.breaker import Breaker

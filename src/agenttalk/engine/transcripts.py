@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from agenttalk.contracts import wire
-from agenttalk.errors import AgentTalkError, JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, JsonError
 from agenttalk.ports import Folder
 from agenttalk.rules.coding_events import Event
 from agenttalk.rules.usage import NOTHING, Used, spent

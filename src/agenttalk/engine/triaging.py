@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Literal, NamedTuple
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import instant, moment
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant, moment
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.toolchain import NOT_DONE, ProposedTask
 from agenttalk.engine import appeals, records, rounds
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.outages import Outages
 from agenttalk.engine.toolchain import BOARD, Board
-from agenttalk.errors import Code
 from agenttalk.ports import KindTask, Store, Tx
 from agenttalk.prompts import toolchain_failures as texts
 from agenttalk.prompts.toolchain_failures import WORDING, FailureWording

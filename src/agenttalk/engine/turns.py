@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.agent import AgentProfile
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import AgentTalkError, InputError, MissingError
 from agenttalk.engine import grounds, injected, leases, outcomes, outputs
 from agenttalk.engine.archive import show_file
 from agenttalk.engine.confining import Confining
@@ -18,7 +19,6 @@ from agenttalk.engine.layout import TURNS, Api, Layout, opened_for
 from agenttalk.engine.leases import Lease
 from agenttalk.engine.orders import Order, Ready, Source
 from agenttalk.engine.seat import Seat
-from agenttalk.errors import AgentTalkError, InputError, MissingError
 from agenttalk.ports import Driver, Ended, Job, Performance, Turn, Tx
 from agenttalk.prompts.execute import Handover, InputText, execute, with_tools
 from agenttalk.rules import results, spoken
@@ -135,7 +135,7 @@ async def _carried_out(
 
 def layout_of(seat: Seat, order: Order, lease: Lease) -> Layout:
     """Where the files of an attempt lie."""
-    cwd = places.task(seat.agent_id, seat.plan_id, order.task_id)
+    cwd = root_layout.task(seat.agent_id, seat.plan_id, order.task_id)
     return Layout(cwd, f"{cwd}/{TURNS}/{order.command.command_id}-{lease.attempt}")
 
 
@@ -149,7 +149,7 @@ async def _lay_out(seat: Seat, ready: Ready, layout: Layout) -> tuple[Layout, li
             source = ready.sources[path]
             short = source.short if source.short not in taken else path
             taken.add(short)
-            target = f"{layout.inputs}/{places.segment(name)}/{short}"
+            target = f"{layout.inputs}/{root_layout.segment(name)}/{short}"
             sha256 = await _lay(seat, source, target)
             text = await asyncio.to_thread(_text, seat, target, min(_TEXT, room))
             room -= len(text.encode()) if text else 0

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from agenttalk.contracts import places
-from agenttalk.contracts.base import write_time
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.record import StatusHeartbeat
 from agenttalk.engine.deps import Deps
 
@@ -47,6 +47,6 @@ class Vitals:
                 "last_error": self._last_error,
             }
         )
-        path = f"{places.agent(self._agent_id)}/{places.HEARTBEAT}"
+        path = f"{root_layout.agent(self._agent_id)}/{root_layout.HEARTBEAT}"
         await asyncio.to_thread(self._deps.root.write, path, document.to_bytes() + b"\n")
         self._told, self._told_at = told, now

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, MachineError
 from agenttalk.contracts.forge import ForgeEvent
 from agenttalk.contracts.toolchain import PipelineResult, ProposedTask
 from agenttalk.engine import boards
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.toolchain import Board, Written
-from agenttalk.errors import AgentTalkError, MachineError
 from agenttalk.ports import EventSource, Row, Tx
 from agenttalk.prompts.toolchain_steps import Content
 from agenttalk.rules import calling, intake

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import CompletionPromise
 from agenttalk.engine import gating, reworking, rounds

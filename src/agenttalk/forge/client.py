@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from agenttalk.errors import Code, ForgeError
+from agenttalk.contracts.errors import Code, ForgeError
 
 Method = Literal["GET", "POST", "PUT", "PATCH"]
 Sleep = Callable[[float], Awaitable[None]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import EventName, ForgeEvent, Outcome, Status
-from agenttalk.contracts.words import ForgeKind
 from agenttalk.forge import reading
 from agenttalk.forge.reading import UnreadableError, body, moment, part, text
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
+from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.forge import Branch, Change, ChangeKind, Comment, Issue, Outcome, Push, ReviewVerdict, Status
-from agenttalk.errors import Code, ForgeError
 from agenttalk.forge import reading
 from agenttalk.forge.client import Caller, Patience, Sleep, in_path, refusal
 from agenttalk.forge.reading import text

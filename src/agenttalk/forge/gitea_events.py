@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import EventName, ForgeEvent, Review, ReviewVerdict, Run
-from agenttalk.contracts.words import ForgeKind
 from agenttalk.forge import events, reading
 from agenttalk.forge.events import Reader
 from agenttalk.forge.reading import body, flag, moment, number, part, text

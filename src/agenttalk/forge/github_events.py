@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import (
     Deployment,
     EventName,
@@ -13,7 +14,6 @@ from agenttalk.contracts.forge import (
     ReviewVerdict,
     Run,
 )
-from agenttalk.contracts.words import ForgeKind
 from agenttalk.forge import events, reading
 from agenttalk.forge.events import Reader
 from agenttalk.forge.reading import body, moment, number, part, text

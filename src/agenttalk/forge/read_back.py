@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.promise import ForgeCheck
-from agenttalk.errors import Code, ForgeError
 from agenttalk.ports import Forge, KindTask, KindTurn
 from agenttalk.rules import forge_checks, mootness, read_back, report_claims, semantic_keys, words_of_forges
 from agenttalk.rules.done import Evidence

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from agenttalk.contracts.base import MAX_INTEGER
+from agenttalk.contracts.core.base import MAX_INTEGER
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.forge import (
     Comment,
     Commit,
@@ -19,7 +20,6 @@ from agenttalk.contracts.forge import (
     Repository,
     Status,
 )
-from agenttalk.errors import Code, InputError
 
 LONGEST_TEXT: Final = 256 * 1024
 """Characters of one text that are kept."""

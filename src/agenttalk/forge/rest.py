@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import quote
 
+from agenttalk.contracts.errors import Code, ForgeError
 from agenttalk.contracts.forge import (
     Change,
     Comment,
@@ -20,7 +21,6 @@ from agenttalk.contracts.forge import (
     Review,
     ReviewVerdict,
 )
-from agenttalk.errors import Code, ForgeError
 from agenttalk.forge import reading
 from agenttalk.forge.client import Caller, in_path
 from agenttalk.forge.reading import UnreadableError, moment, part, text

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.errors import Code, InputError, JsonError
 from agenttalk.contracts.forge import ForgeEvent
-from agenttalk.contracts.words import ForgeKind
-from agenttalk.errors import Code, InputError, JsonError
 from agenttalk.forge import gitea_events, github_events, shapes
 from agenttalk.forge.reading import UnreadableError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.toolchain import NOT_DONE
-from agenttalk.errors import Code
 from agenttalk.ports import FollowUp, KindOutcome, KindTask
 from agenttalk.rules import triage, words_of_verdicts
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise, HumanCheck
 from agenttalk.contracts.toolchain import NOTICES
 from agenttalk.kinds import contexts

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import Code, InputError, MachineError, MissingError, TakenError
+from agenttalk.contracts.errors import Code, InputError, MachineError, MissingError, TakenError
 from agenttalk.rules import words_of_checks
 
 _REFUSALS: Final = {

@@ -30,7 +30,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Self
 
-from agenttalk.errors import Code, MachineError, MissingError, TakenError
+from agenttalk.contracts.errors import Code, MachineError, MissingError, TakenError
 from agenttalk.mailbox import faults, syscalls
 from agenttalk.mailbox.faults import told
 from agenttalk.mailbox.syscalls import FOLDER, Rename, Ways

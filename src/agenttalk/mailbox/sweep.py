@@ -7,8 +7,8 @@ import secrets
 from contextlib import suppress
 from typing import Final
 
-from agenttalk.contracts import places
-from agenttalk.errors import AgentTalkError, Code, MissingError
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import AgentTalkError, Code, MissingError
 from agenttalk.mailbox.fsio import Folder
 
 _TEMPORARY: Final = re.compile(r"\.agenttalk-[0-9a-f]{32}\.tmp")
@@ -42,10 +42,10 @@ def sweep(root: Folder, older_than_seconds: float, now_ns: int) -> int:
     cannot be opened are passed over. The age must be one that no living process takes to write a file.
     """
     before = now_ns - int(older_than_seconds * 1_000_000_000)
-    swept = _sweep(root, before, deep=0) + _sweep_below(root, places.RUNTIME, before, deep=_DEEP)
+    swept = _sweep(root, before, deep=0) + _sweep_below(root, root_layout.RUNTIME, before, deep=_DEEP)
     for data in ("data", "data/blobs"):
         swept += _sweep_below(root, data, before, deep=0, names=_DRAFT)
-    with suppress(AgentTalkError), root.sub(places.AGENTS) as agents:
+    with suppress(AgentTalkError), root.sub(root_layout.AGENTS) as agents:
         for agent in agents.names():
             swept += _sweep_below(agents, agent, before, deep=0)
             for part in ("inbox", "outbox", "workspace"):

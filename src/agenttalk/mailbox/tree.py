@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import MAX_INTEGER, is_id
 from agenttalk.contracts.command import DagRef, make_command_id
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import MAX_INTEGER, is_id
+from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.plan import ActiveDagRef
-from agenttalk.contracts.problem import nearest
-from agenttalk.errors import (
+from agenttalk.contracts.errors import (
     AgentTalkError,
     Code,
     ContractError,
@@ -25,15 +24,16 @@ from agenttalk.errors import (
     MissingError,
     UsageError,
 )
+from agenttalk.contracts.plan import ActiveDagRef
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.rules.commands import NOTHING, Known
 
-_CLAIMED: Final = (places.PENDING, places.PROCESSED)
+_CLAIMED: Final = (root_layout.PENDING, root_layout.PROCESSED)
 
 
 def plan_folder(root: Path, plan_id: str) -> Path:
     """Where the files of a plan are published."""
-    return root / places.plan(plan_id)
+    return root / root_layout.plan(plan_id)
 
 
 def known(root: Path, plan_id: object, task_id: object, *, besides: bytes | None = None) -> Known:
@@ -61,38 +61,38 @@ def known(root: Path, plan_id: object, task_id: object, *, besides: bytes | None
 
 def _active_dag(top: Folder, plan_id: str) -> tuple[TaskDag, DagRef]:
     try:
-        folder = top.sub(places.plan(plan_id))
+        folder = top.sub(root_layout.plan(plan_id))
     except MissingError as error:
         raise _unknown(top, plan_id) from error
     with folder:
-        data = folder.read(places.DAG, wire.DOCUMENT_LIMIT)
-        pointer_data = folder.read(places.POINTER, wire.ENVELOPE_LIMIT)
+        data = folder.read(root_layout.DAG, wire.DOCUMENT_LIMIT)
+        pointer_data = folder.read(root_layout.POINTER, wire.ENVELOPE_LIMIT)
     digest = wire.sha256(data)
-    with _named(folder.path / places.POINTER):
+    with _named(folder.path / root_layout.POINTER):
         pointer = ActiveDagRef.from_bytes(pointer_data)
     if pointer.task_dag_sha256 != digest:
         raise MachineError(
             Code.ACTIVE_DAG_REF_MISMATCH,
-            f"plan {plan_id!r}: {places.POINTER} and {places.DAG} disagree",
+            f"plan {plan_id!r}: {root_layout.POINTER} and {root_layout.DAG} disagree",
             hint="the DAG is being switched, or one of the two was edited; try again, then compare them",
         )
-    with _named(folder.path / places.DAG):
+    with _named(folder.path / root_layout.DAG):
         dag = TaskDag.from_bytes(data)
     if dag.plan_id != plan_id:
         raise UsageError(
             Code.PLAN_MISMATCH,
-            f"{folder.path / places.DAG} is the DAG of plan {dag.plan_id!r}",
+            f"{folder.path / root_layout.DAG} is the DAG of plan {dag.plan_id!r}",
             hint="put it into the folder of its own plan",
         )
     return dag, DagRef(sha256=digest, revision=pointer.task_dag_revision)
 
 
 def _unknown(top: Folder, plan_id: str) -> UsageError:
-    near = nearest(plan_id, _names(top, places.PLANS))
+    near = nearest(plan_id, _names(top, root_layout.PLANS))
     return UsageError(
         Code.NAME_UNKNOWN,
         f"{top.path} has no plan {plan_id!r}",
-        hint=f"did you mean {near!r}?" if near else f"plans lie in {top.path / places.PLANS}",
+        hint=f"did you mean {near!r}?" if near else f"plans lie in {top.path / root_layout.PLANS}",
     )
 
 
@@ -132,11 +132,11 @@ def _same_content(folder: Folder, name: str, content: bytes | None) -> bool:
 
 def _command_folders(top: Folder, plan_id: str) -> Iterator[Folder]:
     """Every folder that commands of a plan can lie in, open while it is looked through."""
-    with suppress(MissingError), top.sub(f"{places.plan(plan_id)}/commands") as published:
+    with suppress(MissingError), top.sub(f"{root_layout.plan(plan_id)}/commands") as published:
         yield published
-    for agent in _names(top, places.AGENTS):
-        outbox, inbox = places.box(agent, "outbox", plan_id), places.box(agent, "inbox", plan_id)
-        for path in (outbox, f"{outbox}/{places.SENT}", inbox, *(f"{inbox}/{rest}" for rest in _CLAIMED)):
+    for agent in _names(top, root_layout.AGENTS):
+        outbox, inbox = root_layout.box(agent, "outbox", plan_id), root_layout.box(agent, "inbox", plan_id)
+        for path in (outbox, f"{outbox}/{root_layout.SENT}", inbox, *(f"{inbox}/{rest}" for rest in _CLAIMED)):
             # What an agent has instead of a folder, be it a symlink, holds no commands and hides nobody else's.
             with suppress(MissingError, InputError), top.sub(path) as folder:
                 yield folder

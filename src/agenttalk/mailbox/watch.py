@@ -22,8 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agenttalk.contracts import places
-from agenttalk.errors import AgentTalkError
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.mailbox.fsio import Folder
 
 # Bits of an event's mask, as inotify(7) has them.
@@ -57,7 +57,7 @@ class Watch:
         self,
         root: Path,
         *,
-        boxes: Collection[places.Box] = ("inbox", "outbox"),
+        boxes: Collection[root_layout.Box] = ("inbox", "outbox"),
         plans: bool = True,
         agents: Collection[str] | None = None,
     ) -> None:
@@ -194,19 +194,19 @@ class _Wanted:
     def __init__(self, boxes: Collection[str], *, plans: bool, agents: Collection[str] | None) -> None:
         self._boxes = frozenset(boxes)
         self._agents = None if agents is None else frozenset(agents)
-        self._tops = frozenset([places.AGENTS] * bool(boxes) + [places.RUNTIME] * plans)
-        self._plans = frozenset([places.PLANS.rpartition("/")[2]])
+        self._tops = frozenset([root_layout.AGENTS] * bool(boxes) + [root_layout.RUNTIME] * plans)
+        self._plans = frozenset([root_layout.PLANS.rpartition("/")[2]])
 
     def names(self, path: tuple[str, ...]) -> frozenset[str] | None:
         """The names of the folders that are watched in a folder; None for all that are not hidden."""
         match path:
             case ():
                 return self._tops
-            case (places.AGENTS,):
+            case (root_layout.AGENTS,):
                 return self._agents
-            case (places.AGENTS, _):
+            case (root_layout.AGENTS, _):
                 return self._boxes
-            case (places.RUNTIME,):
+            case (root_layout.RUNTIME,):
                 return self._plans
         return None
 
@@ -218,12 +218,16 @@ class _Wanted:
     @staticmethod
     def holds_files(path: tuple[str, ...]) -> bool:
         """Whether a watched folder is that of a plan, in which files are waited for."""
-        return len(path) == (4 if path[:1] == (places.AGENTS,) else 3)
+        return len(path) == (4 if path[:1] == (root_layout.AGENTS,) else 3)
 
     @staticmethod
     def wakes(path: tuple[str, ...], name: str) -> bool:
         """Whether a file is waited for. Of what is published only the DAG is: the rest comes from ourselves."""
-        return not name.startswith(".") if path[0] == places.AGENTS else name in {places.DAG, places.POINTER}
+        return (
+            not name.startswith(".")
+            if path[0] == root_layout.AGENTS
+            else name in {root_layout.DAG, root_layout.POINTER}
+        )
 
 
 class _Node:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import httpx2
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, JsonError
 
 LARGEST: Final = 64 * 1024 * 1024
 TIMEOUT: Final = 120.0

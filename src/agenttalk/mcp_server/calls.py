@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
-from agenttalk.contracts.base import is_id
-from agenttalk.errors import Code
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import Code
 from agenttalk.mcp_server.asking import Asking, Refusal
 from agenttalk.mcp_server.own_attempt import OwnAttempt
 

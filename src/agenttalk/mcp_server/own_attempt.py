@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import RelativePath
 from agenttalk.contracts.command import Command
-from agenttalk.errors import AgentTalkError, Code
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import RelativePath
+from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.mcp_server.asking import LARGEST, Refusal
 from agenttalk.rules import results
 
@@ -63,7 +63,7 @@ class OwnAttempt:
     def input(self, name: str, path: str) -> bytes:
         """A file of an input. Raises Refusal when there is none."""
         try:
-            with (self.inputs / places.segment(name) / _inside(path)).open("rb") as file:
+            with (self.inputs / root_layout.segment(name) / _inside(path)).open("rb") as file:
                 return file.read(LARGEST)
         except OSError as error:
             known = [f"{each.parent.name}/{each.name}" for each in self.inputs.glob("*/*")][:20]
@@ -82,7 +82,7 @@ class OwnAttempt:
         data = _data(given)
         path = _inside(given.get("path") or name.rpartition("/")[2])
         alone = path == name.rpartition("/")[2]
-        target = self.outputs / places.segment(name) if alone else self.outputs / places.segment(name) / path
+        target = self.outputs / root_layout.segment(name) if alone else self.outputs / root_layout.segment(name) / path
         self._write(target, data)
         return {"output": name, "path": path, "sha256": wire.sha256(data), "size": len(data)}
 
@@ -128,7 +128,7 @@ def _data(given: Mapping[str, Any]) -> bytes:
 def _inside(path: str) -> str:
     """A path inside an input or output. Raises Refusal for any other."""
     try:
-        safe = places.payload_is_safe(_PATH.validate_python(path))
+        safe = root_layout.payload_is_safe(_PATH.validate_python(path))
     except ValidationError:
         safe = False
     if not safe:

@@ -7,8 +7,8 @@ import base64
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agenttalk.contracts import plan_reading
-from agenttalk.errors import Code, ContractError, InputError, Problem
+from agenttalk.contracts.errors import Code, ContractError, InputError, Problem
+from agenttalk.contracts.planfile import reader
 from agenttalk.mcp_server.asking import Refusal
 from agenttalk.mcp_server.calls import Call, quoted
 from agenttalk.rules.planfile import compile_plan
@@ -147,7 +147,7 @@ async def explain(call: Call) -> Any:
 async def submit_plan(call: Call) -> Any:
     """A plan file, compiled here. Every problem that it has is told at once."""
     try:
-        compiled = compile_plan(plan_reading.read(call.given["plan"].encode(), yaml=True))
+        compiled = compile_plan(reader.read(call.given["plan"].encode(), yaml=True))
     except ContractError as error:
         raise Refusal(error.code, error.message, hint=error.hint, problems=_told(error.problems)) from error
     except InputError as error:

@@ -14,8 +14,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
-from agenttalk.contracts import catalogue
-from agenttalk.errors import AgentTalkError, Code
+from agenttalk.contracts.core import catalogue
+from agenttalk.contracts.errors import AgentTalkError, Code
 from agenttalk.mcp_server.asking import Asking, Refusal
 from agenttalk.mcp_server.calls import Call
 from agenttalk.mcp_server.heartbeats import Heartbeats

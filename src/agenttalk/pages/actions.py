@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine import ledger_showing
 from agenttalk.engine.human import Decision
 from agenttalk.engine.plan_actions import Action
 from agenttalk.engine.service import Service
-from agenttalk.errors import Code, UsageError
 from agenttalk.pages import views
 from agenttalk.pages.door import Told, form
 from agenttalk.pages.rendering import Reader

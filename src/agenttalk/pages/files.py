@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.pages.diffs import visible
 from agenttalk.pages.rendering import HEADERS
 from agenttalk.ports import Blobs

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import moment
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import moment
 from agenttalk.engine.sessions import Session
 from agenttalk.pages import codes, words
 from agenttalk.pages.words import Language

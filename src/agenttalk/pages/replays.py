@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from agenttalk.contracts.errors import Code, ContractError, UsageError
 from agenttalk.contracts.policy import AuditPolicy, read_policy
 from agenttalk.engine import replaying
 from agenttalk.engine.service import Service
-from agenttalk.errors import Code, ContractError, UsageError
 from agenttalk.pages.door import form, shown
 from agenttalk.pages.rendering import Reader, page
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from agenttalk.contracts.core.vocabulary import ForgeKind
+    from agenttalk.contracts.errors import Code
     from agenttalk.contracts.forge import (
         Branch,
         Change,
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
         ReviewVerdict,
         Status,
     )
-    from agenttalk.contracts.words import ForgeKind
-    from agenttalk.errors import Code
 
 Merged: TypeAlias = 'Literal["merged", "scheduled"]'
 """Whether a pull request is merged, or will be when its checks are green."""

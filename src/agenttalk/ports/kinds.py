@@ -10,8 +10,8 @@ from agenttalk.contracts.plan import Policies
 
 if TYPE_CHECKING:
     from agenttalk.contracts.agent import AgentProfile
+    from agenttalk.contracts.core.wire import JsonValue
     from agenttalk.contracts.promise import CompletionPromise
-    from agenttalk.contracts.wire import JsonValue
     from agenttalk.ports.agents import Performance
     from agenttalk.ports.proof import Confirm
     from agenttalk.ports.storage import Row, Tx

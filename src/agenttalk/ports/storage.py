@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from agenttalk.contracts.wire import JsonValue
+    from agenttalk.contracts.core.wire import JsonValue
 
 T = TypeVar("T")
 Value: TypeAlias = "str | bytes | int | float | None"

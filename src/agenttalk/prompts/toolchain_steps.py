@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any, Final
 
+from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.toolchain import MustHaves, ProposedTask
-from agenttalk.contracts.words import ForgeKind
 from agenttalk.prompts import toolchain_values
 from agenttalk.prompts.toolchain_wording import TOOLCHAIN, ToolchainWording
 from agenttalk.prompts.wording import Locale

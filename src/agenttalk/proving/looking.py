@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from agenttalk.contracts import places, wire
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.promise import (
     AnyCheck,
     CompletionPromise,
@@ -16,7 +17,6 @@ from agenttalk.contracts.promise import (
     RunCheck,
     TestsCheck,
 )
-from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import (
     Job,
@@ -251,7 +251,7 @@ async def twins_in(space: Workspace, performance: Performance, candidate: Candid
 
 def place_of(made: Made) -> str:
     """Where a file of an output lies for checks: as it lay in the folder of outputs, so none passes for another."""
-    name = places.segment(made.output_name)
+    name = root_layout.segment(made.output_name)
     return made.path if made.path in {name, made.output_name} else f"{name}/{made.path}"
 
 

@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple
 
 from agenttalk.checking.checker import Checker, Facts
 from agenttalk.checking.running import Context
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import Tier
-from agenttalk.contracts.base import write_time
 from agenttalk.contracts.command import ValidationCriteria
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import write_time
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.contracts.plan import Workspace as Repository
 from agenttalk.contracts.promise import (
     AnyCheck,
@@ -26,7 +27,6 @@ from agenttalk.contracts.promise import (
     HumanCheck,
     JsonCheck,
 )
-from agenttalk.errors import Code, InputError
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.ports import (
     NO_EXHIBIT,

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AcpUse
-from agenttalk.contracts.problem import nearest
+from agenttalk.contracts.core.problems import nearest
 from agenttalk.rules import coding_agents, permissions
 from agenttalk.rules.coding_agents import MCP_VARIABLES, CodingAgent, McpClient
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.wire import JsonValue
-from agenttalk.errors import Code, JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonValue
+from agenttalk.contracts.errors import Code, JsonError
 from agenttalk.rules import results, words_of_answers
 from agenttalk.rules.results import Fault
 

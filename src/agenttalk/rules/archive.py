@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.rules.bundles import File
 
 NAME_BYTES: Final = 255
@@ -85,7 +85,7 @@ def _clash(paths: set[str]) -> str | None:
 
 def kept_name(message_id: str, name: str, copy: int = 0) -> str:
     """The name of a claimed message, cut in front so that a file system takes it and its ending stays."""
-    whole = places.claimed(message_id, name, copy)
+    whole = root_layout.claimed(message_id, name, copy)
     if len(whole.encode()) <= NAME_BYTES:
         return whole
     ending = f"__dup_{copy}" if copy else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 
 
 def bundle(files: Mapping[str, str]) -> str:

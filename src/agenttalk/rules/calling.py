@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, Issue
-from agenttalk.errors import Code, Problem
 from agenttalk.rules import mentions as texts
 from agenttalk.rules import semantic_keys
 from agenttalk.rules.forge_registry import Registry, same_user

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.promise import AnyCheck
-from agenttalk.errors import Code, Problem
 from agenttalk.rules.planfile import Compiled
 
 LIMIT: Final = 8 * 1024 * 1024

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from agenttalk.contracts import wire
-from agenttalk.errors import JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import JsonError
 from agenttalk.rules import notes, usage
 from agenttalk.rules.coding_events import Event, about, matches
 from agenttalk.rules.results import text_of

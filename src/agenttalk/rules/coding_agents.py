@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AcpUse, CliUse, PromptBy
-from agenttalk.contracts.problem import nearest
+from agenttalk.contracts.core.problems import nearest
 from agenttalk.rules.codecs import Codec, codec
 from agenttalk.rules.coding_events import Totals
 

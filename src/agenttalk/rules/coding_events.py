@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, JsonError
 from agenttalk.rules import words_of_answers, words_of_verdicts
 from agenttalk.rules.usage import NOTHING, UNBILLED, Billed, Used
 

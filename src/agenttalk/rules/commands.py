@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import is_hash, same_hash
 from agenttalk.contracts.command import Command, CommandIdParts, DagRef, make_command_id, parse_command_id
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import is_hash, same_hash
+from agenttalk.contracts.core.problems import nearest, problems_of
+from agenttalk.contracts.errors import Code, JsonError, Problem
 from agenttalk.contracts.generation import ValidateResult
-from agenttalk.contracts.problem import nearest, problems_of
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.errors import Code, JsonError, Problem
 from agenttalk.rules import promises
 
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import Document
 from agenttalk.contracts.command import ReexecuteRequest
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import Document
+from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem
 from agenttalk.contracts.generation import Repair
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.record import Ack, Alert, TaskStateReport
 from agenttalk.contracts.validation import ArtifactValidationResult, DecisionRecord, ReleaseManifest
-from agenttalk.errors import Code, ContractError, JsonError, Problem
 from agenttalk.rules import forms
 from agenttalk.rules.routing import Rejection
 
@@ -86,7 +86,7 @@ class Control:
 
 def kind_of(name: str, plan_id: str = "") -> str | None:
     """The kind of control file that a name stands for in the folder of a plan, if it stands for one."""
-    if not name.endswith(".json") or name.endswith(places.MESSAGE):
+    if not name.endswith(".json") or name.endswith(root_layout.MESSAGE):
         return None
     found = next((kind for kind in _MODELS if name.startswith(f"{kind}_")), None)
     return None if found == "mail" and plan_id != _MAIL else found
@@ -125,7 +125,7 @@ def _author(document: Document) -> str | None:
         case HumanInterventionRequest():
             return document.created_by.agent_id
         case HumanInterventionResponse():
-            return places.GATEWAY
+            return root_layout.GATEWAY
         case DecisionRecord():
             return document.decided_by_agent_id
         case ReexecuteRequest():

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.dag import EVERYONE, Node, Output, TaskDag
-from agenttalk.contracts.problem import nearest
 
 
 def receivers(output: Output, dag: TaskDag) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.contracts.plan import ReviewPolicy
 from agenttalk.contracts.validation import DagReviewResult, Issue
-from agenttalk.errors import AgentTalkError
 
 Verdict = Literal["APPROVE", "REVISE", "REJECT"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)

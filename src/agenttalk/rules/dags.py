@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from agenttalk.contracts.core.large_documents import collector_paused
 from agenttalk.contracts.dag import EVERYONE, ByMessageType, FailurePolicy, Input, Node, TaskDag
-from agenttalk.contracts.memory import collector_paused
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules import dag_plain
 from agenttalk.rules.dag_graph import Graph
 from agenttalk.rules.dag_supply import Supply, reachable

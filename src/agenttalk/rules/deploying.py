@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import ForgeEvent, Repository, Status
-from agenttalk.contracts.words import ForgeKind
 from agenttalk.rules import forge_facts, intake
 from agenttalk.rules.forge_registry import Registry
 from agenttalk.rules.proposing import Decision, Known, Withdrawal

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from agenttalk.contracts.problem import nearest
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.rules import words_of_verdicts
 
 State: TypeAlias = Literal["open", "upheld", "dismissed", "closed"]

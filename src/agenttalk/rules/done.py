@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from agenttalk.contracts.base import Part
+from agenttalk.contracts.core.base import Part
 from agenttalk.contracts.dag import Node
 from agenttalk.contracts.promise import (
     AcceptanceCriterion,

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts.problem import nearest
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import Code, Problem
 
 KEYS: Final = ("name", "tasks")
 """What a draft says."""

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import AgentId, MessageId, write_time
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import AgentId, MessageId, write_time
 from agenttalk.contracts.envelope import CommandEnvelope
+from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.contracts.generation import ValidateResult
-from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.rules import commands
 from agenttalk.rules.commands import NOTHING, Known
 

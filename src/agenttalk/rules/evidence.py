@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import write_time
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import write_time
 from agenttalk.contracts.evidence import EvidenceEntry
 from agenttalk.contracts.promise import AnyCheck, ArtifactCheck, Check, CompletionPromise, RedFirst, Trust
 from agenttalk.rules import words_of_checks

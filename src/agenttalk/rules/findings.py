@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from agenttalk.contracts.base import instant, moment
+from agenttalk.contracts.core.base import instant, moment
 from agenttalk.rules.evidence import ENGINE, Fingerprint, Result
 from agenttalk.rules.junit import Outcomes
 

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import Document
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import Document
 from agenttalk.contracts.generation import Repair
 from agenttalk.contracts.human import HumanInterventionRequest, HumanInterventionResponse
 from agenttalk.contracts.plan import PlanManifest
@@ -139,7 +139,7 @@ def _mend_response(draft: _Draft) -> None:
     responder = draft.fields.get("responder")
     if not isinstance(responder, dict) or not _says(responder.get("name")):
         why = "nothing says which person it was; it came from the gateway's folder"
-        draft.put("responder", {"name": places.GATEWAY}, why)
+        draft.put("responder", {"name": root_layout.GATEWAY}, why)
     answers = draft.fields.get("decision_answers")
     if isinstance(answers, list) and any(_selected(each) is not each for each in answers):
         chosen = [_selected(each) for each in answers]

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import MAX_INTEGER, VERSION_PATTERN, Part, is_hash, same_hash
 from agenttalk.contracts.command import Command, make_command_id, parse_command_id
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import MAX_INTEGER, VERSION_PATTERN, Part, is_hash, same_hash
+from agenttalk.contracts.errors import Code, JsonError, Problem, UsageError
 from agenttalk.contracts.generation import GenerateResult, Repair
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.errors import Code, JsonError, Problem, UsageError
 from agenttalk.rules import commands, promises
 from agenttalk.rules.commands import ENVELOPE_LEVELS, NOTHING, Known
 from agenttalk.rules.wording import COMMANDS, CommandWording, Locale

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final, NamedTuple
 
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules import words_of_checks
 
 Address = IPv4Address | IPv6Address

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agenttalk.contracts.agent import NAMED_TIERS, AgentProfile, Floor, Tier
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.errors import Code, Problem
 
 _STRICTNESS: Final[tuple[Tier, ...]] = ("plain", "best", "landlock", "bubblewrap")
 DEFAULT: Final[Tier] = "best"

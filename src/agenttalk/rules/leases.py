@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from agenttalk.contracts.command import Command
-from agenttalk.errors import Code
+from agenttalk.contracts.errors import Code
 
 LONGEST: Final = 10**9
 """Seconds; beyond it no timer is precise."""

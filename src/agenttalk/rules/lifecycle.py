@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
-from agenttalk.contracts.words import TaskState
-from agenttalk.errors import Code, ConflictError
+from agenttalk.contracts.core.vocabulary import TaskState
+from agenttalk.contracts.errors import Code, ConflictError
 
 State = TaskState
 Phase = Literal["validating", "executing", "asking", "offered", "elsewhere", "verifying", "awaiting"]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.promise import AcceptanceCriterion, CompletionPromise
-from agenttalk.errors import Code, Problem
 from agenttalk.rules.done import Evidence
 from agenttalk.rules.routing import Rejection
 

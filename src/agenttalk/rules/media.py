@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agenttalk.contracts import wire
-from agenttalk.errors import JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import JsonError
 from agenttalk.rules import words_of_checks
 
 _BEGINNINGS: Final[dict[str, tuple[bytes, ...]]] = {

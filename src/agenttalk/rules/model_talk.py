@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agenttalk.contracts import wire
 from agenttalk.contracts.agent import Locale
-from agenttalk.contracts.wire import JsonValue
-from agenttalk.errors import Code, JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.wire import JsonValue
+from agenttalk.contracts.errors import Code, JsonError
 from agenttalk.rules import usage
 from agenttalk.rules.answers import Asked
 from agenttalk.rules.coding_events import Event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.core.base import is_id
 
 _APART: Final = frozenset({"deliveries", "rework"})
 """Before the name of a plan in a subject."""

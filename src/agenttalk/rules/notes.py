@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agenttalk.contracts import wire
-from agenttalk.errors import JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import JsonError
 
 LONGEST: Final = 64 * 1024
 """Bytes of a line that is looked at."""

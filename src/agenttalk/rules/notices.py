@@ -8,8 +8,8 @@ import hmac
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, UsageError
 
 Event: TypeAlias = Literal["plan.ended", "task.failed", "human.asked", "done.refused", "budget.stopped"]
 Format: TypeAlias = Literal["cloudevents", "slack"]

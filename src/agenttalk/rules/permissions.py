@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple, get_args
 
 from agenttalk.contracts.agent import AcpUse
-from agenttalk.errors import InputError
+from agenttalk.contracts.errors import InputError
 from agenttalk.rules import scope
 from agenttalk.rules.scope import Scope
 

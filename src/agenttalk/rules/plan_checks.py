@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import AgentId
+from agenttalk.contracts.core.base import AgentId
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.model_use import MODEL_DRIVERS, LlmUse, LocalUse
-from agenttalk.contracts.planfile import AgentSpec, InputSpec, PlanFile, TaskSpec
-from agenttalk.contracts.problem import nearest
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.planfile.model import AgentSpec, InputSpec, PlanFile, TaskSpec
 from agenttalk.rules import acp_agents, coding_agents, model_services, policy_checks, promise_checks
 from agenttalk.rules.routing import RESERVED
 

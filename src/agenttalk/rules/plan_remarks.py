@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from agenttalk.contracts.dag import Node
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.promise import AnyCheck, CompletionPromise, RunCheck, TestsCheck
-from agenttalk.errors import Code, Problem
 from agenttalk.rules import protection, runners, scope
 from agenttalk.rules.protection import Tree
 from agenttalk.rules.words_of_checks import listed

@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agenttalk.contracts.agent import AgentProfile
-from agenttalk.contracts.base import AgentId, Part, TaskId, made
 from agenttalk.contracts.command import Notice, ValidationCriteria
+from agenttalk.contracts.core.base import AgentId, Part, TaskId, made
+from agenttalk.contracts.core.large_documents import collector_paused
 from agenttalk.contracts.dag import (
     EVERYONE,
     ByMessageType,
@@ -29,10 +30,9 @@ from agenttalk.contracts.dag import (
     TaskDag,
     Versioning,
 )
-from agenttalk.contracts.memory import collector_paused
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.plan import Deliverable, ManifestAgent, PlanLimits, PlanManifest, Policies, Workspace
-from agenttalk.contracts.planfile import AgentSpec, InputSpec, OutputSpec, PlanFile, TaskSpec
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.planfile.model import AgentSpec, InputSpec, OutputSpec, PlanFile, TaskSpec
 from agenttalk.rules import dags, policy_checks, words_of_checks
 from agenttalk.rules.globs import matching
 from agenttalk.rules.plan_checks import USUAL, Findings, gives_score

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.plan import Deliverable, GatePolicy, ReleasePolicy, ReviewPolicy
-from agenttalk.contracts.planfile import GateSpec, PlanFile
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.planfile.model import GateSpec, PlanFile
 from agenttalk.rules.dag_review import VERDICTS
 from agenttalk.rules.release import NEVER_BY_DEFAULT, named_gate
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterator
 from fnmatch import fnmatchcase
 from typing import Final, get_args
 
-from agenttalk.contracts.planfile import TaskSpec
-from agenttalk.contracts.problem import nearest
+from agenttalk.contracts.core.problems import nearest
+from agenttalk.contracts.errors import Code, Problem
+from agenttalk.contracts.planfile.model import TaskSpec
 from agenttalk.contracts.promise import (
     ArtifactCheck,
     Checkpoint,
@@ -18,7 +19,6 @@ from agenttalk.contracts.promise import (
     OtherCheck,
     ReportCheck,
 )
-from agenttalk.errors import Code, Problem
 from agenttalk.rules import forge_checks, promises, protection
 
 BUDGETS: Final = ("token", "time", "tool-calls", "cost")

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agenttalk.contracts.problem import problems_of
+from agenttalk.contracts.core.problems import problems_of
+from agenttalk.contracts.errors import Code, ContractError, Problem
 from agenttalk.contracts.promise import CompletionPromise
-from agenttalk.errors import Code, ContractError, Problem
 from agenttalk.rules import promises
 
 FIELDS: Final = ("objective", "checks", "criteria", "allowed_scope", "disallowed_scope", "budget")

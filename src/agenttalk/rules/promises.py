@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import Part
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import Part
+from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.dag import Node, TaskDag
+from agenttalk.contracts.errors import Code, ContractError, Problem
 from agenttalk.contracts.evidence import read_promise
-from agenttalk.contracts.planfile import PLACEHOLDER_ID
-from agenttalk.contracts.problem import nearest
+from agenttalk.contracts.planfile.model import PLACEHOLDER_ID
 from agenttalk.contracts.promise import CHECK_KINDS, Checkpoint, CompletionPromise, OtherCheck, Severity
-from agenttalk.errors import Code, ContractError, Problem
 
 _FIELDS = {"acceptance": "acceptance", "doneWhen": "done_when", "abortWhen": "abort_when", "checks": "checks"}
 _ID = re.compile(r"cp-[0-9]+-[0-9a-f]{4}\Z")

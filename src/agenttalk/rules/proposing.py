@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from agenttalk.contracts.errors import Code, Problem
 from agenttalk.contracts.forge import ForgeEvent, ForgeUser, PullRequest, ReviewVerdict, Sighting
 from agenttalk.contracts.toolchain import ActionType, Basis, ProposedTask
-from agenttalk.errors import Code, Problem
 from agenttalk.rules import semantic_keys, sightings
 from agenttalk.rules.forge_registry import Registry, same_user
 

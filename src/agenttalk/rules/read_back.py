@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
+from agenttalk.contracts.errors import Code
 from agenttalk.contracts.forge import ForgeUser
 from agenttalk.contracts.promise import Trust
-from agenttalk.errors import Code
 from agenttalk.rules import forge_facts, threads, words_of_forges
 from agenttalk.rules.done import Evidence, Verdict
 from agenttalk.rules.forge_facts import Answer, Approval, Facts, Wanted

@@ -11,9 +11,9 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from agenttalk.contracts import places
-from agenttalk.contracts.base import is_hash, is_path, same_hash
 from agenttalk.contracts.command import ResolvedInput
+from agenttalk.contracts.core import root_layout
+from agenttalk.contracts.core.base import is_hash, is_path, same_hash
 from agenttalk.contracts.dag import ByMessageType, ByValue, Input, Node, PickPolicy
 from agenttalk.rules.bundles import File, files_of
 from agenttalk.rules.globs import matching
@@ -133,7 +133,7 @@ def _pick_only(node: Node, need: Input, only: Candidate) -> Picked | None:
         or _microseconds(only.delivered_at) is None
     ):
         return None
-    folder = f"{only.task_id}/{places.segment(only.output_name)}"
+    folder = f"{only.task_id}/{root_layout.segment(only.output_name)}"
     prefix = f"{only.message_id}/"
     paths = tuple([f"{folder}/{path.removeprefix(prefix)}" for path, _ in only.paths])
     if len(paths) != 1 or not paths[0].isascii() or not is_path(paths[0]) or not is_hash(only.paths[0][1]):
@@ -245,7 +245,7 @@ def _files(candidate: Candidate) -> tuple[File, ...]:
 
 def _stored_at(candidate: Candidate, file: File) -> str:
     """Where a receiver keeps a file, below its inputs."""
-    return f"{candidate.task_id}/{places.segment(candidate.output_name)}/{file.path}"
+    return f"{candidate.task_id}/{root_layout.segment(candidate.output_name)}/{file.path}"
 
 
 def _spellings(candidate: Candidate, file: File) -> tuple[str, ...]:

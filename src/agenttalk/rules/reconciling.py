@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agenttalk.contracts.core.vocabulary import ForgeKind
 from agenttalk.contracts.forge import (
     Change,
     Comment,
@@ -24,7 +25,6 @@ from agenttalk.contracts.forge import (
     Sighting,
     Status,
 )
-from agenttalk.contracts.words import ForgeKind
 from agenttalk.rules import intake, mentions, semantic_keys, sightings, threads
 from agenttalk.rules.deploying import is_deployment
 from agenttalk.rules.forge_registry import Registry, same_user

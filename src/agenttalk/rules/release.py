@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import ContractError, JsonError
 from agenttalk.contracts.validation import ReleaseGateResult
-from agenttalk.errors import ContractError, JsonError
 
 if TYPE_CHECKING:
     from agenttalk.contracts.plan import ReleasePolicy

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agenttalk.contracts import places, wire
 from agenttalk.contracts.command import Command
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.errors import Code, JsonError
 from agenttalk.contracts.evidence import EvidenceEntry
-from agenttalk.errors import Code, JsonError
 from agenttalk.rules import words_of_answers
 from agenttalk.rules.evidence import read_claims
 from agenttalk.rules.notes import without_notes
@@ -153,7 +153,7 @@ def declared(command: Command) -> dict[str, str]:
     A name that is free text may also stand there as it is written in paths.
     """
     names = [*expected(command), *(each.output_name for each in command.may_produce or ())]
-    return {spelling: name for name in names for spelling in (name, places.segment(name))}
+    return {spelling: name for name in names for spelling in (name, root_layout.segment(name))}
 
 
 def missing_outputs(command: Command, found: Collection[str]) -> Fault | None:
@@ -166,7 +166,7 @@ def missing_outputs(command: Command, found: Collection[str]) -> Fault | None:
 
 def unsafe_path(paths: Iterable[str]) -> str | None:
     """The first path of an output that could not lie in an inbox."""
-    return next((path for path in paths if not places.payload_is_safe(path)), None)
+    return next((path for path in paths if not root_layout.payload_is_safe(path)), None)
 
 
 def notice(command: Command, outcome: Result | Fault) -> str | None:

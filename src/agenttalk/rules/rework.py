@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import Many, Score, write_time
 from agenttalk.contracts.command import Command, Reexecution, ResolvedInput, ValidationCriteria
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import Many, Score, write_time
 from agenttalk.contracts.promise import CompletionPromise, Trust
 from agenttalk.contracts.validation import Expectations, Issue, ValidationFeedback
 from agenttalk.rules import media, words_of_verdicts
@@ -196,7 +196,7 @@ def own_inputs(command: Command) -> tuple[ResolvedInput, ...]:
 
 def extra_inputs(again: Reexecution) -> tuple[ResolvedInput, ...]:
     """The inputs that a re-execution has on top: what was refused, and why."""
-    paths = tuple(f"{PREVIOUS_INPUT}/{places.segment(each.output_name)}/{each.path}" for each in again.previous)
+    paths = tuple(f"{PREVIOUS_INPUT}/{root_layout.segment(each.output_name)}/{each.path}" for each in again.previous)
     feedback = ResolvedInput(input_name=FEEDBACK_INPUT, required=True, paths=(FEEDBACK,))
     if not paths:
         return (feedback,)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeVar
 
-from agenttalk.contracts import places, wire
-from agenttalk.contracts.base import is_id
 from agenttalk.contracts.command import Reexecution
+from agenttalk.contracts.core import root_layout, wire
+from agenttalk.contracts.core.base import is_id
 from agenttalk.contracts.dag import EVERYONE, ByValue, Node, Output, TaskDag
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope, lifted, read_envelope
-from agenttalk.errors import Code, ContractError, JsonError, Problem
+from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem
 from agenttalk.rules import commands, envelopes
 from agenttalk.rules.dag_graph import receivers
 from agenttalk.rules.globs import matching
@@ -183,7 +183,7 @@ def arrives(parcel: Parcel, plan: PlanFacts, receiver: str) -> Rejection | None:
     for an earlier DAG is taken, too, and then superseded.
     """
     envelope = parcel.envelope
-    if isinstance(envelope, ArtifactEnvelope) and envelope.producer_agent_id == places.GATEWAY:
+    if isinstance(envelope, ArtifactEnvelope) and envelope.producer_agent_id == root_layout.GATEWAY:
         return None  # a person was asked for it
     if isinstance(envelope, CommandEnvelope) and not _is_of(envelope, plan):
         return None

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final, NamedTuple
 
-from agenttalk.contracts.cron import Cron
+from agenttalk.contracts.core.cron import Cron
 
 LATE: Final = timedelta(seconds=90)
 """Up to so long after its time a run is on time."""

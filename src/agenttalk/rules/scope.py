@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Protocol
 
-from agenttalk.errors import Code, InputError
+from agenttalk.contracts.errors import Code, InputError
 
 CACHES: Final = (
     "__pycache__/",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from agenttalk.contracts.base import moment
+from agenttalk.contracts.core.base import moment
 from agenttalk.rules import usage
 
 Attribute: TypeAlias = "str | bool | int | float"

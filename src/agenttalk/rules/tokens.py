@@ -7,9 +7,9 @@ import binascii
 import hashlib
 from typing import Final, NamedTuple
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import is_id
-from agenttalk.errors import JsonError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import JsonError
 
 _PREFIX: Final = "agt_"
 _LONGEST: Final = 2048

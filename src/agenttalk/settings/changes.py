@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from agenttalk.contracts.problem import field_path
+from agenttalk.contracts.core.problems import field_path
 from agenttalk.settings.reading import leaves
 from agenttalk.settings.tables import Settings
 

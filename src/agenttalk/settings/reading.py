@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.problem import field_path, nearest, problems_of
-from agenttalk.errors import Code, ContractError, JsonError, Problem, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.problems import field_path, nearest, problems_of
+from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem, UsageError
 from agenttalk.settings.tables import (
     LONGEST_URL,
     PASSWORD,

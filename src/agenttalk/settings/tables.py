@@ -19,11 +19,11 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agenttalk.contracts.agent import AcpUse, CliUse, Floor, ProgramLimits, Switch, Tier, cli_named
-from agenttalk.contracts.base import IdText, Many, Text
+from agenttalk.contracts.core.base import IdText, Many, Text
+from agenttalk.contracts.core.vocabulary import ForgeKind
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.model_use import LlmUse, LocalUse, Prices
 from agenttalk.contracts.schedule import Schedule
-from agenttalk.contracts.words import ForgeKind
-from agenttalk.errors import Code, UsageError
 from agenttalk.rules import redaction
 from agenttalk.rules.garbage import KINDS, Keep, Kind
 from agenttalk.rules.http_addresses import read_allowed

@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, JsonError, MachineError, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, JsonError, MachineError, UsageError
 from agenttalk.store import files
 
 MANIFEST: Final = "manifest.json"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from agenttalk.contracts import wire
-from agenttalk.errors import AgentTalkError, Code, JsonError, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import AgentTalkError, Code, JsonError, UsageError
 from agenttalk.ports import Row
 from agenttalk.store import ledger, queries
 from agenttalk.store.dialect import Dialect, DialectName, Params, translating

@@ -23,8 +23,8 @@ from typing import IO, Any, Final
 
 import apsw
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.store import audit, dumping, files
 from agenttalk.store.archives import CHUNK, MANIFEST, Hashing, Kept, Manifest, pump, verified
 from agenttalk.store.dialect import translating

@@ -9,9 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import is_hash
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import is_hash
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.ports import Tx
 from agenttalk.store import files
 from agenttalk.store.database import Board

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
-from agenttalk.errors import AgentTalkError
+from agenttalk.contracts.errors import AgentTalkError
 from agenttalk.ports import Row, Value
 
 Params: TypeAlias = Mapping[str, Value]

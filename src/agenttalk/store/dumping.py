@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.store.root import postgres
 
 SCHEMAS: Final = ("system", "mail", "toolchain", "projects")

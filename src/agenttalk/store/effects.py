@@ -10,8 +10,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import instant
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant
 from agenttalk.ports import Tx
 
 CLAIM: Final = timedelta(seconds=60)

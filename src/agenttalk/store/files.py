@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 
 PRIVATE: Final = ("data", "system_runtime", "workspaces", "agenttalk.toml")
 """What of a root other users have no business with. Folders of agents may be made for others to work in."""

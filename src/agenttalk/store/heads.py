@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import AgentTalkError, Code, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, MachineError
 from agenttalk.store import operator
 from agenttalk.store.audit import ChainReport, read_anchor, write_anchor
 from agenttalk.store.ledger import Head, Verdict

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.store import files
 
 TOKEN: Final = "operator.token"  # noqa: S105 - the name of a file

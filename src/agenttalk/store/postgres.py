@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import psycopg
 from psycopg import errors, sql
 
-from agenttalk.errors import AgentTalkError, Code, ConflictError, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Row
 from agenttalk.store.dialect import DialectName, Params, translating
 

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import is_id
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.ports import Clock, Tx
 from agenttalk.store.blobs import BoardBlobs
 from agenttalk.store.database import Board, Database

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, JsonError, MachineError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, JsonError, MachineError
 from agenttalk.store import files
 
 _NO_LOCKS: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS})

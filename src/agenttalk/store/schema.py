@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from agenttalk.contracts import wire
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.store.dialect import Connection, DialectName
 
 Part: TypeAlias = Literal["system", "board"]

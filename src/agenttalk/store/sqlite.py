@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import apsw
 
-from agenttalk.errors import AgentTalkError, Code, ConflictError, MachineError
+from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Row
 from agenttalk.store import files
 from agenttalk.store.dialect import DialectName, Listener, Params, translating

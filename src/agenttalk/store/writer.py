@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.base import instant
-from agenttalk.errors import AgentTalkError, Code, ConflictError, MachineError
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import instant
+from agenttalk.contracts.errors import AgentTalkError, Code, ConflictError, MachineError
 from agenttalk.ports import Clock, Row, Tx, Value
 from agenttalk.store import ledger, queries
 from agenttalk.store.dialect import Connection, Dialect, Params, translating

@@ -13,7 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from agenttalk import connecting, telemetry
 from agenttalk.api.serving import Listening
-from agenttalk.contracts.memory import what_is_there_spared
+from agenttalk.contracts.core.large_documents import what_is_there_spared
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.drivers.processes import LocalProcesses
 from agenttalk.drivers.script import ScriptDriver
 from agenttalk.engine import access
@@ -22,7 +23,6 @@ from agenttalk.engine.forges import Connected
 from agenttalk.engine.layout import Api
 from agenttalk.engine.running import Running
 from agenttalk.engine.sessions import FIRST_LINK
-from agenttalk.errors import Code, MachineError
 from agenttalk.garbage import Collector
 from agenttalk.mailbox.watch import Watch, watching
 from agenttalk.ports import Forge, Performer

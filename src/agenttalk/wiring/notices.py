@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agenttalk.checking import telling
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.engine.deps import Deps
 from agenttalk.engine.notifying import Notifications, Said, Target
-from agenttalk.errors import Code, UsageError
 from agenttalk.rules import notices
 from agenttalk.rules.http_addresses import read_allowed
 from agenttalk.settings import Settings

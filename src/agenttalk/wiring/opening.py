@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agenttalk.contracts import places
+from agenttalk.contracts.core import root_layout
 from agenttalk.engine.deps import Deps, Limits, Walls
 from agenttalk.mailbox.fsio import Folder
 from agenttalk.mailbox.sweep import file_time, sweep
@@ -67,7 +67,7 @@ async def opened(  # noqa: PLR0913 - each is a wish of its own
         keeping = asyncio.create_task(_keep(heads)) if heads else None
         try:
             own = operator.folder_of(root).parent  # and that of the operator's other roots
-            ours = (folder.path.absolute() / name for name in places.HIDDEN)
+            ours = (folder.path.absolute() / name for name in root_layout.HIDDEN)
             walls = Walls((*ours, own, *hidden), OUR_PROGRAMS, Path.home())
             yield Deps(
                 folder,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from agenttalk.contracts.base import is_id
-from agenttalk.errors import Code, InputError
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import Code, InputError
 from agenttalk.workspaces.objects import Change
 from agenttalk.workspaces.preparing import Environment
 from agenttalk.workspaces.taking import Reason

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.workspaces import merging, snapshots, survey
 from agenttalk.workspaces.answers import Candidate
 from agenttalk.workspaces.objects import Objects

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.workspaces import folders, preparing, taking
 from agenttalk.workspaces.answers import Sealed
 from agenttalk.workspaces.objects import Objects

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import MachineError
+from agenttalk.contracts.errors import MachineError
 from agenttalk.rules import scope
 from agenttalk.rules.scope import Globs
 from agenttalk.workspaces import folders

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 
 NAME: Final = "AgentTalk"
 EMAIL: Final = "engine@agenttalk.invalid"

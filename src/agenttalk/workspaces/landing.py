@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from agenttalk.errors import Code, MachineError
+from agenttalk.contracts.errors import Code, MachineError
 from agenttalk.workspaces import folders, snapshots, taking
 from agenttalk.workspaces.git import At
 from agenttalk.workspaces.objects import Change, Clash, Objects

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agenttalk.errors import MachineError
+from agenttalk.contracts.errors import MachineError
 from agenttalk.workspaces import folders, taking
 from agenttalk.workspaces.git import RAW, Answer, At, Git
 from agenttalk.workspaces.taking import Item, Listing

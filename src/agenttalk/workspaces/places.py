@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.workspaces import folders
 from agenttalk.workspaces.git import RAW, At, Git
 from agenttalk.workspaces.objects import Objects

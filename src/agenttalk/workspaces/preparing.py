@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules import scope
 from agenttalk.workspaces import folders, leading, taking
 from agenttalk.workspaces.leading import Lead

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agenttalk.contracts.base import is_id
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.core.base import is_id
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.workspaces import names
 from agenttalk.workspaces.taking import Limits
 

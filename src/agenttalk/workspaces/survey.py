@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agenttalk.errors import Code, MachineError, UsageError
+from agenttalk.contracts.errors import Code, MachineError, UsageError
 from agenttalk.rules import scope
 from agenttalk.rules.scope import DEFAULT_EXCLUDES, globs
 from agenttalk.workspaces import merging, places, taking

@@ -25,7 +25,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from agenttalk.errors import Code, UsageError
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.rules.scope import Covering, Globs
 from agenttalk.workspaces import clone_index, folders, landing, merging, places, preparing, snapshots, taking
 from agenttalk.workspaces.answers import Attempt, Candidate, Clone, Conflict, Covered, Refused, Sealed, Taken

@@ -6,7 +6,7 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from agenttalk.errors import Code, Problem
+from agenttalk.contracts.errors import Code, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

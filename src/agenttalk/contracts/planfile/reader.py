@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from agenttalk.contracts import wire, yamltext
-from agenttalk.contracts.base import (
-    Part,
-)
-from agenttalk.contracts.memory import collector_paused
-from agenttalk.contracts.planfile import (
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.base import Part
+from agenttalk.contracts.core.large_documents import collector_paused
+from agenttalk.contracts.core.problems import field_path, nearest, problems_of
+from agenttalk.contracts.errors import Code, JsonError, Problem
+from agenttalk.contracts.planfile import yaml_text
+from agenttalk.contracts.planfile.model import (
     BESIDE_CHECK,
     AcpUseSpec,
     AgentSpec,
@@ -38,7 +39,7 @@ from agenttalk.contracts.planfile import (
     VersioningSpec,
     WorkspaceSpec,
 )
-from agenttalk.contracts.problem import field_path, nearest, problems_of
+from agenttalk.contracts.planfile.yaml_text import MAX_PROBLEMS, Source, refusal
 from agenttalk.contracts.promise import (
     CHECK_KINDS,
     AbortCondition,
@@ -58,8 +59,6 @@ from agenttalk.contracts.promise import (
     RunCheck,
     TestsCheck,
 )
-from agenttalk.contracts.yamltext import MAX_PROBLEMS, Source, refusal
-from agenttalk.errors import Code, JsonError, Problem
 
 
 def read(data: bytes, *, yaml: bool) -> PlanFile:
@@ -70,7 +69,7 @@ def read(data: bytes, *, yaml: bool) -> PlanFile:
 def parse(data: bytes, *, yaml: bool) -> Source:
     """What the file says, before it is held against what a plan is; raises ContractError."""
     if yaml:
-        return yamltext.parse(data)
+        return yaml_text.parse(data)
     try:
         return Source(wire.read(data, limit=wire.DOCUMENT_LIMIT))
     except JsonError as error:

@@ -24,10 +24,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agenttalk.contracts import canonical, quick, wire
-from agenttalk.contracts.memory import collector_paused
-from agenttalk.contracts.problem import nearest, problems_of, without
-from agenttalk.errors import Code, ContractError, Problem
+from agenttalk.contracts.core import canonical, quick_validation, wire
+from agenttalk.contracts.core.large_documents import collector_paused
+from agenttalk.contracts.core.problems import nearest, problems_of, without
+from agenttalk.contracts.errors import Code, ContractError, Problem
 
 ID_PATTERN: Final = r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$"
 PATH_PATTERN: Final = r"^(?!(.*/)?\.{1,2}(/|$))[^/\\\x00-\x1f\x7f]+(/[^/\\\x00-\x1f\x7f]+)*$"
@@ -155,9 +155,9 @@ def _check_score(value: object) -> int | float:
     return score
 
 
-quick.plain(_check_id, ID_PATTERN, 128)
-quick.plain(_check_path, "^[A-Za-z0-9_-][A-Za-z0-9_. -]*$", 63)
-quick.plain(_check_text, "[!-~]")
+quick_validation.plain(_check_id, ID_PATTERN, 128)
+quick_validation.plain(_check_path, "^[A-Za-z0-9_-][A-Za-z0-9_. -]*$", 63)
+quick_validation.plain(_check_text, "[!-~]")
 
 _ID_SCHEMA = WithJsonSchema({"type": "string", "pattern": ID_PATTERN, "minLength": 1, "maxLength": 128})
 _PATH_SCHEMA = WithJsonSchema({"type": "string", "pattern": PATH_PATTERN, "minLength": 1, "maxLength": 1024})

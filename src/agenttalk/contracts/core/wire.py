@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any, Final, NoReturn, TypeAlias
 
-from agenttalk.contracts.memory import collector_paused
-from agenttalk.errors import Code, JsonError
+from agenttalk.contracts.core.large_documents import collector_paused
+from agenttalk.contracts.errors import Code, JsonError
 
 JsonValue: TypeAlias = "dict[str, Any] | list[Any] | str | int | float | bool | None"
 """Any value that JSON can hold. The inner values are `Any` because callers narrow them at once."""

@@ -13,10 +13,10 @@ from math import isfinite
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
-from agenttalk.contracts import wire
+from agenttalk.contracts.core import wire
 
 if TYPE_CHECKING:
-    from agenttalk.contracts.base import Part
+    from agenttalk.contracts.core.base import Part
 
 MOST_SHAPES: Final = 2048
 """How many shapes are remembered."""

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from agenttalk.contracts import quick
 from agenttalk.contracts.agent import AcpUse, CliUse, Floor, Locale, ProgramLimits, Switch, Tier, cli_named
-from agenttalk.contracts.base import (
+from agenttalk.contracts.command import Priority, ValidationCriteria
+from agenttalk.contracts.core import quick_validation
+from agenttalk.contracts.core.base import (
     AgentIdText,
     Count,
     IdText,
@@ -20,7 +21,6 @@ from agenttalk.contracts.base import (
     TaskIdText,
     Text,
 )
-from agenttalk.contracts.command import Priority, ValidationCriteria
 from agenttalk.contracts.dag import (
     Branch,
     DependencyFailure,
@@ -392,4 +392,4 @@ class PlanFile(Spec):
     @classmethod
     def read(cls, data: object) -> Self:
         """Read from JSON values, however many tasks there are."""
-        return quick.validated(cls, data, "tasks") or super().read(data)
+        return quick_validation.validated(cls, data, "tasks") or super().read(data)

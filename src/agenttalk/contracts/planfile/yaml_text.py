@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from agenttalk.contracts import wire
-from agenttalk.contracts.problem import field_path
-from agenttalk.errors import Code, ContractError, JsonError, Problem
+from agenttalk.contracts.core import wire
+from agenttalk.contracts.core.problems import field_path
+from agenttalk.contracts.errors import Code, ContractError, JsonError, Problem
 
 YAML_LIMIT: Final = 4 * 1024 * 1024
 """Size limit of a YAML file in bytes. JSON is read far quicker, so large plans are JSON."""

@@ -9,14 +9,15 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from agenttalk.contracts.agent import AgentProfile
 from agenttalk.contracts.command import Command, ReexecuteRequest
+from agenttalk.contracts.core.field_docs import Described
+from agenttalk.contracts.core.problems import nearest
 from agenttalk.contracts.dag import TaskDag
-from agenttalk.contracts.describing import Described
 from agenttalk.contracts.envelope import ArtifactEnvelope, CommandEnvelope
+from agenttalk.contracts.errors import Code, UsageError
 from agenttalk.contracts.human import CheckDispute, HumanInterventionRequest, HumanInterventionResponse, ReplanRequest
 from agenttalk.contracts.mail import Mail
 from agenttalk.contracts.plan import ActiveDagRef, PlanManifest, PlanStatus
 from agenttalk.contracts.policy import AuditPolicy
-from agenttalk.contracts.problem import nearest
 from agenttalk.contracts.promise import CompletionPromise, GateResult
 from agenttalk.contracts.record import (
     Ack,
@@ -36,7 +37,6 @@ from agenttalk.contracts.validation import (
     ReleaseManifest,
     ValidationFeedback,
 )
-from agenttalk.errors import Code, UsageError
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "ack": Ack,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from agenttalk.contracts.base import is_id
+from agenttalk.contracts.core.base import is_id
 
 AGENTS: Final = "agents"
 RUNTIME: Final = "system_runtime"

@@ -1,0 +1,1 @@
+"""The plan file: its model, its reader, and the YAML that it is written in."""
